@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, control_flow, flowchart,
-    primitives, scheduling,
+    Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, composition, control_flow,
+    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, state_machine, switch, try_catch,
 };
 use crate::schedule::Schedule;
 
@@ -77,23 +77,32 @@ impl Catalogue {
         Self::default()
     }
 
-    /// A catalogue of Elsa's activity types.
+    /// A catalogue of Elsa's activity types, and of Mainspring's own.
     pub fn standard() -> Self {
         let mut catalogue = Self::empty();
         catalogue
             .register(control_flow::Workflow)
             .register(control_flow::Sequence)
+            .register(parallel::Parallel)
+            .register(parallel::Fork)
             .register(flowchart::Flowchart)
             .register(flowchart::FlowDecision)
+            .register(switch::FlowSwitch)
             .register(flowchart::FlowFork)
             .register(flowchart::FlowJoin)
             .register(flowchart::FlowNode)
             .register(flowchart::Start)
             .register(flowchart::End)
+            .register(state_machine::StateMachine)
             .register(control_flow::If)
+            .register(switch::Switch)
             .register(control_flow::While)
+            .register(control_flow::DoWhile)
+            .register(control_flow::For)
             .register(control_flow::ForEach)
+            .register(parallel::ParallelForEach)
             .register(control_flow::Break)
+            .register(try_catch::Try)
             .register(control_flow::Finish)
             .register(control_flow::Complete)
             .register(primitives::FaultActivity)
@@ -106,7 +115,12 @@ impl Catalogue {
             .register(scheduling::Timer)
             .register(scheduling::CronActivity)
             .register(scheduling::StartAt)
-            .register(primitives::Event);
+            .register(primitives::Event)
+            .register(publish_event::PublishEvent)
+            .register(run_task::RunTask)
+            .register(composition::DispatchWorkflow)
+            .register(composition::BulkDispatchWorkflows)
+            .register(composition::ExecuteWorkflow);
         catalogue
     }
 
@@ -134,6 +148,7 @@ impl Catalogue {
         let mut all: Vec<String> = self.types.keys().cloned().collect();
         for (name, versions) in &self.types {
             all.extend(versions.keys().map(|version| requirement(name, *version)));
+            all.extend(generic::requirements_of(name).map(str::to_owned));
         }
         all.sort();
         all.dedup();
@@ -142,25 +157,28 @@ impl Catalogue {
 
     /// The registered versions of a type, in ascending order.
     pub(crate) fn versions(&self, type_name: &str) -> Vec<i32> {
-        let versions = self.types.get(type_name);
+        let versions = self.versions_of(type_name);
         versions
             .map(|versions| versions.keys().copied().collect())
             .unwrap_or_default()
     }
 
-    /// The type of that name in the version that a definition names, where 0 means none.
-    ///
-    /// A named version is required exactly, because another one may behave differently. Without one, version 1 runs or, if
-    /// that is not registered, the newest. Elsa's own types carry the versions of Elsa's packages and have one
-    /// implementation here, so any version of them is found.
+    /// The type of that name in exactly the version that a definition names. Without one (0), version 1 or, if that is not
+    /// registered, the newest. Elsa's own types carry the versions of Elsa's packages, so any version of them is found. A
+    /// generic type of Elsa is its plain type.
     pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&RegisteredActivity> {
-        let versions = self.types.get(type_name)?;
+        let versions = self.versions_of(type_name)?;
         match versions.get(&version) {
             Some(found) => Some(found),
             None if is_elsa_type(type_name) => versions.values().next_back(),
             None if version > 0 => None,
             None => versions.get(&1).or_else(|| versions.values().next_back()),
         }
+    }
+
+    fn versions_of(&self, type_name: &str) -> Option<&BTreeMap<i32, RegisteredActivity>> {
+        let registered = self.types.get(type_name);
+        registered.or_else(|| self.types.get(generic::plain_type(type_name)?))
     }
 
     /// The choices of a [refreshed](super::InputDescriptor::refreshed) input now, see [`Activity::choices`]; `None` if there is
@@ -203,9 +221,11 @@ pub(crate) fn is_elsa_type(type_name: &str) -> bool {
 }
 
 /// What a node must have registered to run an activity: the type, with the version if a definition names one and it is not
-/// Elsa's type.
+/// Elsa's type; for a generic type of Elsa its name without the argument.
 pub(crate) fn requirement(type_name: &str, version: i32) -> String {
-    if version > 0 && !is_elsa_type(type_name) {
+    if let Some(generic) = generic::generic_requirement(type_name) {
+        generic.to_owned()
+    } else if version > 0 && !is_elsa_type(type_name) {
         format!("{type_name}@{version}")
     } else {
         type_name.to_owned()

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -13,7 +14,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::console::Console;
+use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
+use super::flowchart::FlowchartMode;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::id::{ActivityExecutionId, InstanceId};
 
@@ -34,9 +37,58 @@ pub(crate) struct ScriptChanges {
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<EvaluatedInput, Fault>> + Send + 'a>>;
 
-/// Evaluates inputs for a running activity; implemented by the interpreter.
+/// Evaluates inputs for a running activity, and finds its children; implemented by the interpreter.
 pub(crate) trait InputEvaluator: Sync {
     fn evaluate<'a>(&'a self, node: &'a ActivityNode, input: &'a str) -> EvaluationFuture<'a>;
+
+    /// The same, where scripts see these values as variables, too.
+    fn evaluate_with<'a>(
+        &'a self,
+        node: &'a ActivityNode,
+        input: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> EvaluationFuture<'a>;
+
+    /// The children that are not completed.
+    fn children(&self) -> Vec<Child>;
+}
+
+/// Knows which definitions are published; implemented by the engine.
+pub(crate) trait PublishedDefinitions: Sync {
+    /// Whether a version of the definition is published. True if that cannot be read now: the commit decides.
+    fn is_published<'a>(&'a self, definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+}
+
+/// Without a database every definition counts as published.
+#[derive(Debug)]
+pub(crate) struct AllPublished;
+
+impl PublishedDefinitions for AllPublished {
+    fn is_published<'a>(&'a self, _definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(std::future::ready(true))
+    }
+}
+
+/// For what of a child instance its parent waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildWait {
+    /// For nothing.
+    None,
+    /// Until it waits or ends.
+    Rest,
+    /// Until it ends.
+    End,
+}
+
+/// A child instance to start.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildRequest {
+    pub(crate) definition_id: String,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) input: Map<String, Value>,
+    pub(crate) wait: ChildWait,
+    /// Its number among the children of this execution.
+    pub(crate) number: u64,
 }
 
 /// The state of a child that is not completed.
@@ -129,6 +181,19 @@ impl BookmarkRequest {
     }
 }
 
+/// An event to publish: to every bookmark that waits for it and every published trigger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventPublication {
+    /// Its name, compared exactly.
+    pub name: String,
+    /// Only for instances with this correlation id.
+    pub correlation_id: Option<String>,
+    /// Only for this instance.
+    pub is_local: bool,
+    /// What the activities that wait for it receive.
+    pub payload: Option<Value>,
+}
+
 /// A child to run next, with its variables and tag.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduledChild {
@@ -149,10 +214,18 @@ pub(crate) struct ActivityCommands {
     pub(crate) correlation_id: Option<Option<String>>,
     pub(crate) name: Option<Option<String>>,
     pub(crate) schedule: Vec<ScheduledChild>,
+    /// Burns the bookmarks that the execution has.
+    pub(crate) burns: bool,
     pub(crate) bookmarks: Vec<BookmarkRequest>,
+    pub(crate) events: Vec<EventPublication>,
+    /// Those that are waited for are resumed at the bookmark without a timer.
+    pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     pub(crate) cancel: Vec<NodeIndex>,
+    /// Children whose executions that have not begun are dropped.
+    pub(crate) unschedule: Vec<NodeIndex>,
     pub(crate) breaks: bool,
     pub(crate) complete_workflow: Option<Vec<String>>,
+    pub(crate) complete_definition: Option<Vec<String>>,
 }
 
 /// An activity's view of its instance while it runs.
@@ -160,16 +233,24 @@ pub struct ActivityContext<'a> {
     pub(crate) node: &'a ActivityNode,
     pub(crate) tree: &'a ActivityTree,
     pub(crate) evaluator: &'a dyn InputEvaluator,
+    pub(crate) definitions: &'a dyn PublishedDefinitions,
     pub(crate) console: &'a dyn Console,
     pub(crate) inputs: &'a Map<String, Value>,
     pub(crate) instance_id: &'a InstanceId,
     pub(crate) execution_id: &'a ActivityExecutionId,
     pub(crate) attempt: u32,
+    /// See [`InstanceId::of_child`].
+    pub(crate) child_seed: i64,
+    /// How many instances above this one wait for their child.
+    pub(crate) depth: u32,
     pub(crate) now: DateTime<Utc>,
     pub(crate) trigger_activity_id: Option<&'a str>,
     pub(crate) trigger_payload: Option<Value>,
     pub(crate) is_breaking: bool,
-    pub(crate) children: Vec<Child>,
+    /// How the flowcharts of this workflow run.
+    pub(crate) flowchart_mode: FlowchartMode,
+    /// Found when they are asked for first: a loop over many items has as many.
+    pub(crate) children: OnceLock<Vec<Child>>,
     pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,
     /// The names of properties that this call has set.
@@ -269,6 +350,36 @@ impl<'a> ActivityContext<'a> {
         Ok(evaluated.value)
     }
 
+    /// Evaluates a lazy input where scripts see these values as variables, too. The journal does not show the value.
+    pub(crate) async fn evaluate_with(&mut self, input: &str, arguments: &Map<String, Value>) -> Result<Value, Fault> {
+        let evaluated = self.evaluator.evaluate_with(self.node, input, arguments).await?;
+        self.commands.script.push(evaluated.changes);
+        Ok(evaluated.value)
+    }
+
+    /// Whether a version of this definition is published.
+    pub(crate) async fn is_published(&self, definition_id: &str) -> bool {
+        self.definitions.is_published(definition_id).await
+    }
+
+    /// How many instances above this one wait for their child.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Starts a child instance with the commit of this burst, and returns its id. One that is waited for is resumed at the
+    /// bookmark of this execution that has no timer.
+    pub(crate) fn start_child(&mut self, request: ChildRequest) -> InstanceId {
+        let id = InstanceId::of_child(self.execution_id, self.child_seed, request.number);
+        self.commands.children.push((id.clone(), request));
+        id
+    }
+
+    /// Burns the bookmarks that this execution has, before those that this call makes.
+    pub(crate) fn burn_bookmarks(&mut self) {
+        self.commands.burns = true;
+    }
+
     /// A property of this execution, see [`ActivityContext::set_property`]; null if it is not set.
     pub fn property(&self, name: &str) -> &Value {
         self.properties.get(name).unwrap_or(&Value::Null)
@@ -291,7 +402,7 @@ impl<'a> ActivityContext<'a> {
         self.commands.variables.push((id.into(), value.into()));
     }
 
-    /// Sets an output of the workflow.
+    /// Sets an output of the workflow that the activity is in: inside a workflow as an activity, that of the activity.
     pub fn set_workflow_output(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.commands.workflow_outputs.push((name.into(), value.into()));
     }
@@ -316,6 +427,11 @@ impl<'a> ActivityContext<'a> {
         self.commands.bookmarks.push(request);
     }
 
+    /// Publishes an event with the commit of this burst: once, whichever node crashes, and not if the burst is not committed.
+    pub fn publish_event(&mut self, event: EventPublication) {
+        self.commands.events.push(event);
+    }
+
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first
     /// time.
     pub fn started_by(&self) -> Option<&Value> {
@@ -331,7 +447,18 @@ impl<'a> ActivityContext<'a> {
             .map(|(_, index)| *index)
     }
 
-    /// The activities of a container, in order.
+    /// Whether the condition of a case of this switch holds.
+    pub(crate) async fn case_matches(&mut self, number: usize) -> Result<bool, Fault> {
+        let value = self.evaluate(&case_condition(number)).await?;
+        Ok(value == Value::Bool(true))
+    }
+
+    /// The child of a case of this switch.
+    pub(crate) fn case_activity(&self, number: usize) -> Option<NodeIndex> {
+        self.port(&case_port(number))
+    }
+
+    /// The activities of a container or a list, in order.
     pub fn activities(&self) -> &'a [NodeIndex] {
         &self.node.activities
     }
@@ -342,7 +469,8 @@ impl<'a> ActivityContext<'a> {
             index: schedule.index,
             status: ChildStatus::Scheduled,
         });
-        self.children.iter().copied().chain(scheduled)
+        let known = self.children.get_or_init(|| self.evaluator.children());
+        known.iter().copied().chain(scheduled)
     }
 
     /// Runs a child; [`Activity::child_completed`](super::Activity::child_completed) is called when it completes.
@@ -365,6 +493,11 @@ impl<'a> ActivityContext<'a> {
         self.commands.cancel.push(child);
     }
 
+    /// Drops the executions of a child that are scheduled and have not begun.
+    pub(crate) fn unschedule(&mut self, child: NodeIndex) {
+        self.commands.unschedule.push(child);
+    }
+
     /// Whether a descendant has broken out of a loop that this activity is or is inside.
     pub fn is_breaking(&self) -> bool {
         self.is_breaking
@@ -373,6 +506,12 @@ impl<'a> ActivityContext<'a> {
     /// Breaks out of the innermost loop.
     pub fn break_loop(&mut self) {
         self.commands.breaks = true;
+    }
+
+    /// Completes the workflow that the activity is in with these outcomes; its running activities are cancelled. Inside a
+    /// workflow as an activity, its consumer goes on.
+    pub fn complete_definition(&mut self, outcomes: Vec<String>) {
+        self.commands.complete_definition = Some(outcomes);
     }
 
     /// Completes the whole workflow with these outcomes; all running activities are cancelled.

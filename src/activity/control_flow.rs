@@ -1,5 +1,5 @@
-//! `Elsa.Sequence`, `Elsa.If`, `Elsa.While`, `Elsa.ForEach`, `Elsa.Break`, `Elsa.Finish` and `Elsa.Complete`: control flow
-//! outside flowcharts, and `Elsa.Workflow`, the parent of the root activity.
+//! `Elsa.Sequence`, `Elsa.If`, `Elsa.While`, `Mainspring.DoWhile`, `Elsa.For`, `Elsa.ForEach`, `Elsa.Break`, `Elsa.Finish` and
+//! `Elsa.Complete`: control flow outside flowcharts, and `Elsa.Workflow`, the parent of the root activity.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +14,8 @@ pub(crate) const WORKFLOW: &str = "Elsa.Workflow";
 const NEXT_INDEX: &str = "CurrentIndex";
 
 /// The variables of one round of a loop over items.
-const CURRENT_INDEX: &str = "CurrentIndex";
-const CURRENT_VALUE: &str = "CurrentValue";
+pub(super) const CURRENT_INDEX: &str = "CurrentIndex";
+pub(super) const CURRENT_VALUE: &str = "CurrentValue";
 
 #[derive(Debug)]
 pub(crate) struct Workflow;
@@ -139,6 +139,40 @@ impl Activity for While {
     }
 }
 
+#[derive(Debug)]
+pub(super) struct DoWhile;
+
+impl Activity for DoWhile {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Mainspring.DoWhile")
+            .describe(
+                "Looping",
+                "Executes an activity once, and again while a condition holds.",
+            )
+            .input(
+                InputDescriptor::new("Condition", "Boolean")
+                    .default(false)
+                    .hint(UiHint::SingleLine)
+                    .describe("The condition, evaluated after each round.")
+                    .lazy(),
+            )
+            .port("Body")
+            .on_break(BreakBehavior::Stop)
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let Some(body) = context.port("Body") else {
+            return Ok(Step::Done);
+        };
+        context.schedule(body);
+        Ok(Step::Wait)
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        next_iteration(context).await
+    }
+}
+
 async fn next_iteration(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     // Without a body, nothing could make the condition false.
     let Some(body) = context.port("Body").filter(|_| !context.is_breaking()) else {
@@ -148,6 +182,80 @@ async fn next_iteration(context: &mut ActivityContext<'_>) -> Result<Step, Fault
         return Ok(Step::Done);
     }
     context.schedule(body);
+    Ok(Step::Wait)
+}
+
+/// The property of a loop over numbers that holds the number of this round.
+const CURRENT_STEP: &str = "CurrentStep";
+
+#[derive(Debug)]
+pub(super) struct For;
+
+impl Activity for For {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.For")
+            .describe(
+                "Looping",
+                "Executes an activity for each number from a start to an end.",
+            )
+            .input(
+                InputDescriptor::new("Start", "Int32")
+                    .default(0)
+                    .describe("The first number."),
+            )
+            .input(
+                InputDescriptor::new("End", "Int32")
+                    .default(0)
+                    .describe("The last number."),
+            )
+            .input(
+                InputDescriptor::new("Step", "Int32")
+                    .default(1)
+                    .describe("What is added after each round; to count down, a negative number."),
+            )
+            .input(
+                InputDescriptor::new("OuterBoundInclusive", "Boolean")
+                    .default(true)
+                    .describe("Whether the end itself has a round."),
+            )
+            .output(OutputDescriptor::new("CurrentValue", "Object").describe("The number of this round."))
+            .child_variable(CURRENT_VALUE, "Int32")
+            .port("Body")
+            .on_break(BreakBehavior::Stop)
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        next_number(context)
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        next_number(context)
+    }
+}
+
+fn next_number(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+    // As in Elsa, the bounds are those of the first round. An empty field of a designer is the default.
+    let step = context.input("Step").as_i64().unwrap_or(1);
+    if step == 0 {
+        return Err(Fault::new(
+            "The input Step is 0, so the loop would never end; use a positive or a negative number, or an Elsa.While",
+        ));
+    }
+    let (start, end) = (context.input("Start"), context.input("End").as_i64().unwrap_or(0));
+    let current = match context.property(CURRENT_STEP).as_i64() {
+        Some(before) => before.saturating_add(step),
+        None => start.as_i64().unwrap_or(0),
+    };
+    let is_inclusive = context.input("OuterBoundInclusive") != &Value::Bool(false);
+    let is_inside = if step > 0 { current < end } else { current > end };
+    let has_round = is_inside || (is_inclusive && current == end);
+    let Some(body) = context.port("Body").filter(|_| has_round && !context.is_breaking()) else {
+        return Ok(Step::Done);
+    };
+    context.set_property(CURRENT_STEP, current);
+    context.set_output("CurrentValue", current);
+    let variables = Map::from_iter([(CURRENT_VALUE.to_owned(), Value::from(current))]);
+    context.schedule_with(body, variables, None);
     Ok(Step::Wait)
 }
 
@@ -253,7 +361,7 @@ impl Activity for Complete {
                 .collect(),
             single => vec![crate::expression::to_text(single.clone())],
         };
-        context.complete_workflow(outcomes);
+        context.complete_definition(outcomes);
         Ok(Step::Done)
     }
 }

@@ -9,22 +9,32 @@
 //! # Layout
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
-//! - the catalogue, one file per family: `control_flow`, `flowchart/`, `primitives`, `scheduling`; `console` is the sink of
-//!   `Elsa.WriteLine`.
+//! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
+//!   `primitives`, `scheduling`, `publish_event`, `run_task`, `composition`; `nested`: a workflow as an activity;
+//!   `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod catalogue;
+mod composition;
 mod console;
 mod context;
 mod control_flow;
 mod descriptor;
 mod fault;
 mod flowchart;
+mod generic;
+mod nested;
+mod parallel;
 mod placeholder;
 mod primitives;
+mod publish_event;
+mod run_task;
 mod scheduling;
+mod state_machine;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod try_catch;
 
 use std::future::{Future, ready};
 
@@ -32,20 +42,30 @@ use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, requirement};
+pub(crate) use composition::waits_for_children;
 #[cfg(feature = "cli")]
 pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
-    ActivityCommands, EvaluatedInput, EvaluationFuture, InputEvaluator, ScheduledChild, ScriptChanges,
+    ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluatedInput, EvaluationFuture, InputEvaluator,
+    PublishedDefinitions, ScheduledChild, ScriptChanges,
 };
-pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, Resumption};
+pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
-pub(crate) use descriptor::camel_case;
+pub(crate) use descriptor::{
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, Slots, TRANSITIONS, camel_case, case_condition, case_port,
+    slot_port, transition_condition,
+};
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
+pub use flowchart::FlowchartMode;
+pub(crate) use flowchart::MergeMode;
+pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};
 pub use primitives::EVENT_PAYLOAD_INPUT;
+pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use tree::NodeInput;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
+pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};
 
 /// The result of a call: whether the activity has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]

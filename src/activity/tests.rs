@@ -28,7 +28,8 @@ fn sources() -> Vec<String> {
     for folder in [folder.clone(), folder.join("flowchart")] {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_file() && !path.ends_with("tests.rs") {
+            // What a workflow as an activity reads is in its definition.
+            if path.is_file() && !path.ends_with("tests.rs") && !path.ends_with("nested.rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 files.push(text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned());
             }
@@ -147,7 +148,14 @@ fn named() -> BTreeMap<String, Named> {
                 is_schedule: code.contains("Schedule::from_inputs("),
                 ..Named::default()
             };
-            for call in [".input(", ".text(", ".read(", ".evaluate(", "inputs.get("] {
+            for call in [
+                ".input(",
+                ".text(",
+                ".read(",
+                ".evaluate(",
+                ".evaluate_with(",
+                "inputs.get(",
+            ] {
                 named.inputs.extend(literals(&code, call, false));
             }
             let raw = literals(&code, ".node().property(", false);
@@ -163,6 +171,11 @@ fn named() -> BTreeMap<String, Named> {
         calls.filter_map(|call| call.split('"').nth(1).map(str::to_owned))
     });
     all.get_mut("Elsa.FlowJoin").unwrap().inputs.extend(of_joins);
+    // What clients of Elsa set for these, and no code reads.
+    for type_name in ["Elsa.DispatchWorkflow", "Elsa.BulkDispatchWorkflows"] {
+        let inputs = &mut all.get_mut(type_name).unwrap().inputs;
+        inputs.extend(["StartNewTrace", "ChannelName"].map(str::to_owned));
+    }
     // As Elsa's own, this names no child by a port: the first of them is a property.
     all.get_mut("Elsa.Flowchart").unwrap().inputs.remove("Start");
     all

@@ -34,6 +34,8 @@ pub(crate) struct NodeInput {
 /// An activity in a definition.
 pub struct ActivityNode {
     pub(crate) index: NodeIndex,
+    /// The workflow in whose definition it is: the first node of the tree, or that of a workflow as an activity.
+    pub(crate) workflow: NodeIndex,
     pub(crate) id: String,
     pub(crate) node_id: String,
     pub(crate) type_name: String,
@@ -51,6 +53,8 @@ pub struct ActivityNode {
     pub(crate) is_start: bool,
     pub(crate) is_terminal: bool,
     pub(crate) on_break: BreakBehavior,
+    /// It takes over what would leave it by a fault, a break or the end of the workflow.
+    pub(crate) is_guard: bool,
     pub(crate) cache: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -58,6 +62,16 @@ impl ActivityNode {
     /// The index in the tree.
     pub fn index(&self) -> NodeIndex {
         self.index
+    }
+
+    /// Whether it is a workflow itself: the whole one, or one inside a workflow as an activity.
+    pub(crate) fn is_workflow(&self) -> bool {
+        self.index == self.workflow
+    }
+
+    /// Whether it is in the definition that the instance runs, and not inside a workflow as an activity.
+    pub(crate) fn is_own(&self) -> bool {
+        self.workflow == NodeIndex(0)
     }
 
     /// The activity's id.
@@ -73,6 +87,15 @@ impl ActivityNode {
     /// The activity's type.
     pub fn type_name(&self) -> &str {
         &self.type_name
+    }
+
+    /// Whether the definition gives an input a value.
+    pub(crate) fn has_input_value(&self, name: &str) -> bool {
+        let mut inputs = self.inputs.iter().filter(|input| input.name == name);
+        inputs.any(|input| {
+            let expression = input.expression.as_ref();
+            expression.is_some_and(|expression| !matches!(&expression.value, Value::Null) && expression.value != "")
+        })
     }
 
     /// The activity's name, if it has one.
@@ -172,9 +195,15 @@ impl ActivityTree {
         self.by_node_id.get(node_id).and_then(|index| self.get(*index))
     }
 
-    /// All nodes, parents before children.
+    /// All nodes, parents before children; those of one definition without a gap.
     pub fn iter(&self) -> impl Iterator<Item = &ActivityNode> {
         self.nodes.iter()
+    }
+
+    /// The nodes of one definition, by the index of its workflow.
+    pub(crate) fn of_workflow(&self, workflow: NodeIndex) -> impl Iterator<Item = &ActivityNode> {
+        let behind = self.nodes.get(workflow.0..).unwrap_or_default();
+        behind.iter().take_while(move |node| node.workflow == workflow)
     }
 
     /// The number of nodes.

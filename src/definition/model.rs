@@ -156,6 +156,21 @@ impl WorkflowDefinition {
         Value::Object(fields)
     }
 
+    /// Whether other definitions can use it as an activity. Older definitions have the flag at the top.
+    pub fn is_usable_as_activity(&self) -> bool {
+        self.has_flag("usableAsActivity")
+    }
+
+    /// Whether a publish updates the definitions that use it as an activity.
+    pub fn updates_consumers(&self) -> bool {
+        self.has_flag("autoUpdateConsumingWorkflows")
+    }
+
+    fn has_flag(&self, name: &str) -> bool {
+        let flag = |fields: &Map<String, Value>| fields.get(name).and_then(Value::as_bool).unwrap_or(false);
+        flag(&self.options) || flag(&self.extra)
+    }
+
     /// The declared variables of the workflow.
     pub fn declared_variables(&self) -> Vec<Variable> {
         Variable::list(Some(&Value::Array(self.variables.clone())))

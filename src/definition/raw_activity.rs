@@ -12,6 +12,11 @@ impl<'a> RawActivity<'a> {
         value.as_object().map(Self)
     }
 
+    /// Views the properties of an activity.
+    pub(crate) fn over(fields: &'a Map<String, Value>) -> Self {
+        Self(fields)
+    }
+
     /// A property, unchanged.
     pub fn get(&self, property: &str) -> Option<&'a Value> {
         self.0.get(property)

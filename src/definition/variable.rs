@@ -15,6 +15,8 @@ pub struct Variable {
     pub is_array: bool,
     /// The initial value, as text or JSON, not yet converted to the type.
     pub default: Option<Value>,
+    /// Elsa's memory driver: the value is kept until the instance waits, and is then the initial one again.
+    pub is_in_memory: bool,
 }
 
 impl Variable {
@@ -48,8 +50,17 @@ impl Variable {
             type_name: text("typeName"),
             is_array: entry.get("isArray").and_then(Value::as_bool).unwrap_or(false),
             default: entry.get("value").filter(|value| !value.is_null()).cloned(),
+            is_in_memory: is_memory_driver(&text("storageDriverTypeName")),
         })
     }
+}
+
+/// Whether a storage driver, by its short name or Elsa's type name, is the one in memory. Every other one keeps the value with
+/// the instance.
+fn is_memory_driver(name: &str) -> bool {
+    let full = name.split(',').next().unwrap_or_default().trim();
+    let short = full.rsplit('.').next().unwrap_or_default();
+    ["Memory", "MemoryStorageDriver"].contains(&short)
 }
 
 /// A declared input or output of a workflow.

@@ -22,9 +22,7 @@ impl fmt::Display for TypeMismatch {
 }
 
 /// Converts a value to a type.
-///
-/// # Errors
-/// [`TypeMismatch`] when the value cannot be read as one of that type.
+/// Errors: [`TypeMismatch`] when the value cannot be read as one of that type.
 pub(crate) fn coerce(value: Value, to: &TypeName) -> Result<Value, TypeMismatch> {
     if value.is_null() {
         return Ok(value);

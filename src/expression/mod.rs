@@ -17,4 +17,4 @@ pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable};
 pub use javascript::{ScriptEngine, ScriptOptions, ScriptScope};
 pub(crate) use javascript::{ScriptErrorKind, ScriptNames, ScriptSession, WorkflowFacts};
 pub(crate) use time_span::TimeSpan;
-pub(crate) use type_name::TypeName;
+pub(crate) use type_name::{TypeName, short_type_name};

@@ -39,7 +39,7 @@ impl TypeName {
         // `System.Collections.Generic.List`1[[System.String, …]]` and `ICollection<String>`.
         if let Some((outer, arguments)) = text.split_once("`1[[").or_else(|| text.split_once('<')) {
             let argument = arguments.split([',', ']', '>']).next().unwrap_or_default();
-            let outer = short_name(outer);
+            let outer = short_type_name(outer);
             if outer == "Nullable" {
                 return Self::parse_bounded(argument, levels - 1);
             }
@@ -52,10 +52,13 @@ impl TypeName {
                 Self::Any
             };
         }
-        match short_name(text).trim_end_matches('?') {
+        match short_type_name(text).trim_end_matches('?') {
             "String" | "string" => Self::Text,
             "Boolean" | "bool" => Self::Boolean,
             "Byte" => Self::Integer(0, 255),
+            "SByte" => Self::Integer(-128, 127),
+            "UInt16" => Self::Integer(0, u16::MAX.into()),
+            "UInt32" => Self::Integer(0, u32::MAX.into()),
             "Int16" | "short" => Self::Integer(i16::MIN.into(), i16::MAX.into()),
             "Int32" | "int" => Self::Integer(i32::MIN.into(), i32::MAX.into()),
             "Int64" | "long" => Self::Integer(i64::MIN, i64::MAX),
@@ -69,7 +72,7 @@ impl TypeName {
 }
 
 /// `System.Int32, System.Private.CoreLib` is `Int32`.
-fn short_name(text: &str) -> &str {
+pub(crate) fn short_type_name(text: &str) -> &str {
     let full = text.split(',').next().unwrap_or_default().trim();
     full.rsplit('.').next().unwrap_or_default()
 }

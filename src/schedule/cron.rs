@@ -48,9 +48,7 @@ pub(crate) struct Cron {
 
 impl Cron {
     /// Reads an expression.
-    ///
-    /// # Errors
-    /// `invalid-cron`, with the field, its error and what is allowed; also for an expression that can never fire.
+    /// Errors: `invalid-cron`, with the field, its error and what is allowed; also for an expression that can never fire.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         Self::read(text).map_err(|error| {
             Error::invalid(

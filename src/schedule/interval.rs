@@ -17,9 +17,7 @@ pub(crate) struct Interval(i64);
 
 impl Interval {
     /// Reads Elsa's `TimeSpan`: `[d.]hh:mm:ss[.fffffff]`, or an ISO 8601 duration as `PT1H`.
-    ///
-    /// # Errors
-    /// `invalid-interval`: no length of time, zero or below, or out of bounds.
+    /// Errors: `invalid-interval`: no length of time, zero or below, or out of bounds.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let quoted = super::parse::quoted(text);
         let wrong = |what: &str| {

@@ -49,9 +49,7 @@ impl Zone {
     pub(crate) const UTC: Self = Self(TimeZone::UTC);
 
     /// The zone of this name; case does not matter.
-    ///
-    /// # Errors
-    /// `unknown-time-zone`, with similar names.
+    /// Errors: `unknown-time-zone`, with similar names.
     pub(crate) fn named(name: &str) -> Result<Self> {
         // Checked first, as the database parses names of any length and content.
         let is_plausible = name.len() <= 64 && name.is_ascii();

@@ -1,8 +1,9 @@
 //! The metadata of an activity type, for the designer, for validation, and for the compiler.
 //!
 //! Each type declares its own, beside its code: designers show what is declared here, and nothing else. `input`, `output`
-//! and `ui_hint` are its parts.
+//! and `ui_hint` are its parts; `children` finds the activities inside an activity.
 
+mod children;
 mod input;
 mod output;
 mod ui_hint;
@@ -11,6 +12,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub(crate) use children::{
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, Slots, TRANSITIONS, case_condition, case_port, slot_port,
+    transition_condition,
+};
 pub use input::InputDescriptor;
 pub use output::OutputDescriptor;
 pub use ui_hint::{Choice, UiHint};
@@ -98,6 +103,12 @@ pub struct Descriptor {
     pub outputs: Vec<OutputDescriptor>,
     /// Properties that hold an activity each, in Pascal case: `Body`, `Then`.
     pub ports: Vec<String>,
+    /// Properties that hold a list of activities each, in Pascal case: `Branches`.
+    pub lists: Vec<String>,
+    /// It has `cases`, each with a label, a condition and perhaps an activity.
+    pub(crate) has_cases: bool,
+    /// Its lists of items with children of their own.
+    pub(crate) slots: Vec<Slots>,
     /// The outcomes that a flowchart can connect; `Done` if the list is empty.
     pub outcomes: Vec<String>,
     /// It holds a list of `activities`, variables and perhaps connections.
@@ -116,6 +127,11 @@ pub struct Descriptor {
     pub custom_properties: Map<String, Value>,
     /// Its reaction to a break from a descendant.
     pub on_break: BreakBehavior,
+    /// It takes over faults below it: `Mainspring.Try`.
+    pub(crate) is_guard: bool,
+    /// The categories of its faults ([`Fault::category`](super::Fault::category)) that Mainspring's own types do not have: a
+    /// definition can catch them by these names.
+    pub fault_categories: Vec<String>,
     /// The timeout of one call, after which it is dropped and its execution faults; `None` means the engine's setting
     /// ([`InterpreterOptions::activity_timeout`](crate::runtime::InterpreterOptions::activity_timeout)).
     pub timeout: Option<Duration>,
@@ -136,6 +152,9 @@ impl Descriptor {
             inputs: Vec::new(),
             outputs: Vec::new(),
             ports: Vec::new(),
+            lists: Vec::new(),
+            has_cases: false,
+            slots: Vec::new(),
             outcomes: Vec::new(),
             is_container: false,
             is_start: false,
@@ -145,6 +164,8 @@ impl Descriptor {
             presets: Map::new(),
             custom_properties: Map::new(),
             on_break: BreakBehavior::Ignore,
+            is_guard: false,
+            fault_categories: Vec::new(),
             timeout: None,
         }
     }
@@ -208,6 +229,31 @@ impl Descriptor {
         self
     }
 
+    /// Adds a property that holds a list of activities, see
+    /// [`ActivityContext::activities`](super::ActivityContext::activities). The designer has no place for them.
+    #[must_use]
+    pub fn list(mut self, name: impl Into<String>) -> Self {
+        self.lists.push(name.into());
+        self
+    }
+
+    /// Adds the cases of a switch, with the input that a designer edits them by.
+    pub(crate) fn cases(mut self, hint: UiHint) -> Self {
+        self.has_cases = true;
+        self.input(
+            InputDescriptor::new("Cases", "Object[]")
+                .raw()
+                .hint(hint)
+                .describe("The cases: a label and a condition each."),
+        )
+    }
+
+    /// Adds a list of items, each of which holds one activity in each of these properties, or none.
+    pub(crate) fn slots(mut self, property: &'static str, of_item: &'static [&'static str]) -> Self {
+        self.slots.push((property, of_item));
+        self
+    }
+
     /// Adds an outcome, which the designer shows as a dot to connect. With any, there is no `Done` unless it is added.
     #[must_use]
     pub fn outcome(mut self, name: impl Into<String>) -> Self {
@@ -237,6 +283,13 @@ impl Descriptor {
         self
     }
 
+    /// Adds a category of its faults. A `Mainspring.Try` may name it in `catchCategories`; an unknown one is refused at publish.
+    #[must_use]
+    pub fn fault_category(mut self, name: impl Into<String>) -> Self {
+        self.fault_categories.push(name.into());
+        self
+    }
+
     /// Ends the container in which it completes: the designer gives it no outcome.
     #[must_use]
     pub fn terminal(mut self) -> Self {
@@ -262,6 +315,11 @@ impl Descriptor {
         self.is_container = true;
         self.is_hidden = true;
         self.on_break(BreakBehavior::Mark)
+    }
+
+    pub(crate) fn guard(mut self) -> Self {
+        self.is_guard = true;
+        self
     }
 
     pub(crate) fn on_break(mut self, on_break: BreakBehavior) -> Self {

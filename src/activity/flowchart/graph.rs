@@ -38,14 +38,17 @@ pub(super) struct FlowGraph {
     start: NodeIndex,
     connections: Vec<FlowConnection>,
     outbound: HashMap<NodeIndex, Vec<usize>>,
+    inbound: HashMap<NodeIndex, Vec<usize>>,
     forward_inbound: HashMap<NodeIndex, Vec<usize>>,
 }
 
 impl FlowGraph {
     pub(super) fn new(connections: Vec<(NodeIndex, String, NodeIndex)>, start: NodeIndex) -> Self {
         let mut outbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
-        for (position, (source, ..)) in connections.iter().enumerate() {
+        let mut inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
+        for (position, (source, _, target)) in connections.iter().enumerate() {
             outbound.entry(*source).or_default().push(position);
+            inbound.entry(*target).or_default().push(position);
         }
         let forward = ForwardEdges::forward(&connections, &outbound, start);
         let reachable = forward.reachable_from(start, None);
@@ -80,6 +83,7 @@ impl FlowGraph {
             start,
             connections,
             outbound,
+            inbound,
             forward_inbound,
         }
     }
@@ -99,6 +103,18 @@ impl FlowGraph {
             .get(&activity)
             .map(Vec::as_slice)
             .unwrap_or_default()
+    }
+
+    /// All inbound connections of an activity, also those that lead back.
+    pub(super) fn all_inbound(&self, activity: NodeIndex) -> &[usize] {
+        self.inbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The connections at these positions, each with its position.
+    pub(super) fn at<'a>(&'a self, positions: &'a [usize]) -> impl Iterator<Item = (usize, &'a FlowConnection)> {
+        positions
+            .iter()
+            .filter_map(|position| Some((*position, self.connection(*position)?)))
     }
 
     /// Whether an activity can be reached from the start.

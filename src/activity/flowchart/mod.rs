@@ -1,6 +1,8 @@
-//! `Elsa.Flowchart`, counter-based: activities joined by connections.
+//! `Elsa.Flowchart`: activities joined by connections.
 //!
-//! When a child completes, each of its outbound connections is *passed*: followed, if its port is among the outcomes, or
+//! It runs with counts, which are here, or with [`tokens`]; the workflow or the engine says which ([`FlowchartMode`]).
+//!
+//! With counts: when a child completes, each of its outbound connections is *passed*: followed, if its port is among the outcomes, or
 //! not followed. Then the target of each forward connection is decided: due, skipped (all its inbound connections passed and
 //! none followed; its outbound connections are passed in turn, not followed), or not yet decided. A back connection that is
 //! followed schedules its target at once. Invariants, tested with random graphs:
@@ -11,8 +13,10 @@
 //! Skipping uses a list instead of recursion: a chain of ten thousand activities needs no stack.
 
 mod graph;
+mod modes;
 mod nodes;
 mod scope;
+mod tokens;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use graph::{Direction, FlowGraph};
+pub use modes::FlowchartMode;
+pub(crate) use modes::MergeMode;
 pub(super) use nodes::{End, FlowDecision, FlowFork, FlowJoin, FlowNode, Start};
 use nodes::{JOIN, JoinMode};
 use scope::FlowScope;
@@ -44,6 +50,9 @@ impl Activity for Flowchart {
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         match start_of(context) {
             Some(start) => {
+                if context.flowchart_mode == FlowchartMode::Token {
+                    tokens::begin(context);
+                }
                 context.schedule(start);
                 Ok(Step::Wait)
             }
@@ -59,6 +68,10 @@ impl Activity for Flowchart {
             return Ok(Step::Done);
         }
         let graph = graph_of(context);
+        if tokens::is_in_use(context) {
+            tokens::child_completed(context, &graph, child.index, &child.outcomes).await?;
+            return Ok(done_or_waiting(context));
+        }
         if node.type_name == JOIN {
             // Ancestors that are still running are cancelled: the join did not wait for them. After a join that waits
             // there are none.
@@ -73,8 +86,12 @@ impl Activity for Flowchart {
     }
 
     async fn child_cancelled(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
-        // A cancelled activity counts as skipped, so that later joins do not wait for it.
         let graph = graph_of(context);
+        if tokens::is_in_use(context) {
+            tokens::child_cancelled(context, &graph, child.index);
+            return Ok(done_or_waiting(context));
+        }
+        // A cancelled activity counts as skipped, so that later joins do not wait for it.
         if graph.is_reachable(child.index) {
             propagate(context, &graph, child.index, &[], false).await?;
         }

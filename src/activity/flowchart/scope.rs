@@ -32,7 +32,11 @@ impl FlowScope {
     }
 
     pub(super) fn write(self) -> Value {
-        json!({"a": Value::Object(self.activities), "c": Value::Object(self.connections)})
+        // The macro `json!` would copy them.
+        let fields = [("a", self.activities), ("c", self.connections)];
+        Value::Object(Map::from_iter(
+            fields.map(|(name, counts)| (name.to_owned(), Value::Object(counts))),
+        ))
     }
 
     pub(super) fn visit(&mut self, activity: NodeIndex) {

@@ -1,0 +1,431 @@
+//! `Elsa.DispatchWorkflow`, `Elsa.ExecuteWorkflow` and `Elsa.BulkDispatchWorkflows`: child instances, and waiting for them.
+//!
+//! An activity names its child, and the commit of the burst makes the start together with the bookmark at which the
+//! activity waits. The end of the child, however it came, resumes the bookmark once.
+//!
+//! For a list of items, one burst starts at most [`WAVE`] children. What is left of the list is a property of the execution,
+//! and a bookmark that is due at once starts the next wave. One bookmark, which no end of a child burns, waits for all
+//! children; the activity burns it with the last one. Counters are properties: the cost of the end of a child does not grow.
+
+use serde_json::{Map, Value, json};
+
+use super::context::{ChildRequest, ChildWait};
+use super::{
+    Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, EndedChild, Fault, InputDescriptor,
+    OutputDescriptor, Resumption, Step, UiHint,
+};
+
+/// The most children that one burst starts.
+const WAVE: usize = 1000;
+
+/// The most items of one activity.
+const MAX_ITEMS: usize = 50_000;
+
+/// The items that no wave has started yet.
+const LEFT: &str = "ItemsLeft";
+/// How many items there are.
+const TOTAL: &str = "DispatchedInstancesCount";
+/// How many children have ended.
+const ENDED: &str = "CompletedInstancesCount";
+/// How many children have ended, and the activity at their port with them.
+const HANDLED: &str = "HandledInstancesCount";
+
+/// So many instances one above the other may wait for their child in `Elsa.ExecuteWorkflow`.
+const MAX_DEPTH: u32 = 32;
+
+/// Whether a bookmark of this name waits for child instances.
+pub(crate) fn waits_for_children(bookmark: &str) -> bool {
+    [
+        "Elsa.DispatchWorkflow",
+        "Elsa.BulkDispatchWorkflows",
+        "Elsa.ExecuteWorkflow",
+    ]
+    .contains(&bookmark)
+}
+
+fn definition_input(description: &str) -> InputDescriptor {
+    InputDescriptor::new("WorkflowDefinitionId", "String")
+        .display_name("Workflow Definition")
+        .describe(description)
+        .hint(UiHint::WorkflowDefinitionPicker)
+}
+
+fn values_input(description: &str) -> InputDescriptor {
+    InputDescriptor::new("Input", "ObjectDictionary")
+        .describe(description)
+        .hint(UiHint::JsonEditor)
+}
+
+fn correlation_input() -> InputDescriptor {
+    InputDescriptor::new("CorrelationId", "String")
+        .display_name("Correlation ID")
+        .describe("The correlation id of the child.")
+}
+
+/// What Elsa's clients set, and nothing here reads.
+fn trace_input() -> InputDescriptor {
+    InputDescriptor::new("StartNewTrace", "Boolean")
+        .category("Open Telemetry")
+        .describe("Accepted, without an effect: each instance is traced by itself.")
+}
+
+/// The same.
+fn channel_input() -> InputDescriptor {
+    InputDescriptor::new("ChannelName", "String")
+        .display_name("Channel")
+        .hint(UiHint::Dropdown(Vec::new()))
+        .describe("Accepted, without an effect: all nodes of the cluster share one queue.")
+}
+
+/// The definition that the activity names, once it is known to be published.
+async fn wanted_definition(context: &ActivityContext<'_>) -> Result<String, Fault> {
+    let id = context.text("WorkflowDefinitionId").unwrap_or_default();
+    if id.is_empty() {
+        let message = "The input WorkflowDefinitionId is empty; give it the definition id of a published workflow";
+        return Err(Fault::new(message).code("definition-missing"));
+    }
+    if !context.is_published(&id).await {
+        let message = format!(
+            "The input WorkflowDefinitionId names {id:?}, which has no published version; publish that workflow, or name another one"
+        );
+        return Err(Fault::new(message).code("definition-not-published"));
+    }
+    Ok(id)
+}
+
+/// The inputs for a child: an object, to which the id of the parent is added, as in Elsa.
+fn child_input(context: &ActivityContext<'_>) -> Result<Map<String, Value>, Fault> {
+    let mut input = match json_of(context.input("Input").clone()) {
+        Value::Null => Map::new(),
+        Value::Object(values) => values,
+        other => {
+            let message = format!(
+                "The input Input is {}; give it an object with a value for each name",
+                kind_of(&other)
+            );
+            return Err(Fault::new(message).code("invalid-input"));
+        }
+    };
+    input.insert("ParentInstanceId".to_owned(), context.instance_id().as_str().into());
+    Ok(input)
+}
+
+/// A text that is a list or an object in JSON, as that; an empty text is no value. A designer writes such texts.
+fn json_of(value: Value) -> Value {
+    let Value::String(text) = &value else { return value };
+    if text.trim().is_empty() {
+        return Value::Null;
+    }
+    let read = serde_json::from_str(text).ok();
+    read.filter(|read: &Value| read.is_array() || read.is_object())
+        .unwrap_or(value)
+}
+
+/// What a value is, for a message.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Starts the one child of an activity.
+async fn start(context: &mut ActivityContext<'_>, wait: ChildWait) -> Result<Step, Fault> {
+    let request = ChildRequest {
+        definition_id: wanted_definition(context).await?,
+        correlation_id: context.text("CorrelationId").filter(|id| !id.is_empty()),
+        input: child_input(context)?,
+        wait,
+        number: 0,
+    };
+    let child = context.start_child(request);
+    if wait == ChildWait::None {
+        return Ok(Step::Done);
+    }
+    context.bookmark(BookmarkRequest {
+        publishable: false,
+        ..BookmarkRequest::new(json!({ "childInstanceId": child }))
+    });
+    Ok(Step::Wait)
+}
+
+fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption) -> Step {
+    context.set_output("Result", resumption.payload.unwrap_or_default());
+    Step::Done
+}
+
+#[derive(Debug)]
+pub(super) struct DispatchWorkflow;
+
+impl Activity for DispatchWorkflow {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.DispatchWorkflow")
+            .describe(
+                "Composition",
+                "Starts an instance of another workflow, and waits for its end if asked to.",
+            )
+            .input(definition_input("The workflow to start."))
+            .input(correlation_input())
+            .input(values_input("The inputs of the child."))
+            .input(
+                InputDescriptor::new("WaitForCompletion", "Boolean")
+                    .describe("Whether this activity completes only once the child has ended."),
+            )
+            .input(trace_input())
+            .input(channel_input())
+            .output(
+                OutputDescriptor::new("Result", "Object")
+                    .describe("Of a child that was waited for: workflowInstanceId, status, subStatus and output."),
+            )
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let waits = *context.input("WaitForCompletion") == Value::Bool(true);
+        start(context, if waits { ChildWait::End } else { ChildWait::None }).await
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        Ok(go_on(context, resumption))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ExecuteWorkflow;
+
+impl Activity for ExecuteWorkflow {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.ExecuteWorkflow")
+            .describe(
+                "Composition",
+                "Runs an instance of another workflow, until it waits for something or ends.",
+            )
+            .kind(ActivityKind::Task)
+            .input(definition_input("The workflow to run."))
+            .input(correlation_input())
+            .input(values_input("The inputs of the child."))
+            .input(InputDescriptor::new("WaitForCompletion", "Boolean").describe(
+                "Whether this activity completes only once the child has ended, not already when the child waits.",
+            ))
+            .output(
+                OutputDescriptor::new("Result", "Object")
+                    .describe("Of the child: workflowInstanceId, status, subStatus and output."),
+            )
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        if context.depth() >= MAX_DEPTH {
+            let message = format!(
+                "{MAX_DEPTH} instances above this one wait for their child: does a workflow execute itself? Use DispatchWorkflow without waiting"
+            );
+            return Err(Fault::new(message).code("nesting-limit"));
+        }
+        let waits = *context.input("WaitForCompletion") == Value::Bool(true);
+        start(context, if waits { ChildWait::End } else { ChildWait::Rest }).await
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        Ok(go_on(context, resumption))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct BulkDispatchWorkflows;
+
+impl Activity for BulkDispatchWorkflows {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.BulkDispatchWorkflows")
+            .describe(
+                "Composition",
+                "Starts an instance of another workflow for each item of a list, and waits for all of them by default.",
+            )
+            .kind(ActivityKind::Task)
+            .input(definition_input("The workflow to start."))
+            .input(
+                InputDescriptor::new("Items", "Object")
+                    .lazy()
+                    .describe("The items: a list. The fields of an item that is an object are inputs of its child."),
+            )
+            .input(
+                InputDescriptor::new("DefaultItemInputKey", "String")
+                    .default("Item")
+                    .describe("The input of the child for an item that is no object."),
+            )
+            .input(
+                InputDescriptor::new("CorrelationIdFunction", "String")
+                    .display_name("Correlation ID Function")
+                    .lazy()
+                    .describe("The correlation id of a child; getItem() is its item."),
+            )
+            .input(values_input("Further inputs of each child."))
+            .input(
+                InputDescriptor::new("WaitForCompletion", "Boolean")
+                    .default(true)
+                    .describe("Whether this activity completes only once all children have ended."),
+            )
+            .input(trace_input())
+            .input(channel_input())
+            .port("ChildCompleted")
+            .port("ChildFaulted")
+            .child_variable("ChildInstanceId", "String")
+            .child_variable("WorkflowInstanceId", "String")
+            .child_variable("WorkflowStatus", "String")
+            .child_variable("WorkflowSubStatus", "String")
+            .child_variable("WorkflowOutput", "Object")
+            .outcome("Completed")
+            .outcome("Canceled")
+            .outcome("Done")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        // Not as an input of the execution, which each burst would record anew.
+        let items = match json_of(context.evaluate_with("Items", &Map::new()).await?) {
+            Value::Null => Vec::new(),
+            Value::Array(items) => items,
+            other => {
+                let message = format!(
+                    "The input Items is {}; give it a list, such as an expression of type JavaScript that returns an array",
+                    kind_of(&other)
+                );
+                return Err(Fault::new(message).code("invalid-items"));
+            }
+        };
+        if items.len() > MAX_ITEMS {
+            let message = format!(
+                "The input Items has {} items, and one activity starts at most {MAX_ITEMS} children; split the list, for example by a ForEach over parts of it",
+                items.len()
+            );
+            return Err(Fault::new(message).code("too-many-items"));
+        }
+        context.set_property(TOTAL, items.len());
+        if waits(context) && !items.is_empty() {
+            context.set_property(ENDED, 0);
+            context.set_property(HANDLED, 0);
+            let parent = context.instance_id().clone();
+            context.bookmark(BookmarkRequest {
+                publishable: false,
+                auto_burn: false,
+                ..BookmarkRequest::new(json!({ "parentInstanceId": parent, "scheduledInstanceIdsCount": items.len() }))
+            });
+        }
+        start_wave(context, items).await
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        let Some(result) = resumption.payload else {
+            // Without items, a client has resumed a bookmark, and no child has ended.
+            let Value::Array(left) = context.property(LEFT) else {
+                return Ok(Step::Wait);
+            };
+            let left = left.clone();
+            return start_wave(context, left).await;
+        };
+        let ended = count(context, ENDED);
+        if ended >= total(context) {
+            context.burn_bookmarks();
+        }
+        let port = match result.get("subStatus").and_then(Value::as_str) {
+            Some("Faulted") => context.port("ChildFaulted"),
+            Some("Finished") => context.port("ChildCompleted"),
+            _ => None,
+        };
+        let Some(port) = port else {
+            return Ok(handled(context));
+        };
+        let field = |name: &str| result.get(name).cloned().unwrap_or_default();
+        let variables = [
+            ("ChildInstanceId", field("workflowInstanceId")),
+            ("WorkflowInstanceId", field("workflowInstanceId")),
+            ("WorkflowStatus", field("status")),
+            ("WorkflowSubStatus", field("subStatus")),
+            ("WorkflowOutput", field("output")),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value));
+        context.schedule_with(port, Map::from_iter(variables), None);
+        Ok(Step::Wait)
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        Ok(handled(context))
+    }
+
+    async fn child_cancelled(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        Ok(handled(context))
+    }
+}
+
+fn waits(context: &ActivityContext<'_>) -> bool {
+    *context.input("WaitForCompletion") != Value::Bool(false)
+}
+
+fn total(context: &ActivityContext<'_>) -> u64 {
+    context.property(TOTAL).as_u64().unwrap_or(0)
+}
+
+/// Counts one more.
+fn count(context: &mut ActivityContext<'_>, property: &str) -> u64 {
+    let count = context.property(property).as_u64().unwrap_or(0) + 1;
+    context.set_property(property, count);
+    count
+}
+
+/// A child has ended, and the activity at its port.
+fn handled(context: &mut ActivityContext<'_>) -> Step {
+    if count(context, HANDLED) < total(context) {
+        return Step::Wait;
+    }
+    Step::Outcomes(vec!["Completed".to_owned(), "Done".to_owned()])
+}
+
+/// Starts the children of the first items, and has the next wave follow.
+async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) -> Result<Step, Fault> {
+    if items.is_empty() {
+        return Ok(Step::outcome("Done"));
+    }
+    let definition_id = wanted_definition(context).await?;
+    let input = child_input(context)?;
+    let key = context.text("DefaultItemInputKey").filter(|key| !key.is_empty());
+    let key = key.unwrap_or_else(|| "Item".to_owned());
+    let wait = if waits(context) {
+        ChildWait::End
+    } else {
+        ChildWait::None
+    };
+    let first = total(context).saturating_sub(u64::try_from(items.len()).unwrap_or(0));
+    let left = items.split_off(items.len().min(WAVE));
+    let correlates = context.node().has_input_value("CorrelationIdFunction");
+    for (number, item) in (first..).zip(items) {
+        let correlation_id = if correlates {
+            let arguments = Map::from_iter([(key.clone(), item.clone())]);
+            let id = context.evaluate_with("CorrelationIdFunction", &arguments).await?;
+            Some(crate::expression::to_text(id)).filter(|id| !id.is_empty())
+        } else {
+            None
+        };
+        let mut input = input.clone();
+        match item {
+            Value::Object(fields) => input.extend(fields),
+            item => drop(input.insert(key.clone(), item)),
+        }
+        context.start_child(ChildRequest {
+            definition_id: definition_id.clone(),
+            correlation_id,
+            input,
+            wait,
+            number,
+        });
+    }
+    let is_last = left.is_empty();
+    context.set_property(LEFT, if is_last { Value::Null } else { Value::Array(left) });
+    if !is_last {
+        let due = context.now();
+        context.bookmark(BookmarkRequest::at(due, json!({ "wave": first })));
+    }
+    match (wait, is_last) {
+        (ChildWait::None, true) => Ok(Step::outcome("Done")),
+        _ => Ok(Step::Wait),
+    }
+}

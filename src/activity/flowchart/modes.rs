@@ -1,0 +1,141 @@
+//! How a flowchart decides what runs next, and how several paths come together: two modes that do not depend on each other.
+//!
+//! Both are read as Elsa reads its enumerations: a name in any case, or its number as text. Anything else is as if it were
+//! absent, which a publish warns of.
+
+use serde_json::Value;
+
+/// How a flowchart decides which activity is due. A workflow names it by the custom property `Flowchart:ExecutionMode`;
+/// otherwise the engine's setting holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowchartMode {
+    /// By counts: an activity is due when all paths to it have been decided and one of them was taken.
+    #[default]
+    Counter,
+    /// By tokens, with a merge mode for each activity.
+    Token,
+}
+
+impl FlowchartMode {
+    /// The custom property of a workflow.
+    pub(crate) const PROPERTY: &str = "Flowchart:ExecutionMode";
+
+    /// Elsa's names, by their numbers.
+    pub(crate) const NAMES: [&str; 3] = ["Default", "TokenBased", "CounterBased"];
+
+    /// The mode that a workflow names; `None` if it names none, or `Default`.
+    pub(crate) fn read(value: Option<&Value>) -> Option<Self> {
+        match number_of(&Self::NAMES, value?, true)? {
+            1 => Some(Self::Token),
+            2 => Some(Self::Counter),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is one that means something.
+    pub(crate) fn is_known(value: &Value) -> bool {
+        number_of(&Self::NAMES, value, true).is_some()
+    }
+}
+
+/// When an activity of a flowchart with tokens is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MergeMode {
+    /// With each completed source, unless another one is still to run.
+    Stream,
+    /// When all forward connections have a token.
+    Merge,
+    /// When all connections have a token, also those that lead back.
+    Converge,
+    /// With the first token of each round; the others are blocked.
+    Cascade,
+    /// As [`MergeMode::Cascade`], and what still runs before it is cancelled.
+    Race,
+}
+
+impl MergeMode {
+    /// The custom property of an activity.
+    pub(crate) const PROPERTY: &str = "mergeMode";
+
+    /// Elsa's names, by their numbers.
+    pub(crate) const NAMES: [&str; 6] = ["None", "Stream", "Merge", "Converge", "Cascade", "Race"];
+
+    /// The mode that an activity names.
+    pub(crate) fn read(value: Option<&Value>) -> Self {
+        match value.and_then(|value| number_of(&Self::NAMES, value, false)) {
+            Some(2) => Self::Merge,
+            Some(3) => Self::Converge,
+            Some(4) => Self::Cascade,
+            Some(5) => Self::Race,
+            _ => Self::Stream,
+        }
+    }
+
+    /// Whether the value is one that means something.
+    pub(crate) fn is_known(value: &Value) -> bool {
+        number_of(&Self::NAMES, value, false).is_some()
+    }
+}
+
+/// The number of a name, in any case, or of a number as text.
+fn number_of(names: &[&str], value: &Value, takes_number: bool) -> Option<usize> {
+    let number = match value {
+        Value::String(text) => {
+            let text = text.trim();
+            let by_name = names.iter().position(|name| name.eq_ignore_ascii_case(text));
+            by_name.or_else(|| text.parse().ok())?
+        }
+        Value::Number(number) if takes_number => usize::try_from(number.as_u64()?).ok()?,
+        _ => return None,
+    };
+    (number < names.len()).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_merge_mode_is_a_name_or_its_number_as_text() {
+        for (value, mode) in [
+            (json!("merge"), MergeMode::Merge),
+            (json!(" RACE "), MergeMode::Race),
+            (json!("3"), MergeMode::Converge),
+            (json!("Cascade"), MergeMode::Cascade),
+            (json!("None"), MergeMode::Stream),
+            (json!("Stream"), MergeMode::Stream),
+            // As in Elsa, a number that is none of text means nothing.
+            (json!(2), MergeMode::Stream),
+            (json!("17"), MergeMode::Stream),
+            (json!("Mergers"), MergeMode::Stream),
+            (json!(null), MergeMode::Stream),
+        ] {
+            assert_eq!(MergeMode::read(Some(&value)), mode, "{value}");
+        }
+        assert_eq!(MergeMode::read(None), MergeMode::Stream);
+        assert!(MergeMode::is_known(&json!("none")) && !MergeMode::is_known(&json!("Mergers")));
+    }
+
+    #[test]
+    fn an_execution_mode_is_a_name_or_its_number() {
+        for (value, mode) in [
+            (json!("TokenBased"), Some(FlowchartMode::Token)),
+            (json!("tokenbased"), Some(FlowchartMode::Token)),
+            (json!(1), Some(FlowchartMode::Token)),
+            (json!("1"), Some(FlowchartMode::Token)),
+            (json!("CounterBased"), Some(FlowchartMode::Counter)),
+            (json!(2), Some(FlowchartMode::Counter)),
+            (json!("Default"), None),
+            (json!(3), None),
+            (json!(-1), None),
+            (json!("Tokens"), None),
+            (json!(true), None),
+        ] {
+            assert_eq!(FlowchartMode::read(Some(&value)), mode, "{value}");
+        }
+        assert_eq!(FlowchartMode::read(None), None);
+    }
+}

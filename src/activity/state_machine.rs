@@ -1,0 +1,251 @@
+//! `Elsa.StateMachine`: one state at a time, and transitions that triggers take.
+//!
+//! A state is entered by its entry activity. Then the triggers of all transitions that leave it wait side by side. The first
+//! that completes while the condition of its transition holds wins: the others are cancelled, the action of the transition
+//! runs, the exit activity of the state, and the next state is entered. A trigger whose condition does not hold waits again.
+//! A state that no transition leaves completes the state machine, as does the lack of a state to begin with.
+//!
+//! The current state is a property of the execution; which part a child is comes back as its tag.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::descriptor::{slot_port, transition_condition};
+use super::{
+    Activity, ActivityContext, ActivityNode, BreakBehavior, Descriptor, EndedChild, Fault, NodeIndex, STATES, Step,
+    TRANSITIONS,
+};
+
+/// The property of an execution with the name of its state, as Elsa names it.
+const CURRENT_STATE: &str = "CurrentState";
+
+#[derive(Debug)]
+pub(super) struct StateMachine;
+
+impl Activity for StateMachine {
+    fn descriptor(&self) -> Descriptor {
+        // Elsa's has no inputs and no ports: Studio's designer of state machines edits the properties.
+        Descriptor::new("Elsa.StateMachine")
+            .describe(
+                "Flow",
+                "Executes a state machine made of named states and trigger-driven transitions.",
+            )
+            .slots(STATES, &["entry", "exit"])
+            .slots(TRANSITIONS, &["trigger", "action"])
+            .on_break(BreakBehavior::Mark)
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let machine = context.node().cached(|| Machine::of(context.node()));
+        Ok(match machine.start {
+            Some(state) => enter(context, &machine, state),
+            None => Step::Done,
+        })
+    }
+
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        if context.is_breaking() {
+            return Ok(Step::Done);
+        }
+        let machine = context.node().cached(|| Machine::of(context.node()));
+        let current = context.property(CURRENT_STATE).as_str();
+        let current = current.and_then(|name| machine.by_name.get(name).copied());
+        let part = Part::read(child.tag.as_ref());
+        let (Some(state), Some(part)) = (current, part) else {
+            return Ok(Step::Wait);
+        };
+        let number = match part {
+            Part::Entry => return Ok(wait_for_triggers(context, &machine, state)),
+            Part::Trigger(number) | Part::Action(number) | Part::Exit(number) => number,
+        };
+        // A transition of another state has been overtaken.
+        let Some(transition) = machine.leaving(state).find(|transition| transition.number == number) else {
+            return Ok(Step::Wait);
+        };
+        match part {
+            Part::Entry => Ok(Step::Wait),
+            Part::Trigger(_) if !holds(context, transition).await? => {
+                context.schedule_with(child.index, Map::new(), Some(part.tag()));
+                Ok(Step::Wait)
+            }
+            Part::Trigger(_) => {
+                for other in machine.leaving(state).filter(|other| other.number != number) {
+                    context.cancel(other.trigger);
+                    context.unschedule(other.trigger);
+                }
+                Ok(match transition.action {
+                    Some(action) => run(context, action, Part::Action(number)),
+                    None => exit(context, &machine, state, transition),
+                })
+            }
+            Part::Action(_) => Ok(exit(context, &machine, state, transition)),
+            Part::Exit(_) => Ok(enter(context, &machine, transition.to)),
+        }
+    }
+
+    async fn child_cancelled(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
+        // Of a lost trigger; from outside, the last child.
+        let is_busy = context.children().next().is_some() || context.pending_notifications > 0;
+        Ok(if is_busy { Step::Wait } else { Step::Done })
+    }
+}
+
+fn enter(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> Step {
+    let Some(entered) = machine.states.get(state) else {
+        return Step::Done;
+    };
+    context.set_property(CURRENT_STATE, entered.name.clone());
+    match entered.entry {
+        Some(entry) => run(context, entry, Part::Entry),
+        None => wait_for_triggers(context, machine, state),
+    }
+}
+
+fn wait_for_triggers(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> Step {
+    let mut step = Step::Done;
+    for transition in machine.leaving(state) {
+        step = run(context, transition.trigger, Part::Trigger(transition.number));
+    }
+    step
+}
+
+fn exit(context: &mut ActivityContext<'_>, machine: &Machine, state: usize, transition: &Transition) -> Step {
+    match machine.states.get(state).and_then(|left| left.exit) {
+        Some(exit) => run(context, exit, Part::Exit(transition.number)),
+        None => enter(context, machine, transition.to),
+    }
+}
+
+fn run(context: &mut ActivityContext<'_>, child: NodeIndex, part: Part) -> Step {
+    context.schedule_with(child, Map::new(), Some(part.tag()));
+    Step::Wait
+}
+
+/// Whether the condition of a transition holds; without one it does.
+async fn holds(context: &mut ActivityContext<'_>, transition: &Transition) -> Result<bool, Fault> {
+    match &transition.condition {
+        Some(input) => Ok(context.evaluate(input).await? == Value::Bool(true)),
+        None => Ok(true),
+    }
+}
+
+/// What a child is for; of a transition by its number.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Entry,
+    Trigger(usize),
+    Action(usize),
+    Exit(usize),
+}
+
+impl Part {
+    fn tag(self) -> Value {
+        match self {
+            Self::Entry => json!({"entry": true}),
+            Self::Trigger(number) => json!({"trigger": number}),
+            Self::Action(number) => json!({"action": number}),
+            Self::Exit(number) => json!({"exit": number}),
+        }
+    }
+
+    fn read(tag: Option<&Value>) -> Option<Self> {
+        let (part, number) = tag?.as_object()?.iter().next()?;
+        let number = || usize::try_from(number.as_u64()?).ok();
+        match part.as_str() {
+            "entry" => Some(Self::Entry),
+            "trigger" => Some(Self::Trigger(number()?)),
+            "action" => Some(Self::Action(number()?)),
+            "exit" => Some(Self::Exit(number()?)),
+            _ => None,
+        }
+    }
+}
+
+/// A state machine, read from its definition once.
+#[derive(Debug)]
+struct Machine {
+    states: Vec<State>,
+    by_name: HashMap<String, usize>,
+    /// The state to begin with.
+    start: Option<usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    name: String,
+    entry: Option<NodeIndex>,
+    exit: Option<NodeIndex>,
+    leaving: Vec<Transition>,
+}
+
+/// A transition that can be taken: it has a trigger, and leads to a state.
+#[derive(Debug)]
+struct Transition {
+    /// Its place in the definition.
+    number: usize,
+    to: usize,
+    trigger: NodeIndex,
+    action: Option<NodeIndex>,
+    /// The input with its condition.
+    condition: Option<String>,
+}
+
+impl Machine {
+    fn of(node: &ActivityNode) -> Self {
+        let ports: HashMap<&str, NodeIndex> = node.ports.iter().map(|(port, child)| (port.as_str(), *child)).collect();
+        let child = |property: &str, number: usize, slot: &str| {
+            let port = slot_port(property, number, slot);
+            ports.get(port.as_str()).copied()
+        };
+        let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let items = |property: &str| node.property(property).and_then(Value::as_array).into_iter().flatten();
+        let mut states: Vec<State> = Vec::new();
+        let mut by_name = HashMap::new();
+        for (number, state) in items(STATES).enumerate() {
+            let name = text(state, "name").unwrap_or_default();
+            // As in Elsa, the first state of a name is the one.
+            if !name.trim().is_empty() {
+                by_name.entry(name.clone()).or_insert(number);
+            }
+            states.push(State {
+                name,
+                entry: child(STATES, number, "entry"),
+                exit: child(STATES, number, "exit"),
+                leaving: Vec::new(),
+            });
+        }
+        let state = |name: Option<String>| by_name.get(&name?).copied();
+        for (number, transition) in items(TRANSITIONS).enumerate() {
+            let ends = (state(text(transition, "from")), state(text(transition, "to")));
+            let (Some(from), Some(to)) = ends else { continue };
+            let Some(trigger) = child(TRANSITIONS, number, "trigger") else {
+                continue;
+            };
+            let condition = transition_condition(number);
+            if let Some(from) = states.get_mut(from) {
+                from.leaving.push(Transition {
+                    number,
+                    to,
+                    trigger,
+                    action: child(TRANSITIONS, number, "action"),
+                    condition: Some(condition).filter(|name| node.inputs.iter().any(|input| input.name == *name)),
+                });
+            }
+        }
+        let given = |property: &str| {
+            let name = node.property(property).and_then(Value::as_str);
+            name.filter(|name| !name.trim().is_empty()).map(str::to_owned)
+        };
+        Self {
+            start: state(given("currentState").or_else(|| given("initialState"))),
+            states,
+            by_name,
+        }
+    }
+
+    /// The transitions that leave a state.
+    fn leaving(&self, state: usize) -> impl Iterator<Item = &Transition> {
+        self.states.get(state).into_iter().flat_map(|state| &state.leaving)
+    }
+}
