@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::activity::{ActivityNode, Console, Descriptor, Fault, Stdout, Step};
+use crate::activity::{ActivityNode, Console, Descriptor, Fault, FlowchartMode, Stdout, Step};
 use crate::definition::{JsonLimitError, check_json};
 use crate::expression::{ScriptOptions, TimeSpan};
 use crate::{Error, Result};
 
-/// The bounds of the interpreter, and its console.
+/// The bounds of the interpreter, how it runs flowcharts, and its console.
 #[derive(Clone)]
 pub struct InterpreterOptions {
     /// Activities that one burst executes before it yields. Default: 1000.
@@ -43,6 +43,9 @@ pub struct InterpreterOptions {
     /// `activityTimeout`) may override it. The time that an activity waits at a bookmark does not count.
     /// Default: 10 minutes.
     pub activity_timeout: Duration,
+    /// How flowcharts run whose workflow does not say so by the custom property `Flowchart:ExecutionMode`. A flowchart keeps
+    /// the mode with which it began. Default: by counts, as in Elsa.
+    pub flowchart_mode: FlowchartMode,
     /// Where `Elsa.WriteLine` writes. Default: standard output.
     pub console: Arc<dyn Console>,
     /// The bounds of scripts.
@@ -59,6 +62,7 @@ impl Default for InterpreterOptions {
             open_executions: 10_000,
             max_value_bytes: 1 << 20,
             activity_timeout: Duration::from_secs(600),
+            flowchart_mode: FlowchartMode::Counter,
             console: Arc::new(Stdout),
             script: ScriptOptions::default(),
         }
@@ -75,6 +79,7 @@ impl fmt::Debug for InterpreterOptions {
             .field("open_executions", &self.open_executions)
             .field("max_value_bytes", &self.max_value_bytes)
             .field("activity_timeout", &self.activity_timeout)
+            .field("flowchart_mode", &self.flowchart_mode)
             .finish_non_exhaustive()
     }
 }

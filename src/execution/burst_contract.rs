@@ -6,9 +6,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::bookmark::Bookmark;
+use super::child::{ChildEnd, ChildStart, ParentLink};
 use super::journal::{ActivityExecution, JournalEntry};
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
+use crate::activity::EventPublication;
 use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash};
 
 /// One attempt to run an instance until it waits.
@@ -25,6 +27,9 @@ pub struct Burst {
     /// The database's time at the beginning of the burst. The interpreter has no clock of its own, and adds the time that
     /// has passed since.
     pub now: DateTime<Utc>,
+    /// Part of the ids of the children that it starts: the same if the burst is run again, another one for an instance that
+    /// had the same id before.
+    pub child_seed: i64,
 }
 
 /// An instruction to an instance.
@@ -44,6 +49,8 @@ pub enum Instruction {
         trigger_activity_id: Option<ActivityId>,
         /// The payload of the stimulus.
         payload: Option<Value>,
+        /// The parent, of a child.
+        parent: Option<ParentLink>,
     },
     /// Resume at a bookmark.
     Resume {
@@ -62,6 +69,13 @@ pub enum Instruction {
         name: String,
         /// The payload of the stimulus.
         payload: Option<Value>,
+    },
+    /// A child for which the instance waits has ended, or waits for something itself.
+    ChildEnded {
+        /// The bookmark at which the instance waits. Without it, the instruction matches nothing.
+        bookmark_id: BookmarkId,
+        /// `{workflowInstanceId, status, subStatus, output}`, with a `reason` where the child did not end by itself.
+        result: Value,
     },
     /// Go on after a yield.
     Continue,
@@ -88,6 +102,14 @@ pub struct BurstResult {
     pub bookmarks_created: Vec<Bookmark>,
     /// Bookmarks of the loaded state that are not in the new one.
     pub bookmarks_burned: Vec<BookmarkId>,
+    /// The events to publish with the commit, in order.
+    pub events: Vec<EventPublication>,
+    /// The children that the burst starts.
+    pub children: Vec<ChildStart>,
+    /// What the parent of the instance goes on with; none: there is no parent, or nothing to go on with.
+    pub child_end: Option<ChildEnd>,
+    /// The burst has cancelled an instance that has started children: those that live are cancelled, too.
+    pub cancels_children: bool,
     /// The entries of the journal, in order.
     pub journal: Vec<JournalEntry>,
     /// The activity executions that this burst has changed, in the order of their start.

@@ -1,22 +1,25 @@
-//! The evaluation of an activity's inputs.
+//! The evaluation of an activity's inputs, and what it sees of its children.
 
 use serde_json::{Map, Value};
 
 use super::program::Program;
 use super::scope;
-use super::state::InstanceState;
+use super::state::{ContextStatus, InstanceState};
 use crate::activity::{
-    ActivityNode, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeInput, ScriptChanges,
+    ActivityNode, Child, ChildStatus, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
+    ScriptChanges,
 };
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
 
-/// Evaluates inputs as one execution of an instance sees them.
+/// Evaluates inputs as one execution of an instance sees them, and finds its children.
 pub(super) struct Evaluator<'a> {
     pub(super) program: &'a Program,
     pub(super) state: &'a InstanceState,
     pub(super) session: &'a ScriptSession,
     pub(super) context: u64,
+    /// Values that scripts see as variables, besides those of the scope.
+    pub(super) arguments: Option<&'a Map<String, Value>>,
 }
 
 impl InputEvaluator for Evaluator<'_> {
@@ -27,6 +30,51 @@ impl InputEvaluator for Evaluator<'_> {
                 None => Err(Fault::new(format!("{} has no input {input}", node.type_name))),
             }
         })
+    }
+
+    fn evaluate_with<'a>(
+        &'a self,
+        node: &'a ActivityNode,
+        input: &'a str,
+        arguments: &'a Map<String, Value>,
+    ) -> EvaluationFuture<'a> {
+        Box::pin(async move {
+            let evaluator = Evaluator {
+                program: self.program,
+                state: self.state,
+                session: self.session,
+                context: self.context,
+                arguments: Some(arguments),
+            };
+            evaluator.evaluate(node, input).await
+        })
+    }
+
+    fn children(&self) -> Vec<Child> {
+        let begun = self
+            .state
+            .contexts
+            .values()
+            .filter(|context| context.parent == Some(self.context))
+            .filter_map(|context| {
+                let status = match context.status {
+                    ContextStatus::Running => ChildStatus::Running,
+                    ContextStatus::Faulted => ChildStatus::Faulted,
+                    ContextStatus::Completed | ContextStatus::Canceled => return None,
+                };
+                Some((&context.node_id, status))
+            });
+        let scheduled = self
+            .state
+            .queue
+            .iter()
+            .filter(|item| item.context.is_none() && item.owner == Some(self.context));
+        let scheduled = scheduled.map(|item| (&item.node_id, ChildStatus::Scheduled));
+        let known = begun.chain(scheduled).filter_map(|(node_id, status)| {
+            let index = self.program.tree.find(node_id)?.index;
+            Some(Child { index, status })
+        });
+        known.collect()
     }
 }
 
@@ -70,7 +118,8 @@ impl Evaluator<'_> {
             }
             "Input" => {
                 let name = reference(&expression.value, &["name", "id"]).unwrap_or_default();
-                self.state.input.get(name).cloned().unwrap_or_default()
+                let inputs = scope::inputs(self.program, self.state, self.context);
+                inputs.get(name).cloned().unwrap_or_default()
             }
             "Output" => self.output(&expression.value),
             "JavaScript" => return self.script(&expression.value).await,
@@ -93,11 +142,24 @@ impl Evaluator<'_> {
             .or_else(|| value.get("name"))
             .and_then(Value::as_str)
             .unwrap_or("Result");
-        let outputs = self.state.activity_outputs.get(activity);
+        let mut found = self.written_beside().filter(|node| node.id == activity);
+        let outputs = found
+            .next()
+            .and_then(|node| self.state.activity_outputs.get(&node.node_id));
         outputs
             .and_then(|outputs| outputs.get(name))
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// The activities of the definition that the execution is in: ids and names are those of one definition.
+    fn written_beside(&self) -> impl Iterator<Item = &ActivityNode> {
+        let workflow = scope::workflow(self.program, self.state, self.context);
+        let context = workflow.and_then(|number| self.state.contexts.get(&number));
+        let node = context.and_then(|context| self.program.tree.find(&context.node_id));
+        self.program
+            .tree
+            .of_workflow(node.map_or(NodeIndex(0), |node| node.workflow))
     }
 
     async fn script(&self, script: &Value) -> Result<EvaluatedInput, Fault> {
@@ -141,25 +203,25 @@ impl Evaluator<'_> {
         let state = self.state;
         let mut outputs = Map::new();
         if self.program.needs_outputs {
-            for node in self.program.tree.iter() {
-                let Some(values) = state.activity_outputs.get(&node.id) else {
+            let mut by_id = Map::new();
+            for node in self.written_beside() {
+                let Some(values) = state.activity_outputs.get(&node.node_id) else {
                     continue;
                 };
                 if let Some(name) = &node.name {
                     outputs.insert(name.clone(), values.clone());
                 }
+                by_id.insert(node.id.clone(), values.clone());
             }
             // Ids are unique, names need not be: an id takes precedence over an equal name.
-            outputs.extend(
-                state
-                    .activity_outputs
-                    .iter()
-                    .map(|(id, values)| (id.clone(), values.clone())),
-            );
+            outputs.extend(by_id);
         }
+        let mut variables = scope::visible(self.program, state, self.context);
+        let arguments = self.arguments.into_iter().flatten();
+        variables.extend(arguments.map(|(name, value)| (name.clone(), value.clone())));
         ScriptScope {
-            variables: scope::visible(state, self.context),
-            inputs: state.input.clone(),
+            variables,
+            inputs: scope::inputs(self.program, state, self.context).into_owned(),
             outputs,
             last_result: state.last_result.clone(),
             workflow: WorkflowFacts {

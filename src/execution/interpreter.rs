@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::bookmark::stimulus_hash;
 use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
+use super::composition::{self, Composition, Targets, WorkflowReference};
 use super::evaluate::Evaluator;
 use super::journal::Recorder;
 use super::node_id;
@@ -18,11 +19,11 @@ use super::program::{self, Program};
 use super::run::BurstRun;
 use super::script_names;
 use super::state::InstanceState;
-use super::status::Status;
+use super::status::{Status, SubStatus};
 use super::validate;
-use crate::activity::{ActivityKind, Catalogue, NodeInput};
+use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput, PublishedDefinitions};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
-use crate::expression::ScriptEngine;
+use crate::expression::{ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
@@ -83,14 +84,34 @@ impl Interpreter {
         &self.options
     }
 
+    /// Scripts of one burst.
+    pub(super) fn script_session(&self) -> ScriptSession {
+        self.scripts.session()
+    }
+
     /// What the scripts of a definition can name, as declarations in TypeScript.
-    pub(crate) fn script_declarations(&self, definition: &WorkflowDefinition) -> String {
-        script_names::of(&self.catalogue, definition).declarations()
+    pub(crate) fn script_declarations(&self, definition: &WorkflowDefinition, composition: &Composition) -> String {
+        script_names::of(&self.catalogue, definition, composition).declarations()
     }
 
     /// Every error that keeps a definition from being published; empty if it can be published.
     pub fn validate(&self, definition: &WorkflowDefinition) -> Vec<ValidationError> {
-        validate::validate(&self.catalogue, definition)
+        self.validate_composed(definition, &Composition::default())
+    }
+
+    /// The same for a definition that uses workflows as activities: these were validated by their own publish.
+    pub fn validate_composed(
+        &self,
+        definition: &WorkflowDefinition,
+        composition: &Composition,
+    ) -> Vec<ValidationError> {
+        validate::validate(&self.catalogue, definition, composition)
+    }
+
+    /// What a definition that can be published hardly means, as a fork without branches: each activity, the effect and the
+    /// remedy.
+    pub fn warnings(&self, program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+        validate::warnings(program, definition)
     }
 
     /// Compiles a definition. An activity of an unknown type becomes one that faults when it is executed.
@@ -98,7 +119,26 @@ impl Interpreter {
     /// # Errors
     /// `missing-root` when there is no root activity.
     pub fn compile(&self, definition: &WorkflowDefinition) -> Result<Program> {
-        program::compile(&self.catalogue, definition)
+        self.compile_composed(definition, &Composition::default())
+    }
+
+    /// Compiles a definition together with the workflows that it uses as activities.
+    ///
+    /// # Errors
+    /// `missing-root`; `composition-too-large` if they are nested too deeply or have too many activities together.
+    pub fn compile_composed(&self, definition: &WorkflowDefinition, composition: &Composition) -> Result<Program> {
+        program::compile(&self.catalogue, definition, composition)
+    }
+
+    /// The workflows that a definition uses as activities, each with the activity that does.
+    pub(crate) fn references(&self, definition: &WorkflowDefinition) -> Vec<(WorkflowReference, String)> {
+        composition::references(&self.catalogue, definition.root.as_ref())
+    }
+
+    /// Lets every activity of a tree with one of these references name the version that it maps to; returns whether there is
+    /// any.
+    pub(crate) fn update_references(&self, root: &mut Value, targets: &Targets) -> bool {
+        composition::update(&self.catalogue, root, targets)
     }
 
     /// Writes into every activity of a tree its node id, by which the journal names it, and an id where it has none.
@@ -112,13 +152,13 @@ impl Interpreter {
     }
 
     /// The activity with a node id, in a tree that has them: `{activity, nodeId, port, children}`.
-    pub(crate) fn subgraph(&self, root: &Value, node_id: &str) -> Option<Value> {
-        node_id::subgraph(&self.catalogue, root, node_id)
+    pub(crate) fn subgraph(&self, composition: &Composition, root: &Value, node_id: &str) -> Option<Value> {
+        node_id::subgraph(&self.catalogue, composition, root, node_id)
     }
 
     /// The containers around an activity: `{childNode, container, pathSegments}`.
-    pub(crate) fn path_segments(&self, root: &Value, node_id: &str) -> Option<Value> {
-        node_id::segments(&self.catalogue, root, node_id)
+    pub(crate) fn path_segments(&self, composition: &Composition, root: &Value, node_id: &str) -> Option<Value> {
+        node_id::segments(&self.catalogue, composition, root, node_id)
     }
 
     /// The triggers of a definition: activities that can start a workflow, and wait for a stimulus or a time. Their
@@ -137,12 +177,13 @@ impl Interpreter {
             program.version_id.clone(),
             program.version,
         );
-        let session = self.scripts.session();
+        let session = self.script_session();
         let evaluator = Evaluator {
             program,
             state: &state,
             session: &session,
             context: 0,
+            arguments: None,
         };
         let mut triggers = WorkflowTriggers::default();
         let mut errors: Vec<(String, String)> = Vec::new();
@@ -153,7 +194,8 @@ impl Interpreter {
             let Some(activity) = program.activity(node.index).filter(|_| is_trigger) else {
                 continue;
             };
-            if !node.can_start && !node.inputs.iter().all(is_literal) {
+            // What is inside a workflow as an activity starts that workflow, not its consumer.
+            if !node.is_own() || (!node.can_start && !node.inputs.iter().all(is_literal)) {
                 continue;
             }
             let mut inputs = Map::new();
@@ -224,6 +266,16 @@ impl Interpreter {
     ///
     /// Cancellation safe: a dropped future has no effects but those of its activities on the outside.
     pub async fn run(&self, program: &Arc<Program>, burst: Burst) -> BurstResult {
+        self.run_among(program, burst, &AllPublished).await
+    }
+
+    /// The same, where activities see which definitions are published.
+    pub(crate) async fn run_among(
+        &self,
+        program: &Arc<Program>,
+        burst: Burst,
+        definitions: &dyn PublishedDefinitions,
+    ) -> BurstResult {
         let is_new = burst.state.is_none();
         let state = burst.state.unwrap_or_else(|| {
             InstanceState::new(
@@ -238,9 +290,12 @@ impl Interpreter {
             program,
             options: &self.options,
             stops: &self.stops,
-            session: self.scripts.session(),
+            session: self.script_session(),
             state,
+            definitions,
             attempt: burst.attempt,
+            child_seed: burst.child_seed,
+            children: Vec::new(),
             began_at: burst.now,
             notifications: VecDeque::new(),
             ended: None,
@@ -251,6 +306,7 @@ impl Interpreter {
             yielded: false,
             has_cancel: burst.instructions.contains(&Instruction::Cancel),
             invalid_values: None,
+            events: Vec::new(),
         };
         let (mut unmatched, mut held_over) = (Vec::new(), Vec::new());
         // Work items that an earlier burst has left run first.
@@ -285,13 +341,22 @@ fn burst_result(
     held_over: Vec<(usize, Instruction)>,
 ) -> BurstResult {
     let BurstRun {
-        state,
+        mut state,
         recorder,
         program,
         yielded,
         session,
+        events,
+        mut children,
         ..
     } = run;
+    for child in &mut children {
+        // A bookmark that the same burst has burned again waits for nothing.
+        let is_open = |id: &mut BookmarkId| state.bookmarks.iter().any(|bookmark| bookmark.id == *id);
+        child.bookmark_id.take_if(|id| !is_open(id));
+    }
+    let yielded = yielded && state.status == Status::Running;
+    let child_end = if yielded { None } else { state.take_child_end() };
     let elapsed = recorder.began.elapsed();
     let (journal, activity_executions) = recorder.finish(program, &state);
     let before: HashSet<&BookmarkId> = loaded.iter().collect();
@@ -311,11 +376,15 @@ fn burst_result(
         incident_count: i32::try_from(state.incidents.len()).unwrap_or(i32::MAX),
         bookmarks_created,
         bookmarks_burned,
+        events,
+        children,
+        child_end,
+        cancels_children: state.has_children && state.sub_status == SubStatus::Cancelled,
         journal,
         activity_executions,
         unmatched,
         held_over,
-        yielded: yielded && state.status == Status::Running,
+        yielded,
         deferred: session.deferral(),
         elapsed,
         state,

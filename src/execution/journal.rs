@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::log_persistence::Recorded;
 use super::program::Program;
 use super::state::{Context, InstanceState};
 use super::workflow_options::JournalLevel;
@@ -124,7 +125,7 @@ impl Recorder {
         state: &mut InstanceState,
         number: u64,
         event_name: &'static str,
-        details: EntryDetails,
+        mut details: EntryDetails,
     ) {
         if self.level == JournalLevel::Off {
             return;
@@ -136,6 +137,9 @@ impl Recorder {
         let Some(node) = program.tree.find(&context.node_id) else {
             return;
         };
+        if let Some(values) = &mut details.activity_state {
+            program.log_persistence.retain(node.index, values, &context.outputs);
+        }
         let size_of_json = |value: &Option<Value>| {
             value
                 .as_ref()
@@ -207,11 +211,16 @@ impl Recorder {
         let Some(context) = state.contexts.get(&number) else {
             return;
         };
-        if let Some(execution) = self.update(program, state, number) {
+        let persistence = &program.log_persistence;
+        let node = program.tree.find(&context.node_id).map(|node| node.index);
+        if let (Some(execution), Some(node)) = (self.update(program, state, number), node) {
             execution.activity_state = Value::Object(context.inputs.clone());
+            persistence.retain(node, &mut execution.activity_state, &Map::new());
             execution.outputs = Value::Object(context.outputs.clone());
+            persistence.retain(node, &mut execution.outputs, &context.outputs);
             execution.properties = Some(context.properties.clone())
                 .filter(|properties| !properties.is_empty())
+                .filter(|_| persistence.includes(node, Recorded::InternalState))
                 .map(Value::Object);
         }
     }

@@ -7,19 +7,27 @@
 //!
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
-//! - `program`: a compiled definition; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `validate`: the errors
+//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`: what a fault ends; `validate`: the errors
 //!   that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
-//!   API shows it; `scope`: its variables.
+//!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
+//! - `child`: instances that a burst starts, and what the parent of an instance is given.
+//! - `activity_test`: runs one activity alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
-//! - `run`: a burst in progress; `evaluate`: the inputs of its activities; `journal`: its journal and executions.
+//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `journal`: its journal and executions;
+//!   `log_persistence`: what of their values is recorded.
 
+mod activity_test;
 mod bookmark;
 mod bounds;
 mod burst_contract;
+mod child;
+mod composition;
 mod evaluate;
+mod incident_strategy;
 mod interpreter;
 mod journal;
+mod log_persistence;
 mod node_id;
 mod program;
 mod run;
@@ -29,15 +37,23 @@ mod state;
 mod status;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod validate;
+mod variables;
 mod workflow_options;
 mod workflow_state;
 
+pub use activity_test::ActivityHandle;
+pub(crate) use activity_test::test_values;
 pub(crate) use bookmark::Bookmark;
 pub use bookmark::{event_hash, stimulus_hash};
 pub use bounds::InterpreterOptions;
 pub(crate) use bounds::check_value;
 pub use burst_contract::{Burst, BurstResult, Instruction};
+pub(crate) use child::{ChildStart, ParentLink};
+pub(crate) use composition::Targets;
+pub use composition::{Composition, Part, References, WorkflowReference};
+pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;
 pub use program::Program;
@@ -45,7 +61,6 @@ pub(crate) use state::Incident;
 pub use state::InstanceState;
 pub(crate) use status::Status;
 pub use status::SubStatus;
-pub(crate) use workflow_options::{
-    ACTIVITY_COMMIT_STRATEGIES, INCIDENT_STRATEGIES, NamedStrategy, WORKFLOW_COMMIT_STRATEGIES,
-};
+pub(crate) use variables::WorkflowVariable;
+pub(crate) use workflow_options::{ACTIVITY_COMMIT_STRATEGIES, NamedStrategy, WORKFLOW_COMMIT_STRATEGIES};
 pub(crate) use workflow_state::InstanceTimestamps;

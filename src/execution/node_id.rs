@@ -8,14 +8,19 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::activity::{Catalogue, camel_case};
+use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
+use crate::activity::{Catalogue, ChildProperty, WORKFLOW};
 use crate::definition::RawActivity;
+use crate::id::VersionId;
 
 /// The id of the workflow itself, the first node of the tree.
 pub(super) const WORKFLOW_ID: &str = "Workflow1";
 
 /// The property of an activity.
 const PROPERTY: &str = "nodeId";
+
+/// The property of a workflow as an activity with the workflow inside it.
+const ROOT: &str = "root";
 
 /// Elsa's container that a path of segments leaves out, as it is drawn with its owner.
 const FLOWCHART: &str = "Elsa.Flowchart";
@@ -43,7 +48,9 @@ impl IdMaker {
     }
 
     pub(super) fn make(&mut self, type_name: &str) -> String {
-        let short = type_name.rsplit('.').next().unwrap_or_default().to_owned();
+        // Without the argument of a generic type.
+        let plain = type_name.split('<').next().unwrap_or_default();
+        let short = plain.rsplit('.').next().unwrap_or_default().to_owned();
         loop {
             let counter = self.counters.entry(short.clone()).or_default();
             *counter += 1;
@@ -68,48 +75,35 @@ fn collect(value: &Value, into: &mut HashSet<String>) {
     }
 }
 
-/// A property that holds children: the port, and the property.
-type Place = (String, String);
-
-/// The property of a container with its children.
-const ACTIVITIES: &str = "activities";
-
 /// Where the children of an activity are, in the order in which they are compiled. Of an unknown type, every property that
 /// holds what has a type and an id: they do not run, but a designer shows them.
-fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<Place> {
+fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
     let Some(registered) = catalogue.find(raw.type_name(), raw.named_version().unwrap_or(0)) else {
         let is_activity = |value: &Value| {
             RawActivity::new(value).is_some_and(|raw| !raw.id().is_empty() && !raw.type_name().is_empty())
         };
-        let holds = |value: &Value| match value {
-            Value::Array(items) => items.iter().any(is_activity),
-            value => is_activity(value),
+        let container = ChildProperty::activities();
+        let place = |(name, value): (&String, &Value)| match value {
+            Value::Array(items) if name == container.property() && items.iter().any(is_activity) => {
+                Some(container.clone())
+            }
+            value => is_activity(value).then(|| ChildProperty::One(name.clone(), name.clone())),
         };
-        let held = raw.fields().iter().filter(|(_, value)| holds(value));
-        return held.map(|(name, _)| (name.clone(), name.clone())).collect();
+        return raw.fields().iter().filter_map(place).collect();
     };
-    let descriptor = &registered.descriptor;
-    let ports = descriptor.ports.iter().map(|port| (port.clone(), camel_case(port)));
-    let container = descriptor
-        .is_container
-        .then(|| (ACTIVITIES.to_owned(), ACTIVITIES.to_owned()));
-    ports.chain(container).collect()
+    ChildProperty::of(&registered.descriptor)
 }
 
-/// The activities in a property.
-fn children<'a>(fields: &'a mut Map<String, Value>, property: &str) -> impl Iterator<Item = &'a mut Value> {
-    let (one, many) = match fields.get_mut(property) {
-        Some(Value::Array(items)) => (None, Some(items).filter(|_| property == ACTIVITIES)),
-        Some(value) => (Some(value), None),
-        None => (None, None),
-    };
-    one.into_iter().chain(many.into_iter().flatten())
-}
-
-/// Writes its node id into every activity of a tree, and an id into those without one.
+/// Writes its node id into every activity of a tree, and an id and the version that runs into those without one: a designer
+/// draws no activity without a version.
 pub(super) fn write(catalogue: &Catalogue, root: &mut Value) {
+    write_below(catalogue, root, WORKFLOW_ID);
+}
+
+fn write_below(catalogue: &Catalogue, root: &mut Value, parent: &str) {
     let mut ids = IdMaker::of(root);
-    visit(catalogue, root, WORKFLOW_ID, &mut |fields, parent| {
+    visit(catalogue, root, parent, &mut |fields, parent| {
+        show_version(catalogue, fields);
         let path = node_id(parent, &own_id(fields, &mut ids));
         fields.insert(PROPERTY.to_owned(), path.clone().into());
         path
@@ -122,8 +116,30 @@ pub(super) fn remove(catalogue: &Catalogue, root: &mut Value) {
     let mut ids = IdMaker::of(root);
     visit(catalogue, root, "", &mut |fields, _| {
         fields.shift_remove(PROPERTY);
+        // What a workflow as an activity contains is not part of its consumer.
+        let raw = RawActivity::over(fields);
+        if WorkflowReference::of(catalogue, raw).is_some() {
+            fields.shift_remove(ROOT);
+        }
         own_id(fields, &mut ids)
     });
+}
+
+/// Writes the version that runs into an activity that names none.
+fn show_version(catalogue: &Catalogue, fields: &mut Map<String, Value>) {
+    const VERSION: &str = "version";
+    if fields
+        .get(VERSION)
+        .and_then(Value::as_i64)
+        .is_some_and(|version| version > 0)
+    {
+        return;
+    }
+    let type_name = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+    let version = catalogue
+        .find(type_name, 0)
+        .map_or(1, |registered| registered.descriptor.version);
+    fields.insert(VERSION.to_owned(), version.into());
 }
 
 /// The id of an activity; one without gets one.
@@ -148,8 +164,8 @@ fn visit(
     let places = places(catalogue, raw);
     let Some(fields) = activity.as_object_mut() else { return };
     let path = change(fields, parent);
-    for (_, property) in places {
-        for child in children(fields, &property) {
+    for place in places {
+        for child in place.children_mut(fields) {
             visit(catalogue, child, &path, change);
         }
     }
@@ -165,53 +181,147 @@ fn shown(activity: &Value, port: Option<&str>) -> Value {
     })
 }
 
-/// The activities from the root to the one with a node id, each with the port that it is in.
-fn path_to<'a>(catalogue: &Catalogue, root: &'a Value, wanted: &str) -> Option<Vec<(&'a Value, Option<String>)>> {
+/// The activities on the way to a node, each with the port that it is in.
+type Path<'a> = Vec<(&'a Value, Option<String>)>;
+
+/// The activities from the root to the one with a node id; not the whole way if that is inside a workflow as an activity.
+fn walk<'a>(catalogue: &Catalogue, root: &'a Value, wanted: &str) -> Path<'a> {
     let mut path = vec![(root, None)];
-    loop {
-        let (current, _) = path.last()?;
-        let own = current.get(PROPERTY).and_then(Value::as_str)?;
-        if own == wanted {
-            return Some(path);
-        }
-        let raw = RawActivity::new(current)?;
-        let is_on_the_way = |child: &&Value| {
-            let id = child.get(PROPERTY).and_then(Value::as_str).unwrap_or_default();
-            id == wanted
-                || wanted
-                    .strip_prefix(id)
-                    .is_some_and(|rest| !id.is_empty() && rest.starts_with(':'))
-        };
-        let next = places(catalogue, raw).into_iter().find_map(|(port, property)| {
-            let child = match raw.get(&property)? {
-                Value::Array(items) => items.iter().find(is_on_the_way)?,
-                child => Some(child).filter(is_on_the_way)?,
-            };
-            Some((child, Some(port)))
-        })?;
+    while let Some(next) = step(catalogue, &path, wanted) {
         path.push(next);
+    }
+    path
+}
+
+fn step<'a>(catalogue: &Catalogue, path: &Path<'a>, wanted: &str) -> Option<(&'a Value, Option<String>)> {
+    let (current, _) = path.last()?;
+    let own = current.get(PROPERTY).and_then(Value::as_str)?;
+    if own == wanted {
+        return None;
+    }
+    let raw = RawActivity::new(current)?;
+    let is_on_the_way = |child: &Value| {
+        let id = child.get(PROPERTY).and_then(Value::as_str).unwrap_or_default();
+        id == wanted
+            || wanted
+                .strip_prefix(id)
+                .is_some_and(|rest| !id.is_empty() && rest.starts_with(':'))
+    };
+    let mut children = places(catalogue, raw)
+        .into_iter()
+        .flat_map(|place| place.children(raw.fields()));
+    let (port, child) = children.find(|(_, child)| is_on_the_way(child))?;
+    Some((child, Some(port)))
+}
+
+fn path_of(activity: &Value) -> &str {
+    activity.get(PROPERTY).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An activity, its port, and the version that it is in; none: the definition itself.
+type Place<'a> = (&'a Value, Option<String>, Option<&'a VersionId>);
+
+/// A definition with the workflows as activities on the way to one of its nodes: the tree of the definition, that of the first
+/// of these, and so on. Nothing is inlined beside the way, so their sizes add up.
+struct Trees<'a> {
+    catalogue: &'a Catalogue,
+    composition: &'a Composition,
+    /// Each with the version that it is of; none: the definition itself.
+    trees: Vec<(Value, Option<&'a VersionId>)>,
+}
+
+impl<'a> Trees<'a> {
+    fn on_the_way(catalogue: &'a Catalogue, composition: &'a Composition, root: &Value, wanted: &str) -> Self {
+        let mut found = Self {
+            catalogue,
+            composition,
+            trees: vec![(root.clone(), None)],
+        };
+        while let Some(next) = found.next(wanted).filter(|_| found.trees.len() <= MOST_LEVELS) {
+            found.trees.push(next);
+        }
+        found
+    }
+
+    /// The workflow inside the activity that the way ends at so far.
+    fn next(&self, wanted: &str) -> Option<(Value, Option<&'a VersionId>)> {
+        let (tree, version) = self.trees.last()?;
+        let path = walk(self.catalogue, tree, wanted);
+        let (activity, _) = path.last()?;
+        wanted.strip_prefix(path_of(activity))?.strip_prefix(':')?;
+        self.inside(activity, *version)
+    }
+
+    /// The workflow inside an activity, as its child.
+    fn inside(&self, activity: &Value, within: Option<&VersionId>) -> Option<(Value, Option<&'a VersionId>)> {
+        let reference = WorkflowReference::of(self.catalogue, RawActivity::new(activity)?)?;
+        let composition: &'a Composition = self.composition;
+        let part = composition.find(within, &reference)?;
+        let path = node_id(path_of(activity), WORKFLOW_ID);
+        let mut root = part.definition.root.clone()?;
+        write_below(self.catalogue, &mut root, &path);
+        let workflow = json!({
+            "id": WORKFLOW_ID,
+            "nodeId": path,
+            "name": part.definition.name,
+            "type": WORKFLOW,
+            "version": part.definition.version,
+            "identity": {
+                "definitionId": part.definition.definition_id,
+                "version": part.definition.version,
+                "id": part.definition.id,
+            },
+            "root": root,
+        });
+        Some((workflow, Some(&part.definition.id)))
+    }
+
+    /// The whole way, each activity with its port and the version that it is in; none if there is no such node.
+    fn path(&self, wanted: &str) -> Option<Vec<Place<'_>>> {
+        let mut whole = Vec::new();
+        for (tree, version) in &self.trees {
+            let mut path = walk(self.catalogue, tree, wanted);
+            if let (Some(_), Some((_, port))) = (version, path.first_mut()) {
+                *port = Some("Root".to_owned());
+            }
+            whole.extend(path.into_iter().map(|(activity, port)| (activity, port, *version)));
+        }
+        let (last, ..) = whole.last()?;
+        (path_of(last) == wanted).then_some(whole)
+    }
+
+    /// An activity as it is shown alone: a workflow as an activity with the workflow inside it.
+    fn whole(&self, activity: &Value, within: Option<&VersionId>) -> Value {
+        let mut whole = activity.clone();
+        if let (Some((workflow, _)), Some(fields)) = (self.inside(activity, within), whole.as_object_mut()) {
+            fields.insert(ROOT.to_owned(), workflow);
+        }
+        whole
     }
 }
 
 /// The activity of a tree with node ids that has this one.
-pub(super) fn subgraph(catalogue: &Catalogue, root: &Value, wanted: &str) -> Option<Value> {
-    let path = path_to(catalogue, root, wanted)?;
-    let (activity, port) = path.last()?;
-    Some(shown(activity, port.as_deref()))
+pub(super) fn subgraph(catalogue: &Catalogue, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
+    let trees = Trees::on_the_way(catalogue, composition, root, wanted);
+    let path = trees.path(wanted)?;
+    let (activity, port, within) = path.last()?;
+    Some(shown(&trees.whole(activity, *within), port.as_deref()))
 }
 
 /// The containers around an activity, from the outside: `{childNode, container, pathSegments}`.
-pub(super) fn segments(catalogue: &Catalogue, root: &Value, wanted: &str) -> Option<Value> {
-    let path = path_to(catalogue, root, wanted)?;
-    let (child, port) = path.last()?;
+pub(super) fn segments(catalogue: &Catalogue, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
+    let trees = Trees::on_the_way(catalogue, composition, root, wanted);
+    let path = trees.path(wanted)?;
+    let (child, port, within) = path.last()?;
     let text = |activity: &Value, name: &str| activity.get(name).cloned().unwrap_or_default();
     let mut segments = Vec::new();
     let mut container = None;
-    for (at, (owner, owner_port)) in path.iter().enumerate().take(path.len() - 1) {
-        if owner.get("type").and_then(Value::as_str) == Some(FLOWCHART) {
+    for (at, (owner, owner_port, within)) in path.iter().enumerate().take(path.len() - 1) {
+        let kind = owner.get("type").and_then(Value::as_str);
+        if [Some(FLOWCHART), Some(WORKFLOW)].contains(&kind) {
             continue;
         }
-        let next = path.get(at + 1).and_then(|(_, port)| port.as_deref());
+        let next = path.get(at + 1).and_then(|(_, port, _)| port.as_deref());
         let name = Some(text(owner, "name")).filter(|name| !name.is_null());
         segments.push(json!({
             "activityNodeId": text(owner, PROPERTY),
@@ -220,12 +330,12 @@ pub(super) fn segments(catalogue: &Catalogue, root: &Value, wanted: &str) -> Opt
             "portName": next,
             "activityName": name.unwrap_or_else(|| text(owner, "type")),
         }));
-        container = Some((*owner, owner_port.as_deref()));
+        container = Some((*owner, owner_port.as_deref(), *within));
     }
-    let (owner, owner_port) = container.unwrap_or((root, None));
+    let (owner, owner_port, of_owner) = container.unwrap_or((root, None, None));
     Some(json!({
-        "childNode": shown(child, port.as_deref()),
-        "container": shown(owner, owner_port),
+        "childNode": shown(&trees.whole(child, *within), port.as_deref()),
+        "container": shown(&trees.whole(owner, of_owner), owner_port),
         "pathSegments": segments,
     }))
 }
@@ -267,18 +377,24 @@ mod tests {
         compiled.sort();
         shown.sort();
         assert_eq!(shown, compiled);
+        assert_eq!(
+            root["version"],
+            json!(1),
+            "a designer draws no activity without a version"
+        );
+        assert_eq!(root["activities"][1]["body"]["version"], json!(1));
         assert!(
             shown.contains(&"Workflow1:Flowchart1:f:s:WriteLine2".to_owned()),
             "{shown:?}"
         );
 
         let wanted = "Workflow1:Flowchart1:f:s:WriteLine1";
-        let found = subgraph(interpreter.catalogue(), root, wanted).unwrap();
+        let found = subgraph(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
         assert_eq!(
             (&found["activity"]["id"], &found["port"]),
             (&json!("WriteLine1"), &json!("activities"))
         );
-        let path = segments(interpreter.catalogue(), root, wanted).unwrap();
+        let path = segments(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
         let ids: Vec<&Value> = path["pathSegments"]
             .as_array()
             .unwrap()
@@ -287,8 +403,112 @@ mod tests {
             .collect();
         assert_eq!(ids, ["f", "s"]);
         assert_eq!(path["container"]["activity"]["id"], "s");
-        assert!(subgraph(interpreter.catalogue(), root, "Workflow1:Flowchart1:none").is_none());
+        assert!(
+            subgraph(
+                interpreter.catalogue(),
+                &Composition::default(),
+                root,
+                "Workflow1:Flowchart1:none"
+            )
+            .is_none()
+        );
 
+        remove(interpreter.catalogue(), root);
+        let mut left = Vec::new();
+        node_ids(root, &mut left);
+        assert_eq!(left, [""; 0]);
+    }
+
+    #[test]
+    fn branches_and_cases_have_the_node_ids_of_the_compiled_definition() {
+        let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
+        let line = json!({"type": "Elsa.WriteLine"});
+        let switch = json!({"id": "s", "type": "Elsa.Switch", "default": line.clone(),
+            "cases": [{"label": "Red", "activity": line.clone()}, {"label": "Blue"}, {"label": "Green", "activity": line.clone()}]});
+        let set = json!({"type": "Elsa.SetVariable<System.Int32>"});
+        let root = json!({"id": "f", "type": "Elsa.Fork", "branches": [switch, line, set]});
+        let mut definition = WorkflowDefinition::from_value(json!({"root": root})).unwrap();
+        let program = interpreter.compile(&definition).unwrap();
+        let mut compiled: Vec<String> = program.tree().iter().map(|node| node.node_id.clone()).collect();
+        let root = definition.root.as_mut().unwrap();
+        write(interpreter.catalogue(), root);
+        let mut shown = vec![WORKFLOW_ID.to_owned()];
+        node_ids(root, &mut shown);
+        compiled.sort();
+        shown.sort();
+        assert_eq!(shown, compiled);
+        assert!(shown.contains(&"Workflow1:f:SetVariable1".to_owned()), "{shown:?}");
+
+        // The second case has none, so the third one's is the child of its label.
+        let green = root["branches"][0]["cases"][2]["activity"]["nodeId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = segments(interpreter.catalogue(), &Composition::default(), root, &green).unwrap();
+        let ports: Vec<&Value> = path["pathSegments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|segment| &segment["portName"])
+            .collect();
+        assert_eq!(ports, ["Branches", "Green"]);
+        remove(interpreter.catalogue(), root);
+        let mut left = Vec::new();
+        node_ids(root, &mut left);
+        assert_eq!(left, [""; 0]);
+    }
+
+    #[test]
+    fn the_parts_of_a_state_machine_have_the_node_ids_of_the_compiled_definition() {
+        let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
+        let line = json!({"type": "Elsa.WriteLine"});
+        // The order of the properties does not matter for the ids.
+        let states = json!([{"exit": line, "name": "A", "entry": line}, {"name": "B", "entry": null}, 7]);
+        let sequence = json!({"type": "Elsa.Sequence", "activities": [line]});
+        let transitions = json!([{"action": line, "trigger": sequence, "from": "A", "to": "B"}, {"trigger": line}]);
+        let machine = json!({"id": "m", "type": "Elsa.StateMachine", "states": states, "transitions": transitions});
+        let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [machine]});
+        let mut definition = WorkflowDefinition::from_value(json!({"root": root})).unwrap();
+        let program = interpreter.compile(&definition).unwrap();
+        let mut compiled: Vec<String> = program.tree().iter().map(|node| node.node_id.clone()).collect();
+        let ports = &program.tree().find("Workflow1:s:m").unwrap().ports;
+        let ids = ports
+            .iter()
+            .map(|(port, child)| (port.as_str(), program.tree().get(*child).unwrap().id.as_str()));
+        assert_eq!(
+            ids.collect::<Vec<_>>(),
+            [
+                ("states[0].entry", "WriteLine1"),
+                ("states[0].exit", "WriteLine2"),
+                ("transitions[0].trigger", "Sequence1"),
+                ("transitions[0].action", "WriteLine4"),
+                ("transitions[1].trigger", "WriteLine5"),
+            ]
+        );
+        let root = definition.root.as_mut().unwrap();
+        write(interpreter.catalogue(), root);
+        let shown_machine = &root["activities"][0];
+        assert_eq!(
+            shown_machine["states"][0]["entry"]["nodeId"],
+            "Workflow1:s:m:WriteLine1"
+        );
+        assert_eq!(shown_machine["states"][0]["exit"]["nodeId"], "Workflow1:s:m:WriteLine2");
+        assert_eq!(
+            shown_machine["transitions"][0]["action"]["nodeId"],
+            "Workflow1:s:m:WriteLine4"
+        );
+        let mut shown = vec![WORKFLOW_ID.to_owned()];
+        node_ids(root, &mut shown);
+        compiled.sort();
+        shown.sort();
+        assert_eq!(shown, compiled);
+        let wanted = "Workflow1:s:m:Sequence1:WriteLine3";
+        let found = subgraph(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        assert_eq!(found["nodeId"], wanted);
+        let path = segments(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        let ports = path["pathSegments"].as_array().unwrap().iter();
+        let ports: Vec<&Value> = ports.map(|segment| &segment["portName"]).collect();
+        assert_eq!(ports, ["activities", "Activities", "activities"]);
         remove(interpreter.catalogue(), root);
         let mut left = Vec::new();
         node_ids(root, &mut left);

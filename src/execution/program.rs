@@ -3,21 +3,27 @@
 //! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root is its child. A type that
 //! the catalogue does not have becomes a leaf that faults when it is executed: the rest of the workflow still runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
+use super::incident_strategy::IncidentStrategy;
+use super::log_persistence::LogPersistence;
 use super::node_id::{IdMaker, WORKFLOW_ID, node_id};
+use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
-    ActivityNode, ActivityTree, BreakBehavior, Catalogue, Descriptor, ErasedActivity, NodeIndex, NodeInput,
-    RegisteredActivity, WORKFLOW, Workflow, camel_case, requirement,
+    ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
+    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, requirement, slot_port,
+    transition_condition,
 };
-use crate::definition::{Argument, Connection, InputBinding, RawActivity, Variable, WorkflowDefinition};
+use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
 use crate::expression::{TypeName, coerce};
-use crate::id::{ActivityId, DefinitionId, VersionId};
+use crate::id::{ActivityId, DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
 
 /// A compiled definition. Shared by all bursts of its instances.
@@ -27,12 +33,18 @@ pub struct Program {
     pub(super) version: i32,
     pub(super) tree: ActivityTree,
     pub(super) inputs: Vec<Argument>,
-    /// Elsa's `ContinueWithIncidentsStrategy`: other branches go on after a fault.
-    pub(super) continues_with_incidents: bool,
+    /// What other branches do after a fault, unless an activity has a strategy of its own.
+    pub(super) incident_strategy: IncidentStrategy,
     /// When its bursts commit before their end.
     pub(super) commits: CommitStrategy,
+    /// How flowcharts run, by the workflow that they are in, where it says so.
+    flowchart_modes: HashMap<NodeIndex, FlowchartMode>,
     /// What its bursts record.
     pub(super) journal: JournalLevel,
+    /// What of the values of its activities is recorded.
+    pub(super) log_persistence: LogPersistence,
+    /// The declared outputs of the workflow.
+    pub(super) outputs: Vec<Argument>,
     /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
     registered: Vec<Option<RegisteredActivity>>,
@@ -70,12 +82,26 @@ impl Program {
             }
         }
         if let Some(trigger) = trigger
-            && !self.tree.iter().any(|node| node.id == trigger.as_str())
+            && !self
+                .tree
+                .of_workflow(NodeIndex(0))
+                .any(|node| node.id == trigger.as_str())
         {
             let problem = format!("the workflow has no activity with the id {trigger}");
             problems.push(("triggerActivityId".to_owned(), problem));
         }
         problems
+    }
+
+    /// The inputs that are given, converted to their types, and the defaults of the others.
+    pub(super) fn complete_input(&self, mut input: Map<String, Value>) -> Map<String, Value> {
+        for argument in &self.inputs {
+            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
+            let Some(value) = given else { continue };
+            let to = TypeName::parse(&argument.type_name, argument.is_array);
+            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
+        }
+        input
     }
 
     /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a
@@ -86,8 +112,14 @@ impl Program {
 
     /// The activity types that it uses and the catalogue does not have, or not in the version that it names; sorted. The
     /// children of an unknown activity are not included.
-    pub fn unknown_activity_types(&self) -> Vec<String> {
+    pub fn missing_activity_types(&self) -> Vec<String> {
         self.unknown_types.iter().cloned().collect()
+    }
+
+    /// The state of an instance before its first burst.
+    pub(crate) fn new_state(&self, instance: &InstanceId) -> InstanceState {
+        let (definition, version) = (self.definition_id.clone(), self.version_id.clone());
+        InstanceState::new(instance.clone(), definition, version, self.version)
     }
 
     /// All activities.
@@ -101,6 +133,11 @@ impl Program {
         let overhead = size_of::<Option<RegisteredActivity>>() + 40;
         let nodes = self.tree.iter().map(|node| node.bytes() + overhead);
         size_of::<Self>() + nodes.sum::<usize>()
+    }
+
+    /// How a flowchart runs, if the workflow that it is in says so.
+    pub(super) fn flowchart_mode(&self, node: &ActivityNode) -> Option<FlowchartMode> {
+        self.flowchart_modes.get(&node.workflow).copied()
     }
 
     pub(super) fn activity(&self, index: NodeIndex) -> Option<&Arc<dyn ErasedActivity>> {
@@ -130,11 +167,20 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Compiles a definition.
-///
-/// # Errors
-/// `missing-root` when there is no root activity.
-pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Result<Program> {
+/// How many activities workflows as activities have together: one definition may be used nine times by another, which is used
+/// nine times.
+const MOST_NESTED: usize = 20_000;
+
+/// The longest path of an activity in a workflow as an activity.
+const LONGEST_PATH: usize = 8_000;
+
+/// Compiles a definition, with the workflows that it uses as activities.
+/// Errors: `missing-root` when there is no root activity, `composition-too-large`.
+pub(super) fn compile(
+    catalogue: &Catalogue,
+    definition: &WorkflowDefinition,
+    composition: &Composition,
+) -> Result<Program> {
     let Some(root) = definition.root.as_ref() else {
         return Err(Error::invalid("missing-root", "The definition has no root activity").field("root", "is missing"));
     };
@@ -142,29 +188,30 @@ pub(super) fn compile(catalogue: &Catalogue, definition: &WorkflowDefinition) ->
         catalogue,
         tree: ActivityTree::default(),
         registered: Vec::new(),
+        composition,
+        within: None,
+        level: 0,
+        nested: VecDeque::new(),
+        workflow: NodeIndex(0),
         ids: IdMaker::of(root),
+        flowchart_modes: HashMap::new(),
         needs_outputs: false,
         required_types: BTreeSet::new(),
         unknown_types: BTreeSet::new(),
     };
-    let workflow = compiler.push_workflow(definition);
-    let root = compiler.push(root, workflow);
-    if let (Some(root), Some(node)) = (root, compiler.tree.get_mut(workflow)) {
-        node.ports.push(("Root".to_owned(), root));
-    }
-    let strategy = definition
-        .options
-        .get("incidentStrategyType")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    compiler.push_workflow(definition, None, root);
+    compiler.push_nested()?;
     Ok(Program {
         definition_id: definition.definition_id.clone(),
         version_id: definition.id.clone(),
         version: definition.version,
         inputs: definition.declared_inputs(),
-        continues_with_incidents: strategy.contains("ContinueWithIncidents"),
+        incident_strategy: IncidentStrategy::of(definition).unwrap_or_default(),
         commits: CommitStrategy::of(definition),
+        flowchart_modes: compiler.flowchart_modes,
         journal: JournalLevel::of(definition),
+        log_persistence: LogPersistence::of(definition, &compiler.tree),
+        outputs: definition.declared_outputs(),
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,
@@ -177,23 +224,91 @@ struct Compiler<'a> {
     catalogue: &'a Catalogue,
     tree: ActivityTree,
     registered: Vec<Option<RegisteredActivity>>,
+    composition: &'a Composition,
+    /// The version that is compiled; none: the definition itself.
+    within: Option<&'a VersionId>,
+    /// How many workflows as activities it is inside.
+    level: usize,
+    /// Workflows as activities whose definitions are not compiled yet.
+    nested: VecDeque<Nested<'a>>,
+    workflow: NodeIndex,
     ids: IdMaker,
+    flowchart_modes: HashMap<NodeIndex, FlowchartMode>,
     needs_outputs: bool,
     required_types: BTreeSet<String>,
     unknown_types: BTreeSet<String>,
 }
 
-impl Compiler<'_> {
-    fn push_workflow(&mut self, definition: &WorkflowDefinition) -> NodeIndex {
-        let mut own = Catalogue::empty();
-        own.register(Workflow);
+/// A workflow as an activity whose definition is not compiled yet.
+struct Nested<'a> {
+    activity: NodeIndex,
+    version: &'a VersionId,
+    level: usize,
+}
+
+impl<'a> Compiler<'a> {
+    /// Compiles the workflows as activities, those of the definition first, then those inside them: so the recursion is as
+    /// deep as one definition, and the nodes of one definition follow each other.
+    fn push_nested(&mut self) -> Result<()> {
+        while let Some(Nested {
+            activity,
+            version,
+            level,
+        }) = self.nested.pop_front()
+        {
+            let Some(part) = self.composition.parts.get(version) else {
+                continue;
+            };
+            let path = self.tree.get(activity).map_or("", |node| &node.node_id);
+            let too_large = |problem: String| {
+                let message = format!(
+                    "the activity {path} nests the workflow {}: {problem}",
+                    part.definition.definition_id
+                );
+                Error::invalid("composition-too-large", message.clone()).field(path, message)
+            };
+            if level > MOST_LEVELS {
+                return Err(too_large(format!(
+                    "workflows are nested more than {MOST_LEVELS} levels deep"
+                )));
+            }
+            if path.len() > LONGEST_PATH {
+                return Err(too_large(format!("its path has more than {LONGEST_PATH} bytes")));
+            }
+            if self.tree.len() > MOST_NESTED {
+                return Err(too_large(format!(
+                    "together they have more than {MOST_NESTED} activities"
+                )));
+            }
+            let Some(root) = part.definition.root.as_ref() else {
+                return Err(too_large("it has no root activity".to_owned()));
+            };
+            (self.within, self.level) = (Some(version), level);
+            self.ids = IdMaker::of(root);
+            self.push_workflow(&part.definition, Some(activity), root);
+        }
+        Ok(())
+    }
+
+    fn push_workflow(&mut self, definition: &WorkflowDefinition, parent: Option<NodeIndex>, root: &'a Value) {
         let index = self.tree.next_index();
-        self.registered.push(own.find(WORKFLOW, 1).cloned());
+        self.workflow = index;
+        if let Some(mode) = FlowchartMode::read(definition.custom_properties.get(FlowchartMode::PROPERTY)) {
+            self.flowchart_modes.insert(index, mode);
+        }
+        let registered = match parent {
+            None => registered(Workflow),
+            Some(_) => registered(NestedWorkflow),
+        };
+        self.registered.push(Some(registered));
         self.required_types.insert(WORKFLOW.to_owned());
+        let outer = parent.and_then(|parent| self.tree.get(parent));
+        let path = outer.map_or_else(|| WORKFLOW_ID.to_owned(), |outer| node_id(&outer.node_id, WORKFLOW_ID));
         self.tree.push(ActivityNode {
             index,
+            workflow: index,
             id: WORKFLOW_ID.to_owned(),
-            node_id: WORKFLOW_ID.to_owned(),
+            node_id: path,
             type_name: WORKFLOW.to_owned(),
             version: definition.version,
             name: definition.name.clone(),
@@ -208,21 +323,45 @@ impl Compiler<'_> {
             is_start: false,
             is_terminal: false,
             on_break: BreakBehavior::Ignore,
+            is_guard: false,
             cache: OnceLock::new(),
         });
-        index
+        if let Some(outer) = parent.and_then(|parent| self.tree.get_mut(parent)) {
+            outer.ports.push(("Root".to_owned(), index));
+        }
+        let root = self.push(root, index);
+        if let (Some(root), Some(node)) = (root, self.tree.get_mut(index)) {
+            node.ports.push(("Root".to_owned(), root));
+        }
+    }
+
+    /// The workflow that an activity uses, as its type.
+    fn nested_type(&self, raw: RawActivity<'_>) -> Option<(&'a VersionId, RegisteredActivity)> {
+        let reference = WorkflowReference::of(self.catalogue, raw)?;
+        let composition: &'a Composition = self.composition;
+        let part = composition.find(self.within, &reference)?;
+        let (version, _) = composition.parts.get_key_value(&part.definition.id)?;
+        Some((version, registered(WorkflowAsActivity(describe(&part.definition)))))
     }
 
     /// Adds an activity and its children. The recursion is as deep as the JSON, which the model bounds.
-    fn push(&mut self, value: &Value, parent: NodeIndex) -> Option<NodeIndex> {
+    fn push(&mut self, value: &'a Value, parent: NodeIndex) -> Option<NodeIndex> {
         let raw = RawActivity::new(value)?;
         let version = raw.named_version().unwrap_or(0);
-        let registered = self.catalogue.find(raw.type_name(), version).cloned();
-        let required = requirement(raw.type_name(), version);
-        if registered.is_none() {
-            self.unknown_types.insert(required.clone());
+        let mut registered = self.catalogue.find(raw.type_name(), version).cloned();
+        let mut nested = None;
+        if registered.is_none()
+            && let Some((version, found)) = self.nested_type(raw)
+        {
+            nested = Some(version);
+            registered = Some(found);
+        } else {
+            let required = requirement(raw.type_name(), version);
+            if registered.is_none() {
+                self.unknown_types.insert(required.clone());
+            }
+            self.required_types.insert(required);
         }
-        self.required_types.insert(required);
         let descriptor = registered.as_ref().map(|registered| Arc::clone(&registered.descriptor));
         let descriptor = descriptor.as_deref();
         let id = if raw.id().is_empty() {
@@ -236,18 +375,19 @@ impl Compiler<'_> {
             .map(|node| node.node_id.clone())
             .unwrap_or_default();
         let index = self.tree.next_index();
-        let ports: Vec<(String, String)> = descriptor
-            .iter()
-            .flat_map(|d| &d.ports)
-            .map(|port| (port.clone(), camel_case(port)))
-            .collect();
+        let places = descriptor.map(ChildProperty::of).unwrap_or_default();
         let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
-        let is_child = |name: &str| (is_container && name == "activities") || ports.iter().any(|(_, key)| key == name);
-        let own = raw
-            .fields()
-            .iter()
-            .filter(|(name, _)| !is_child(name) && name.as_str() != "metadata");
-        let properties: Map<String, Value> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let own = raw.fields().iter().filter(|(name, _)| name.as_str() != "metadata");
+        let own = own.filter_map(|(name, value)| {
+            let value = match places.iter().find(|place| place.property() == name) {
+                None => value.clone(),
+                Some(ChildProperty::Cases) => without_children(value, &[CASE_ACTIVITY]),
+                Some(ChildProperty::Slots((_, slots))) => without_children(value, slots),
+                Some(ChildProperty::One(..) | ChildProperty::List(..)) => return None,
+            };
+            Some((name.clone(), value))
+        });
+        let properties: Map<String, Value> = own.collect();
         let inputs = descriptor
             .map(|descriptor| inputs(descriptor, &properties))
             .unwrap_or_default();
@@ -258,6 +398,7 @@ impl Compiler<'_> {
         self.registered.push(registered.clone());
         self.tree.push(ActivityNode {
             index,
+            workflow: self.workflow,
             node_id: node_id(&parent_path, &id),
             id,
             type_name: raw.type_name().to_owned(),
@@ -277,29 +418,131 @@ impl Compiler<'_> {
             is_start: descriptor.is_some_and(|descriptor| descriptor.is_start),
             is_terminal: descriptor.is_some_and(|descriptor| descriptor.is_terminal),
             on_break: descriptor.map(|descriptor| descriptor.on_break).unwrap_or_default(),
+            is_guard: descriptor.is_some_and(|descriptor| descriptor.is_guard),
             properties,
             cache: OnceLock::new(),
         });
-        for (port, key) in ports {
-            let child = raw.get(&key).and_then(|value| self.push(value, index));
-            if let (Some(child), Some(node)) = (child, self.tree.get_mut(index)) {
-                node.ports.push((port, child));
-            }
+        for place in &places {
+            self.push_children(place, raw, index);
         }
-        if is_container {
-            for child in raw.get("activities").and_then(Value::as_array).into_iter().flatten() {
-                let child = self.push(child, index);
-                if let (Some(child), Some(node)) = (child, self.tree.get_mut(index)) {
-                    node.activities.push(child);
+        if let Some(version) = nested {
+            let level = self.level + 1;
+            self.nested.push_back(Nested {
+                activity: index,
+                version,
+                level,
+            });
+        }
+        Some(index)
+    }
+
+    fn push_children(&mut self, place: &ChildProperty, raw: RawActivity<'a>, parent: NodeIndex) {
+        let cases = raw.get(CASES).and_then(Value::as_array);
+        let cases = cases.into_iter().flatten().enumerate();
+        let children: Vec<(String, &'a Value)> = match place {
+            ChildProperty::One(..) | ChildProperty::List(..) => place.children(raw.fields()),
+            ChildProperty::Cases => cases
+                .filter_map(|(number, case)| Some((case_port(number), case.get(CASE_ACTIVITY)?)))
+                .collect(),
+            ChildProperty::Slots((property, slots)) => {
+                let items = raw
+                    .get(property)
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .enumerate();
+                let of_item = |(number, item): (usize, &'a Value)| {
+                    let children = slots.iter().filter_map(move |slot| Some((*slot, item.get(slot)?)));
+                    children.map(move |(slot, child)| (slot_port(property, number, slot), child))
+                };
+                items.flat_map(of_item).collect()
+            }
+        };
+        for (port, child) in children {
+            let child = self.push(child, parent);
+            if let (Some(child), Some(node)) = (child, self.tree.get_mut(parent)) {
+                match place {
+                    ChildProperty::One(..) | ChildProperty::Cases | ChildProperty::Slots(..) => {
+                        node.ports.push((port, child));
+                    }
+                    ChildProperty::List(..) => node.activities.push(child),
                 }
             }
         }
-        Some(index)
+    }
+}
+
+fn registered(activity: impl crate::activity::Activity) -> RegisteredActivity {
+    RegisteredActivity {
+        descriptor: Arc::new(activity.descriptor()),
+        activity: Arc::new(activity),
+    }
+}
+
+/// A list of items, without the children in these properties of them.
+fn without_children(items: &Value, slots: &[&str]) -> Value {
+    let Value::Array(items) = items else {
+        return items.clone();
+    };
+    let own = items.iter().map(|item| match item {
+        Value::Object(fields) => {
+            let own = fields.iter().filter(|(name, _)| !slots.contains(&name.as_str()));
+            Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        other => other.clone(),
+    });
+    Value::Array(own.collect())
+}
+
+/// The conditions of a switch: inputs that it evaluates one after the other.
+fn conditions(cases: Option<&Value>) -> impl Iterator<Item = NodeInput> {
+    let cases = cases.and_then(Value::as_array).into_iter().flatten();
+    cases
+        .enumerate()
+        .map(|(number, case)| condition(case_condition(number), case.get("condition")))
+}
+
+/// The conditions of the transitions that have one.
+fn transition_conditions(transitions: Option<&Value>) -> impl Iterator<Item = NodeInput> {
+    let transitions = transitions.and_then(Value::as_array).into_iter().flatten();
+    let conditions = transitions
+        .enumerate()
+        .map(|(number, transition)| condition(transition_condition(number), transition.get("condition")));
+    conditions.filter(|input| input.expression.is_some() || input.memory_reference.is_some())
+}
+
+fn condition(name: String, given: Option<&Value>) -> NodeInput {
+    let plain = given.and_then(Value::as_object).filter(|it| it.contains_key("type"));
+    let (expression, memory_reference) = match plain {
+        Some(plain) => {
+            let kind = match plain.get("type").and_then(Value::as_str) {
+                Some(kind) if !kind.is_empty() => kind.to_owned(),
+                _ => "Literal".to_owned(),
+            };
+            let value = plain.get("value").cloned().unwrap_or_default();
+            (Some(Expression { kind, value }), None)
+        }
+        None => {
+            let binding = InputBinding::parse(given).unwrap_or_default();
+            (binding.expression, binding.memory_reference)
+        }
+    };
+    NodeInput {
+        name,
+        expression,
+        memory_reference,
+        convert_to: TypeName::Boolean,
+        default: Some(false.into()),
+        is_lazy: true,
+        is_required: false,
     }
 }
 
 fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeInput> {
     let expressions = descriptor.inputs.iter().filter(|input| !input.is_raw);
+    let cases = descriptor.has_cases.then(|| properties.get(CASES)).flatten();
+    let has_transitions = descriptor.slots.iter().any(|(property, _)| *property == TRANSITIONS);
+    let transitions = has_transitions.then(|| properties.get(TRANSITIONS)).flatten();
     expressions
         .map(|input| {
             let binding = InputBinding::parse(property(properties, &input.name)).unwrap_or_default();
@@ -319,6 +562,8 @@ fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeI
                 is_required: input.is_required,
             }
         })
+        .chain(conditions(cases))
+        .chain(transition_conditions(transitions))
         .collect()
 }
 

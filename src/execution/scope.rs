@@ -1,9 +1,13 @@
-//! The variables that an execution sees: its own, then those of its ancestors.
+//! The variables that an execution sees: its own, then those of its ancestors, up to the workflow that it is in. A workflow as
+//! an activity sees no variable of its consumer, only its own inputs.
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
 use super::program::Program;
 use super::state::InstanceState;
+use crate::activity::{ActivityNode, plain_name};
 use crate::definition::Variable;
 use crate::expression::{TypeName, coerce};
 
@@ -24,7 +28,7 @@ pub(super) fn find<'p>(
     from: u64,
     key: &str,
 ) -> Option<VariableLocation<'p>> {
-    let chain = state.chain(from);
+    let chain = chain(program, state, from);
     for number in &chain {
         if let Some(declared) = declared(program, state, *number)
             .iter()
@@ -52,6 +56,48 @@ pub(super) fn find<'p>(
     })
 }
 
+/// An execution and its ancestors, innermost first, up to the workflow that it is in.
+pub(super) fn chain(program: &Program, state: &InstanceState, from: u64) -> Vec<u64> {
+    let mut chain = state.chain(from);
+    let is_workflow = |number: &u64| {
+        let context = state.contexts.get(number);
+        let node = context.and_then(|context| program.tree.find(&context.node_id));
+        node.is_some_and(ActivityNode::is_workflow)
+    };
+    if let Some(end) = chain.iter().position(is_workflow) {
+        chain.truncate(end + 1);
+    }
+    chain
+}
+
+/// The execution of the workflow that an execution is in.
+pub(super) fn workflow(program: &Program, state: &InstanceState, from: u64) -> Option<u64> {
+    chain(program, state, from).last().copied()
+}
+
+/// The execution of the workflow as an activity that an execution is in; none: it is in the workflow of the instance.
+pub(super) fn nested_in(program: &Program, state: &InstanceState, from: u64) -> Option<u64> {
+    let workflow = workflow(program, state, from)?;
+    state.contexts.get(&workflow)?.parent
+}
+
+/// The inputs of the workflow that an execution is in.
+pub(super) fn inputs<'s>(program: &Program, state: &'s InstanceState, from: u64) -> Cow<'s, Map<String, Value>> {
+    let workflow = workflow(program, state, from).and_then(|number| state.contexts.get(&number));
+    let activity = workflow.and_then(|workflow| state.contexts.get(&workflow.parent?));
+    let (Some(workflow), Some(activity)) = (workflow, activity) else {
+        return Cow::Borrowed(&state.input);
+    };
+    let given = activity.inputs.iter();
+    let given = given.map(|(property, value)| (plain_name(property).to_owned(), value.clone()));
+    // Those of a request that resumed it are newer.
+    let resumed = workflow
+        .inputs
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    Cow::Owned(given.chain(resumed).collect())
+}
+
 fn declared<'p>(program: &'p Program, state: &InstanceState, number: u64) -> &'p [Variable] {
     let node = state
         .contexts
@@ -72,9 +118,9 @@ pub(super) fn read(program: &Program, state: &InstanceState, from: u64, key: &st
 }
 
 /// All visible variables by name.
-pub(super) fn visible(state: &InstanceState, from: u64) -> Map<String, Value> {
+pub(super) fn visible(program: &Program, state: &InstanceState, from: u64) -> Map<String, Value> {
     let mut all = Map::new();
-    for number in state.chain(from).into_iter().rev() {
+    for number in chain(program, state, from).into_iter().rev() {
         if let Some(context) = state.contexts.get(&number) {
             all.extend(
                 context
@@ -88,12 +134,12 @@ pub(super) fn visible(state: &InstanceState, from: u64) -> Map<String, Value> {
 }
 
 /// The initial values of declared variables.
-pub(super) fn defaults(variables: &[Variable]) -> Map<String, Value> {
+pub(super) fn defaults<'v>(variables: impl IntoIterator<Item = &'v Variable>) -> Map<String, Value> {
     let begin = |variable: &Variable| {
         let value = variable.default.clone().unwrap_or_default();
         (variable.name.clone(), convert(value, Some(variable)))
     };
-    variables.iter().map(begin).collect()
+    variables.into_iter().map(begin).collect()
 }
 
 /// Converts a value to the declared type of its variable. A value that does not fit is kept unchanged: Elsa's variables

@@ -1,5 +1,6 @@
 //! What the scripts of a definition can name: variables, inputs, and outputs of its activities.
 
+use super::composition::Composition;
 use super::program;
 use crate::activity::Catalogue;
 use crate::definition::{Variable, WorkflowDefinition};
@@ -7,7 +8,7 @@ use crate::expression::{ScriptNames, TypeName};
 
 /// The names of a definition, finished or not. Variables of all containers are among them: an editor asks once for the
 /// whole workflow.
-pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition) -> ScriptNames {
+pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition, composition: &Composition) -> ScriptNames {
     let mut names = ScriptNames::default();
     for input in definition.declared_inputs() {
         let kind = TypeName::parse(&input.type_name, input.is_array);
@@ -19,13 +20,14 @@ pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Scri
     };
     definition.declared_variables().iter().for_each(&mut add);
     // Without a root there is nothing more.
-    let Ok(program) = program::compile(catalogue, definition) else {
+    let Ok(program) = program::compile(catalogue, definition, composition) else {
         return names;
     };
-    for node in program.tree.iter() {
+    let own = || program.tree.iter().filter(|node| node.is_own());
+    for node in own() {
         node.variables.iter().for_each(&mut add);
     }
-    for node in program.tree.iter() {
+    for node in own() {
         let Some(descriptor) = program.descriptor(node.index) else {
             continue;
         };

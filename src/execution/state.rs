@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::bookmark::Bookmark;
+use super::child::{ChildEnd, ParentLink, is_false};
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
@@ -19,6 +20,9 @@ use crate::{Error, Result};
 
 /// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
 const FORMAT: u32 = 1;
+
+/// Beside so many open bookmarks a new one is crowded.
+const CROWDED: usize = 64;
 
 /// What is kept of an instance between two bursts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,13 +58,19 @@ pub struct InstanceState {
     pub(super) queue: VecDeque<WorkItem>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) bookmarks: Vec<Bookmark>,
-    /// The newest outputs by activity id.
+    /// The newest outputs by node id.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) activity_outputs: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last_result: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) incidents: Vec<Incident>,
+    /// Of a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<ParentLink>,
+    /// It has started children.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) has_children: bool,
 }
 
 /// The trigger that started an instance.
@@ -118,6 +128,23 @@ pub(super) struct Context {
     pub(super) is_breaking: bool,
     #[serde(default)]
     pub(super) faults: i32,
+    /// For a guard in its last part: what goes on afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) interruption: Option<Interruption>,
+}
+
+/// What a guard has held up for its last part, and goes on once that has ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Interruption {
+    /// A fault that the guard does not catch.
+    Fault(Box<Incident>),
+    /// A break out of a loop around the guard.
+    Break,
+    /// The end of the workflow, with these outcomes.
+    Completion(Vec<String>),
+    /// The end of the workflow as an activity that the guard is in, with these outcomes.
+    NestedCompletion(Vec<String>),
 }
 
 /// An activity to execute or resume.
@@ -201,6 +228,8 @@ impl InstanceState {
             activity_outputs: Map::new(),
             last_result: None,
             incidents: Vec::new(),
+            parent: None,
+            has_children: false,
         }
     }
 
@@ -266,6 +295,11 @@ impl InstanceState {
         self.correlation_id.as_deref()
     }
 
+    /// Its name.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// The bookmarks at which it waits.
     pub fn bookmarks(&self) -> &[Bookmark] {
         &self.bookmarks
@@ -286,6 +320,30 @@ impl InstanceState {
         &self.output
     }
 
+    /// What the parent of this instance goes on with after a burst that has not yielded. The parent is woken once by a child
+    /// that comes to rest.
+    pub(super) fn take_child_end(&mut self) -> Option<ChildEnd> {
+        let ends = self.status == Status::Finished;
+        let parent = self.parent.as_mut()?;
+        if !ends && !std::mem::take(&mut parent.until_rest) {
+            return None;
+        }
+        Some(ChildEnd {
+            ends,
+            result: json!({
+                "workflowInstanceId": self.instance_id,
+                "status": self.status.as_str(),
+                "subStatus": self.sub_status.as_str(),
+                "output": self.output,
+            }),
+        })
+    }
+
+    /// The instance whose activity started this one.
+    pub fn parent(&self) -> Option<&ParentLink> {
+        self.parent.as_ref()
+    }
+
     /// The workflow's own variables, by name.
     pub fn variables(&self) -> Map<String, Value> {
         let root = self.contexts.values().find(|context| context.parent.is_none());
@@ -298,6 +356,7 @@ impl InstanceState {
         (self.counter, id)
     }
 
+    /// The id of a crowded bookmark begins with `z`, others with a hexadecimal digit: an index has the former only.
     pub(super) fn next_bookmark(&mut self) -> BookmarkId {
         self.counter += 1;
         let mut hasher = Sha256::new();
@@ -305,11 +364,19 @@ impl InstanceState {
         hasher.update(b"|");
         hasher.update(self.counter.to_string().as_bytes());
         let hash: [u8; 32] = hasher.finalize().into();
-        let mut id = String::with_capacity(16);
+        let mut id = String::with_capacity(17);
+        if self.bookmarks.len() >= CROWDED {
+            id.push('z');
+        }
         for byte in hash.iter().take(8) {
             id.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()));
         }
         BookmarkId::new(id)
+    }
+
+    /// Whether an execution with this number has begun, now or before.
+    pub(crate) fn has_begun(&self, number: u64) -> bool {
+        number > 0 && number <= self.counter
     }
 
     /// The number of the workflow's own execution, once it has started.

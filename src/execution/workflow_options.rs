@@ -60,16 +60,6 @@ pub(crate) const ACTIVITY_COMMIT_STRATEGIES: [NamedStrategy; 4] = [
     ),
 ];
 
-/// What other branches do after a fault; the default first.
-pub(crate) const INCIDENT_STRATEGIES: [NamedStrategy; 2] = [
-    ("FaultStrategy", "Fault", "The instance faults with its first incident."),
-    (
-        "ContinueWithIncidentsStrategy",
-        "Continue with incidents",
-        "The branch with the incident stops; the other branches continue.",
-    ),
-];
-
 /// A workflow's `options.commitStrategyName`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CommitStrategy {

@@ -55,7 +55,7 @@ impl InstanceState {
             "definitionId": self.definition_id,
             "definitionVersionId": self.version_id,
             "definitionVersion": self.version,
-            "parentWorkflowInstanceId": null,
+            "parentWorkflowInstanceId": self.parent.as_ref().map(|parent| &parent.instance_id),
             "correlationId": self.correlation_id,
             "name": self.name,
             "status": self.status,

@@ -4,13 +4,16 @@ use serde_json::{Map, Value};
 
 use super::BurstRun;
 use crate::activity::{
-    ActivityCommands, BookmarkRequest, BreakBehavior, Fault, NodeIndex, ScheduledChild, ScriptChanges,
+    ActivityCommands, BookmarkRequest, BreakBehavior, ChildRequest, ChildWait, EventPublication, Fault, NodeIndex,
+    ScheduledChild, ScriptChanges, safe_name,
 };
 use crate::execution::bookmark::{Bookmark, stimulus_hash};
 use crate::execution::bounds::admit;
+use crate::execution::child::{ChildStart, ParentLink};
 use crate::execution::scope;
-use crate::execution::state::WorkItem;
-use crate::id::ActivityId;
+use crate::execution::state::{Interruption, WorkItem};
+use crate::expression::{TypeName, coerce};
+use crate::id::{ActivityId, DefinitionId, InstanceId};
 
 impl BurstRun<'_> {
     pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
@@ -31,7 +34,10 @@ impl BurstRun<'_> {
         }
         for (name, value) in commands.workflow_outputs {
             admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
-            self.state.output.insert(name, value);
+            match scope::nested_in(self.program, &self.state, number) {
+                Some(activity) => self.set_output(activity, safe_name(&name), value)?,
+                None => drop(self.state.output.insert(name, value)),
+            }
         }
         if let Some(id) = commands.correlation_id {
             self.set_correlation_id(id)?;
@@ -45,11 +51,30 @@ impl BurstRun<'_> {
         for child in commands.cancel {
             self.cancel_child(number, child);
         }
+        for child in commands.unschedule {
+            self.unschedule_child(number, child);
+        }
+        if commands.burns
+            && let Some(context) = self.state.contexts.get(&number)
+        {
+            let id = &context.id;
+            let bookmarks = &mut self.state.bookmarks;
+            bookmarks.retain(|bookmark| bookmark.activity_execution_id != *id);
+        }
         for request in commands.bookmarks {
             self.make_bookmark(number, request)?;
         }
+        for event in commands.events {
+            self.publish_event(event)?;
+        }
+        for (id, request) in commands.children {
+            self.start_child(number, id, request)?;
+        }
         for schedule in commands.schedule {
             self.schedule(number, schedule)?;
+        }
+        if let Some(outcomes) = commands.complete_definition {
+            self.complete_definition(number, outcomes);
         }
         if let Some(outcomes) = commands.complete_workflow {
             self.complete_workflow(number, outcomes);
@@ -64,7 +89,7 @@ impl BurstRun<'_> {
                 Some(location) => self.write(&location, value),
                 // As in Elsa, a script may set undeclared variables; they belong to the workflow.
                 None => {
-                    let root = self.state.root().unwrap_or(number);
+                    let root = scope::workflow(self.program, &self.state, number).unwrap_or(number);
                     if let Some(context) = self.state.contexts.get_mut(&root) {
                         context.variables.insert(name, value);
                     }
@@ -112,7 +137,7 @@ impl BurstRun<'_> {
             let kept = self
                 .state
                 .activity_outputs
-                .entry(node.id.clone())
+                .entry(node.node_id.clone())
                 .or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(kept) = kept {
                 kept.insert(name.clone(), value.clone());
@@ -126,10 +151,37 @@ impl BurstRun<'_> {
         if let Some(location) = location {
             self.write(&location, value.clone());
         }
+        if let Some((_, id)) = bound {
+            self.set_bound_output(number, id, &value)?;
+        }
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.outputs.insert(name, value);
         }
         Ok(())
+    }
+
+    /// As in Elsa, a binding may name an output of the workflow: inside a workflow as an activity of that one.
+    fn set_bound_output(&mut self, number: u64, name: &str, value: &Value) -> Result<(), Fault> {
+        let program = self.program;
+        let converted = |to: &TypeName| coerce(value.clone(), to).unwrap_or_else(|_| value.clone());
+        let Some(activity) = scope::nested_in(program, &self.state, number) else {
+            if let Some(output) = program.outputs.iter().find(|output| output.name == name) {
+                let to = TypeName::parse(&output.type_name, output.is_array);
+                self.state.output.insert(output.name.clone(), converted(&to));
+            }
+            return Ok(());
+        };
+        let context = self.state.contexts.get(&activity);
+        let node = context.and_then(|context| program.tree.find(&context.node_id));
+        let descriptor = node.and_then(|node| program.descriptor(node.index));
+        let property = safe_name(name);
+        match descriptor.and_then(|it| it.outputs.iter().find(|output| output.name == property)) {
+            Some(output) => {
+                let to = TypeName::parse(&output.type_name, false);
+                self.set_output(activity, property, converted(&to))
+            }
+            None => Ok(()),
+        }
     }
 
     fn set_correlation_id(&mut self, id: Option<String>) -> Result<(), Fault> {
@@ -150,11 +202,18 @@ impl BurstRun<'_> {
         Ok(name.filter(|name| !name.is_empty()))
     }
 
-    fn break_loop(&mut self, number: u64) {
+    /// Marks what contains an execution, out to its innermost loop. A guard with a last part holds the break up until then.
+    pub(super) fn break_loop(&mut self, number: u64) {
         for ancestor in self.state.chain(number).into_iter().skip(1) {
+            let is_held = self.guarding(ancestor, &Value::Null).is_some();
             let Some(context) = self.state.contexts.get_mut(&ancestor) else {
                 return;
             };
+            if is_held {
+                context.is_breaking = true;
+                context.interruption = Some(Interruption::Break);
+                return;
+            }
             let node = self.program.tree.find(&context.node_id);
             match node.map(|node| node.on_break).unwrap_or_default() {
                 BreakBehavior::Ignore => {}
@@ -180,6 +239,14 @@ impl BurstRun<'_> {
             .collect();
         for number in running {
             self.cancel(number, true);
+        }
+    }
+
+    fn unschedule_child(&mut self, parent: u64, child: NodeIndex) {
+        if let Some(node) = self.program.tree.get(child) {
+            let is_meant =
+                |item: &WorkItem| item.context.is_none() && item.owner == Some(parent) && item.node_id == node.node_id;
+            self.state.queue.retain(|item| !is_meant(item));
         }
     }
 
@@ -214,6 +281,56 @@ impl BurstRun<'_> {
             due: request.due,
             auto_burn: request.auto_burn,
         });
+        Ok(())
+    }
+
+    fn publish_event(&mut self, event: EventPublication) -> Result<(), Fault> {
+        for (what, text) in [
+            ("name", Some(&event.name)),
+            ("correlation id", event.correlation_id.as_ref()),
+        ] {
+            // As for an event of a client: both appear in logs and on terminals.
+            if text.is_some_and(|text| text.chars().any(char::is_control)) {
+                return Err(Fault::new(format!("The {what} of the event has control characters")));
+            }
+        }
+        self.admit_name("The name of the event", Some(event.name.clone()))?;
+        self.admit_name("The correlation id of the event", event.correlation_id.clone())?;
+        if let Some(payload) = &event.payload {
+            let bytes = admit("The payload of the event", payload, self.options.max_value_bytes)?;
+            // The commit writes it, too.
+            self.recorder.bytes += bytes;
+        }
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// Starts a child instance with the commit of the burst.
+    fn start_child(&mut self, number: u64, id: InstanceId, request: ChildRequest) -> Result<(), Fault> {
+        self.admit_all(&request.input)?;
+        let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
+        let Some(context) = self.state.contexts.get(&number) else {
+            return Ok(());
+        };
+        let mut bookmarks = self.state.bookmarks.iter();
+        let bookmark = bookmarks.find(|bookmark| {
+            bookmark.activity_execution_id == context.id && bookmark.delay.is_none() && bookmark.due.is_none()
+        });
+        let waits = request.wait != ChildWait::None;
+        let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
+        self.children.push(ChildStart {
+            id,
+            definition_id: DefinitionId::new(request.definition_id),
+            correlation_id,
+            input: request.input,
+            parent: ParentLink {
+                instance_id: self.state.instance_id.clone(),
+                until_rest: request.wait == ChildWait::Rest,
+                depth: if waits { depth + 1 } else { 0 },
+            },
+            bookmark_id: bookmark.map(|bookmark| bookmark.id.clone()).filter(|_| waits),
+        });
+        self.state.has_children = true;
         Ok(())
     }
 

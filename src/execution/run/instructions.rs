@@ -10,12 +10,19 @@ use super::BurstRun;
 use crate::execution::bounds::admit;
 use crate::execution::burst_contract::Instruction;
 use crate::execution::node_id::WORKFLOW_ID;
+use crate::execution::scope;
 use crate::execution::state::{StartTrigger, WorkItem};
 use crate::execution::status::{Status, SubStatus};
-use crate::expression::{TypeName, coerce};
 use crate::id::{BookmarkId, StimulusHash};
 
 impl BurstRun<'_> {
+    /// Of several stimuli in one burst each finds what it would find in a burst of its own.
+    fn wake(&mut self) {
+        if self.state.queue.is_empty() {
+            self.forget_memory();
+        }
+    }
+
     /// Carries out an instruction; returns it when it matches nothing.
     pub(in crate::execution) async fn apply(&mut self, instruction: Instruction, is_new: bool) -> Option<Instruction> {
         if self.state.status == Status::Finished {
@@ -31,9 +38,11 @@ impl BurstRun<'_> {
                 variables,
                 trigger_activity_id,
                 payload,
+                parent,
             } if is_new && self.state.sub_status == SubStatus::Pending => {
                 self.state.correlation_id = correlation_id;
                 self.state.name = name;
+                self.state.parent = parent;
                 self.state.trigger = trigger_activity_id.map(|activity_id| StartTrigger {
                     activity_id,
                     payload: payload.unwrap_or_default(),
@@ -45,6 +54,7 @@ impl BurstRun<'_> {
             Instruction::Start { .. } => Some(instruction),
             Instruction::Resume { bookmark_id, input } => match self.take_bookmark(Some(&bookmark_id), None) {
                 Some(taken) => {
+                    self.wake();
                     self.resume(taken, None, input);
                     None
                 }
@@ -57,6 +67,7 @@ impl BurstRun<'_> {
                 payload,
             } => match self.take_bookmark(bookmark_id.as_ref(), Some(hash)) {
                 Some(taken) => {
+                    self.wake();
                     self.resume(taken, payload, Map::new());
                     None
                 }
@@ -66,6 +77,13 @@ impl BurstRun<'_> {
                     name,
                     payload,
                 }),
+            },
+            Instruction::ChildEnded { bookmark_id, result } => match self.take_bookmark(Some(&bookmark_id), None) {
+                Some(taken) => {
+                    self.resume(taken, Some(result), Map::new());
+                    None
+                }
+                None => Some(Instruction::ChildEnded { bookmark_id, result }),
             },
             Instruction::Continue => self.state.queue.is_empty().then_some(instruction),
             Instruction::Cancel => {
@@ -82,13 +100,8 @@ impl BurstRun<'_> {
         unmatched
     }
 
-    fn start(&mut self, mut input: Map<String, Value>, mut variables: Map<String, Value>) {
-        for argument in &self.program.inputs {
-            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
-            let Some(value) = given else { continue };
-            let to = TypeName::parse(&argument.type_name, argument.is_array);
-            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
-        }
+    fn start(&mut self, input: Map<String, Value>, mut variables: Map<String, Value>) {
+        let mut input = self.program.complete_input(input);
         let payload = self
             .state
             .trigger
@@ -152,6 +165,12 @@ impl BurstRun<'_> {
         let Value::Object(input) = input else { return };
         for (name, value) in &input {
             self.state.input.insert(name.clone(), value.clone());
+        }
+        if scope::nested_in(self.program, &self.state, context).is_some()
+            && let Some(workflow) = scope::workflow(self.program, &self.state, context)
+            && let Some(workflow) = self.state.contexts.get_mut(&workflow)
+        {
+            workflow.inputs.extend(input.clone());
         }
         self.state.since_wait = 0;
         self.state.queue.push_back(WorkItem {

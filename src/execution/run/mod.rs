@@ -3,12 +3,14 @@
 //! - `instructions` turns instructions into work items. One activity runs at a time, so that "parallel" branches are
 //!   executed in one sequence.
 //! - `commands` carries out the commands of an activity after its call has returned; `transitions` does what follows:
-//!   completion, cancellation, faults. A parent is not called from within its child's call: it gets a notification, and
+//!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its child's call: it gets a notification, and
 //!   all notifications are delivered before the next work item. So there is no recursion.
+//! - `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: there a burst yields.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,10 +18,11 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
 use crate::activity::{
-    ActivityCommands, ActivityContext, ActivityNode, Child, ChildStatus, EndedChild, Fault, InputEvaluator, Resumption,
-    Step,
+    ActivityCommands, ActivityContext, ActivityNode, EndedChild, EventPublication, Fault, InputEvaluator,
+    PublishedDefinitions, Resumption, Step,
 };
 use crate::execution::bounds::{self, InterpreterOptions, admit};
+use crate::execution::child::ChildStart;
 use crate::execution::evaluate::Evaluator;
 use crate::execution::journal::{EntryDetails, Recorder};
 use crate::execution::node_id::WORKFLOW_ID;
@@ -30,7 +33,9 @@ use crate::execution::status::{Status, SubStatus};
 use crate::execution::workflow_options::CommitPoints;
 use crate::expression::ScriptSession;
 
+mod activity_test;
 mod commands;
+mod faults;
 mod instructions;
 mod transitions;
 
@@ -41,7 +46,11 @@ pub(super) struct BurstRun<'p> {
     pub(super) stops: &'p AtomicBool,
     pub(super) session: ScriptSession,
     pub(super) state: InstanceState,
+    pub(super) definitions: &'p dyn PublishedDefinitions,
     pub(super) attempt: u32,
+    pub(super) child_seed: i64,
+    /// The children that it starts.
+    pub(super) children: Vec<ChildStart>,
     /// When it began, by the database's clock.
     pub(super) began_at: DateTime<Utc>,
     pub(super) notifications: VecDeque<ChildNotification>,
@@ -58,6 +67,8 @@ pub(super) struct BurstRun<'p> {
     pub(super) has_cancel: bool,
     /// The error of the values that the instance or an execution starts with.
     pub(super) invalid_values: Option<Fault>,
+    /// The events to publish with the commit.
+    pub(super) events: Vec<EventPublication>,
 }
 
 /// Notifies an execution that one of its children has ended.
@@ -159,13 +170,17 @@ impl BurstRun<'_> {
             return;
         }
         let resumption = item.resumption();
-        self.recorder.add_entry(
-            self.program,
-            &mut self.state,
-            number,
-            "Resumed",
-            EntryDetails::default(),
-        );
+        // A guard goes on because of what happened below it, not at a bookmark.
+        let is_guard = self.program.tree.find(&item.node_id).is_some_and(|node| node.is_guard);
+        if !is_guard {
+            self.recorder.add_entry(
+                self.program,
+                &mut self.state,
+                number,
+                "Resumed",
+                EntryDetails::default(),
+            );
+        }
         self.call(number, ActivityCall::Resume(resumption)).await;
     }
 
@@ -197,6 +212,7 @@ impl BurstRun<'_> {
                 tag: item.tag,
                 is_breaking: false,
                 faults: 0,
+                interruption: None,
             },
         );
         let scheduled_after = item.scheduled_after.filter(|after| Some(*after) != item.owner);
@@ -217,7 +233,7 @@ impl BurstRun<'_> {
             .add_entry(self.program, &mut self.state, number, "Started", details);
         self.state.since_wait += 1;
         if let Some(fault) = self.exceeded_bound() {
-            return self.fault(number, fault);
+            return self.fault_beyond_guards(number, fault);
         }
         if let Some(fault) = self.invalid_values.take() {
             return self.fault(number, fault);
@@ -253,6 +269,7 @@ impl BurstRun<'_> {
                 state: &self.state,
                 session: &self.session,
                 context: number,
+                arguments: None,
             };
             let evaluated = evaluator.input(input).await?;
             admit(
@@ -288,7 +305,7 @@ impl BurstRun<'_> {
         };
         let trigger_payload = match (&mut self.state.trigger, &call) {
             (Some(trigger), ActivityCall::Execute)
-                if !trigger.is_consumed && trigger.activity_id.as_str() == node.id =>
+                if !trigger.is_consumed && node.is_own() && trigger.activity_id.as_str() == node.id =>
             {
                 trigger.is_consumed = true;
                 Some(trigger.payload.clone())
@@ -301,6 +318,7 @@ impl BurstRun<'_> {
             state: &self.state,
             session: &self.session,
             context: number,
+            arguments: None,
         };
         let Some(mut context) = self.activity_context(number, node, &evaluator) else {
             return;
@@ -401,12 +419,6 @@ impl BurstRun<'_> {
         evaluator: &'v dyn InputEvaluator,
     ) -> Option<ActivityContext<'v>> {
         let context = self.state.contexts.get(&number)?;
-        let may_have_children = !node.ports.is_empty() || !node.activities.is_empty();
-        let children = if may_have_children {
-            self.children(number)
-        } else {
-            Vec::new()
-        };
         Some(ActivityContext {
             node,
             tree: &self.program.tree,
@@ -416,11 +428,15 @@ impl BurstRun<'_> {
             instance_id: &self.state.instance_id,
             execution_id: &context.id,
             attempt: self.attempt,
+            definitions: self.definitions,
+            child_seed: self.child_seed,
+            depth: self.state.parent.as_ref().map_or(0, |parent| parent.depth),
             now: self.now(),
-            trigger_activity_id: self.state.trigger.as_ref().map(|trigger| trigger.activity_id.as_str()),
+            trigger_activity_id: self.trigger_of(node),
             trigger_payload: None,
             is_breaking: context.is_breaking,
-            children,
+            flowchart_mode: self.program.flowchart_mode(node).unwrap_or(self.options.flowchart_mode),
+            children: OnceLock::new(),
             pending_notifications: self
                 .notifications
                 .iter()
@@ -432,37 +448,17 @@ impl BurstRun<'_> {
         })
     }
 
+    /// The trigger that started the instance, for a container in its definition: ids inside a workflow as an activity are
+    /// others.
+    fn trigger_of(&self, node: &ActivityNode) -> Option<&str> {
+        let trigger = self.state.trigger.as_ref().filter(|_| node.is_own());
+        trigger.map(|trigger| trigger.activity_id.as_str())
+    }
+
     /// The current time by the database's clock.
     fn now(&self) -> DateTime<Utc> {
         let passed = TimeDelta::from_std(self.recorder.began.elapsed()).unwrap_or_default();
         self.began_at.checked_add_signed(passed).unwrap_or(self.began_at)
-    }
-
-    fn children(&self, number: u64) -> Vec<Child> {
-        let begun = self
-            .state
-            .contexts
-            .values()
-            .filter(|context| context.parent == Some(number))
-            .filter_map(|context| {
-                let status = match context.status {
-                    ContextStatus::Running => ChildStatus::Running,
-                    ContextStatus::Faulted => ChildStatus::Faulted,
-                    ContextStatus::Completed | ContextStatus::Canceled => return None,
-                };
-                Some((&context.node_id, status))
-            });
-        let scheduled = self
-            .state
-            .queue
-            .iter()
-            .filter(|item| item.context.is_none() && item.owner == Some(number));
-        let scheduled = scheduled.map(|item| (&item.node_id, ChildStatus::Scheduled));
-        let known = begun.chain(scheduled).filter_map(|(node_id, status)| {
-            let index = self.program.tree.find(node_id)?.index;
-            Some(Child { index, status })
-        });
-        known.collect()
     }
 }
 

@@ -1,17 +1,25 @@
-//! The end of executions and of the instance: completion, cancellation, faults.
+//! The end of executions and of the instance: completion and cancellation.
 
 use serde_json::{Map, Value, json};
 
 use super::{BurstRun, ChildNotification};
 use crate::activity::{EndedChild, Fault};
 use crate::execution::journal::EntryDetails;
-use crate::execution::state::{ContextStatus, Incident};
+use crate::execution::scope;
+use crate::execution::state::{ContextStatus, Interruption};
 use crate::execution::status::{Status, SubStatus};
-use crate::id::ActivityId;
 
 impl BurstRun<'_> {
     /// Completes an execution, cancels its running descendants, and notifies its parent.
     pub(super) fn complete(&mut self, number: u64, outcomes: Vec<String>) {
+        let context = self.state.contexts.get_mut(&number);
+        match context.and_then(|context| context.interruption.take()) {
+            None => {}
+            Some(Interruption::Break) => self.break_loop(number),
+            Some(Interruption::Fault(incident)) => return self.fault_again(number, *incident),
+            Some(Interruption::Completion(held)) => return self.complete_workflow(number, held),
+            Some(Interruption::NestedCompletion(held)) => return self.complete_definition(number, held),
+        }
         let Some(notification) = self.end_as_completed(number, &outcomes) else {
             return;
         };
@@ -76,7 +84,7 @@ impl BurstRun<'_> {
         })
     }
 
-    fn clear_waiting(&mut self, number: u64) {
+    pub(super) fn clear_waiting(&mut self, number: u64) {
         let state = &mut self.state;
         let Some(context) = state.contexts.get(&number) else {
             return;
@@ -90,7 +98,7 @@ impl BurstRun<'_> {
     }
 
     /// Cancels the descendants of an execution, innermost first.
-    fn cancel_below(&mut self, number: u64) {
+    pub(super) fn cancel_below(&mut self, number: u64) {
         for child in self.state.descendants(number).into_iter().rev() {
             self.cancel_one(child);
         }
@@ -129,10 +137,14 @@ impl BurstRun<'_> {
         self.finish(SubStatus::Cancelled);
     }
 
-    /// Completes an execution and its ancestors; all others are cancelled.
+    /// Completes an execution and its ancestors; all others are cancelled. A guard among them runs its last part before it
+    /// completes, with all other branches ended.
     pub(super) fn complete_workflow(&mut self, number: u64, outcomes: Vec<String>) {
         let done = ["Done".to_owned()];
         for ancestor in self.state.chain(number) {
+            if self.guarding(ancestor, &Value::Null).is_some() {
+                return self.hold_end(ancestor, outcomes);
+            }
             let is_root = self
                 .state
                 .contexts
@@ -145,47 +157,60 @@ impl BurstRun<'_> {
         self.finish(SubStatus::Finished);
     }
 
-    /// Faults an execution. By Elsa's default incident strategy the instance ends with it.
-    pub(super) fn fault(&mut self, number: u64, fault: Fault) {
-        for ancestor in self.state.chain(number) {
-            if let Some(context) = self.state.contexts.get_mut(&ancestor) {
-                context.faults += 1;
+    /// Completes the workflow that an execution is in: inside a workflow as an activity that one, else the instance. A guard
+    /// on the way runs its last part before.
+    pub(super) fn complete_definition(&mut self, number: u64, outcomes: Vec<String>) {
+        let inside = scope::chain(self.program, &self.state, number);
+        let Some((workflow, inside)) = inside.split_last() else {
+            return;
+        };
+        if self.state.root() == Some(*workflow) {
+            return self.complete_workflow(number, outcomes);
+        }
+        let done = ["Done".to_owned()];
+        for execution in inside {
+            if self.guarding(*execution, &Value::Null).is_some() {
+                return self.hold_nested_end(*execution, *workflow, outcomes);
             }
+            self.end_as_completed(*execution, &done);
+        }
+        self.complete(*workflow, outcomes);
+    }
+
+    /// Ends what a workflow as an activity runs beside a guard; that workflow ends after the last part of the guard.
+    fn hold_nested_end(&mut self, guard: u64, workflow: u64, outcomes: Vec<String>) {
+        let kept = scope::chain(self.program, &self.state, guard);
+        for other in self.state.descendants(workflow).into_iter().rev() {
+            if !kept.contains(&other) {
+                self.cancel_one(other);
+            }
+        }
+        self.notifications
+            .retain(|notification| !kept.contains(&notification.to));
+        for ancestor in kept {
+            self.clear_waiting(ancestor);
             self.recorder.update(self.program, &self.state, ancestor);
         }
-        let exception = exception(&fault);
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            context.status = ContextStatus::Faulted;
-            let execution = context.id.clone();
-            let Some(node) = self.program.tree.find(&context.node_id) else {
-                return;
-            };
-            self.state.incidents.push(Incident {
-                activity_id: ActivityId::new(node.id.clone()),
-                activity_node_id: node.node_id.clone(),
-                activity_type: node.type_name.clone(),
-                activity_instance_id: execution,
-                message: storable(&fault.message),
-                exception: exception.clone(),
-            });
+        self.interrupt(guard, Some(Interruption::NestedCompletion(outcomes)), Value::Null);
+    }
+
+    /// Ends everything but a guard and its ancestors; the workflow ends after the last part of the guard.
+    fn hold_end(&mut self, guard: u64, outcomes: Vec<String>) {
+        let kept = self.state.chain(guard);
+        // Children have greater numbers than their parents.
+        let others: Vec<u64> = self.state.contexts.keys().rev().copied().collect();
+        for other in others {
+            if !kept.contains(&other) {
+                self.cancel_one(other);
+            }
         }
-        let details = EntryDetails {
-            message: Some(storable(&fault.message)),
-            payload: Some(exception.clone()),
-            ..EntryDetails::default()
-        };
-        self.recorder
-            .add_entry(self.program, &mut self.state, number, "Faulted", details);
-        // Its children and bookmarks can no longer reach it.
-        self.cancel_below(number);
-        self.clear_waiting(number);
-        self.recorder.copy_values(self.program, &self.state, number);
-        if let Some(execution) = self.recorder.update(self.program, &self.state, number) {
-            execution.exception = Some(exception);
+        self.notifications.clear();
+        self.state.queue.clear();
+        self.state.bookmarks.clear();
+        for ancestor in kept {
+            self.recorder.update(self.program, &self.state, ancestor);
         }
-        if !self.program.continues_with_incidents || self.state.root() == Some(number) {
-            self.finish(SubStatus::Faulted);
-        }
+        self.interrupt(guard, Some(Interruption::Completion(outcomes)), Value::Null);
     }
 
     /// Ends the instance: bookmarks, work items and notifications are removed.
@@ -207,37 +232,28 @@ impl BurstRun<'_> {
     }
 
     /// Sets the status at the end of a burst: an instance that cannot go on and has nothing to wait for faults.
+    /// Gives the variables in memory their initial values: they do not outlive a wait.
+    pub(super) fn forget_memory(&mut self) {
+        for context in self.state.contexts.values_mut() {
+            let node = self.program.tree.find(&context.node_id);
+            let declared = node.map(|node| node.variables.as_slice()).unwrap_or_default();
+            let forgotten = declared.iter().filter(|variable| variable.is_in_memory);
+            context.variables.extend(scope::defaults(forgotten));
+        }
+    }
+
     pub(in crate::execution) fn end_burst(&mut self) {
         if self.yielded || self.state.status == Status::Finished || self.state.sub_status == SubStatus::Pending {
             return;
         }
         self.state.sub_status = SubStatus::Suspended;
         self.state.since_wait = 0;
+        self.forget_memory();
         let waits = !self.state.bookmarks.is_empty() || !self.state.incidents.is_empty();
         if let (false, Some(root)) = (waits, self.state.root()) {
             let innermost = self.state.contexts.keys().next_back().copied().unwrap_or(root);
             let message = "The activity waits, but has no child and no bookmark";
-            self.fault(innermost, Fault::new(message).code("nothing-to-wait-for"));
+            self.fault_beyond_guards(innermost, Fault::new(message).code("nothing-to-wait-for"));
         }
     }
-}
-
-/// A text that can be stored: without U+0000, and cut after 4,000 characters, with `…` for the rest.
-fn storable(text: &str) -> String {
-    let mut characters = text.chars().filter(|character| *character != '\0');
-    let mut stored: String = characters.by_ref().take(4000).collect();
-    if characters.next().is_some() {
-        stored.push('…');
-    }
-    stored
-}
-
-fn exception(fault: &Fault) -> Value {
-    json!({
-        "type": "Fault",
-        "message": storable(&fault.message),
-        "code": storable(&fault.code),
-        "category": storable(&fault.category),
-        "faultType": storable(&fault.fault_type),
-    })
 }

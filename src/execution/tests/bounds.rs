@@ -240,6 +240,7 @@ fn a_burst_may_move_between_threads() {
         instructions: Vec::new(),
         attempt: 1,
         now: chrono::DateTime::UNIX_EPOCH,
+        child_seed: 0,
     };
     is_send(&instance.interpreter.run(&instance.program, burst));
     is_send(&instance.interpreter.triggers(&instance.program));

@@ -4,26 +4,94 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::in_memory::{InMemoryInstance, options};
-use crate::activity::Catalogue;
+use super::in_memory::{InMemoryInstance, composition, options};
+use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, FlowchartMode, Step};
 use crate::definition::WorkflowDefinition;
-use crate::execution::{Interpreter, SubStatus};
+use crate::execution::{Instruction, Interpreter, SubStatus};
 
-/// The instance of a definition; `None` when the folder is not there.
+/// The instance of a definition; `None` when the folder is not there. A file that it lacks is an error.
 fn load(name: &str) -> Option<InMemoryInstance> {
-    let home = env!("CARGO_MANIFEST_DIR");
-    let folders = ["../shared/elsa/workflows", "../../shared/elsa/workflows"];
-    let bytes = folders
-        .iter()
-        .find_map(|folder| std::fs::read(format!("{home}/{folder}/{name}.json")).ok())?;
-    let definition = WorkflowDefinition::from_json(&bytes).unwrap();
-    let instance = InMemoryInstance::new(&definition);
+    load_with(name, FlowchartMode::Counter)
+}
+
+fn load_with(name: &str, mode: FlowchartMode) -> Option<InMemoryInstance> {
+    let definition = read(name)?;
+    let instance = InMemoryInstance::with(&definition, Catalogue::standard(), |options| {
+        options.flowchart_mode = mode
+    });
     assert_eq!(instance.interpreter.validate(&definition), [], "{name}");
     Some(instance)
 }
 
+fn read(name: &str) -> Option<WorkflowDefinition> {
+    let home = env!("CARGO_MANIFEST_DIR");
+    let folders = ["../shared/elsa/workflows", "../../shared/elsa/workflows"].map(|folder| format!("{home}/{folder}"));
+    let folder = std::env::var("MAINSPRING_ELSA_WORKFLOWS").ok();
+    let folder = folder.or_else(|| folders.into_iter().find(|folder| std::path::Path::new(folder).is_dir()))?;
+    let bytes = std::fs::read(format!("{folder}/{name}.json")).unwrap_or_else(|error| panic!("{name}: {error}"));
+    Some(WorkflowDefinition::from_json(&bytes).unwrap())
+}
+
+/// An instance of one definition that uses another one as an activity.
+fn load_nesting(name: &str, used: &str, catalogue: Catalogue) -> Option<InMemoryInstance> {
+    let (definition, used) = (read(name)?, [read(used)?]);
+    let instance = InMemoryInstance::nesting(&definition, &used, catalogue);
+    let composition = composition(&instance.interpreter, &definition, &used);
+    let problems = instance.interpreter.validate_composed(&definition, &composition);
+    assert_eq!(problems, [], "{name}");
+    Some(instance)
+}
+
+#[tokio::test]
+async fn a_consumer_gets_the_output_of_its_provider() {
+    let Some(mut instance) = load_nesting("consumer", "provider", Catalogue::standard()) else {
+        return;
+    };
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let variables = result.state.workflow_variables(&instance.program);
+    assert_eq!(variables[0].value, json!("Hello World!"));
+}
+
+/// Its script comes with the expressions; until then another type of that name stands for it.
+#[derive(Debug)]
+struct RunJavaScript;
+
+impl Activity for RunJavaScript {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Elsa.RunJavaScript")
+    }
+
+    async fn execute(&self, _context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::Done)
+    }
+}
+
+#[tokio::test]
+async fn a_parent_goes_on_by_the_outcome_of_its_child() {
+    let mut catalogue = Catalogue::standard();
+    catalogue.register(RunJavaScript);
+    let Some(mut instance) = load_nesting("parent-child-parent", "parent-child-child", catalogue) else {
+        return;
+    };
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let lines = instance.lines();
+    assert_eq!(lines.first().unwrap(), "Start");
+    assert_eq!(lines.last().unwrap(), "Success");
+    assert!(
+        lines.contains(&"test".to_owned()) && !lines.contains(&"Failure".to_owned()),
+        "{lines:?}"
+    );
+}
+
 async fn assert_finishes(name: &str, lines: &[&str]) {
-    let Some(mut instance) = load(name) else { return };
+    if let Some(instance) = load(name) {
+        finishes(instance, name, lines).await;
+    }
+}
+
+async fn finishes(mut instance: InMemoryInstance, name: &str, lines: &[&str]) -> InMemoryInstance {
     let result = instance.start().await;
     assert_eq!(
         result.sub_status,
@@ -32,6 +100,7 @@ async fn assert_finishes(name: &str, lines: &[&str]) {
         result.state.incidents()
     );
     assert_eq!(instance.lines(), lines, "{name}");
+    instance
 }
 
 #[tokio::test]
@@ -41,6 +110,50 @@ async fn definitions_without_a_wait_finish() {
     assert_finishes("join-all-1", &["Start", "Line 1", "Line 2", "End"]).await;
     assert_finishes("flowchart-1", &["WriteLine1", "WriteLine2", "WriteLine3"]).await;
     assert_finishes("child-workflow", &["Child: Executing"]).await;
+}
+
+/// The parent waits for its child, which runs as an instance of its own.
+#[tokio::test]
+async fn a_parent_waits_for_its_child() {
+    let (Some(mut parent), Some(mut child)) = (load("parent-with-wait"), load("child-workflow")) else {
+        return;
+    };
+    let mut result = parent.start().await;
+    assert_eq!(parent.lines(), ["Parent: Before child"]);
+    let started = result.children.remove(0);
+    assert_eq!(started.definition_id.as_str(), "child-workflow");
+    let end = child.start().await;
+    assert_eq!(child.lines(), ["Child: Executing"]);
+    let result = parent
+        .run(Instruction::ChildEnded {
+            bookmark_id: started.bookmark_id.unwrap(),
+            result: json!({"workflowInstanceId": started.id, "subStatus": end.sub_status}),
+        })
+        .await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(parent.lines(), ["Parent: Before child", "Parent: After child"]);
+}
+
+#[tokio::test]
+async fn definitions_for_tokens_finish_with_tokens() {
+    let load = |name: &str| load_with(name, FlowchartMode::Token);
+    if let Some(instance) = load("fork-decision-join-none") {
+        finishes(instance, "fork-decision-join-none", &["A", "C"]).await;
+    }
+    if let Some(instance) = load("decision-merge-join-none") {
+        let instance = finishes(instance, "decision-merge-join-none", &[]).await;
+        assert_eq!(
+            instance.completed().len(),
+            4,
+            "the start, the decision, the end and their flowchart"
+        );
+    }
+    if let Some(instance) = load("parallel-join") {
+        // Behind the join, a line without a text for each of its three items.
+        let instance = finishes(instance, "parallel-join", &["", "", ""]).await;
+        let ended = instance.completed();
+        assert_eq!(ended.iter().filter(|id| *id == "70fc1183cd5800f2").count(), 1);
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Random flowcharts: without a loop no activity runs twice, and every run ends or waits.
+//! Random flowcharts, with counts and with tokens: without a loop no activity runs twice (except where a merge mode lets
+//! each token through), and every run ends or waits.
 
 use std::collections::HashMap;
 
@@ -18,6 +19,9 @@ enum Kind {
     Join(&'static str),
     Event,
     Box,
+    Switch(bool, bool),
+    Race,
+    Machine,
     End,
 }
 
@@ -29,6 +33,9 @@ fn kind() -> impl Strategy<Value = Kind> {
         3 => prop_oneof![Just("WaitAll"), Just("WaitAllActive"), Just("WaitAny")].prop_map(Kind::Join),
         2 => Just(Kind::Event),
         1 => Just(Kind::Box),
+        1 => any::<(bool, bool)>().prop_map(|(one, two)| Kind::Switch(one, two)),
+        1 => Just(Kind::Race),
+        1 => Just(Kind::Machine),
         1 => Just(Kind::End),
     ]
 }
@@ -47,25 +54,53 @@ fn activity(id: usize, kind: Kind) -> Value {
             let inner = json!({"id": format!("{id}-event"), "type": "Elsa.Event", "eventName": id});
             json!({"id": id, "type": "Elsa.FlowNode", "body": inner})
         }
+        Kind::Switch(one, two) => {
+            let case =
+                |label: &str, holds: bool| json!({"label": label, "condition": {"type": "Literal", "value": holds}});
+            json!({"id": id, "type": "Elsa.FlowSwitch", "mode": "MatchAny", "cases": [case("True", one), case("False", two)]})
+        }
+        Kind::Race => {
+            let event =
+                |n: u8| json!({"id": format!("{id}-{n}"), "type": "Elsa.Event", "eventName": format!("{id}-{n}")});
+            json!({"id": id, "type": "Elsa.Fork", "joinMode": "WaitAny", "branches": [event(1), event(2)]})
+        }
+        Kind::Machine => {
+            let event =
+                |n: u8| json!({"id": format!("{id}-{n}"), "type": "Elsa.Event", "eventName": format!("{id}-{n}")});
+            let moves = |n: u8, to: &str| json!({"from": "A", "to": to, "trigger": event(n)});
+            let entry = json!({"id": format!("{id}-b"), "type": "Elsa.WriteLine", "text": id});
+            json!({"id": id, "type": "Elsa.StateMachine", "initialState": "A",
+                "states": [{"name": "A"}, {"name": "B", "entry": entry}, {"name": "C"}],
+                "transitions": [moves(1, "B"), moves(2, "C")]})
+        }
         Kind::End => json!({"id": id, "type": "Elsa.End"}),
     }
 }
 
-fn flowchart(kinds: &[Kind], edges: &[(usize, usize, u8)]) -> WorkflowDefinition {
-    let activities: Vec<Value> = kinds.iter().enumerate().map(|(id, kind)| activity(id, *kind)).collect();
+/// The flowchart by counts or, with a merge mode for each activity in turn, by tokens.
+fn flowchart(kinds: &[Kind], edges: &[(usize, usize, u8)], merges: &[&str]) -> WorkflowDefinition {
+    let mode = if merges.is_empty() {
+        "CounterBased"
+    } else {
+        "TokenBased"
+    };
+    let mut activities: Vec<Value> = kinds.iter().enumerate().map(|(id, kind)| activity(id, *kind)).collect();
+    for (activity, merge) in activities.iter_mut().zip(merges.iter().cycle()) {
+        activity["customProperties"] = json!({"mergeMode": merge});
+    }
     let connections: Vec<Value> = edges
         .iter()
         .map(|(source, target, port)| {
             let port = match (kinds[*source], port % 3) {
-                (Kind::Decision(_) | Kind::Fork(true), 0) => "True",
-                (Kind::Decision(_) | Kind::Fork(true), 1) => "False",
+                (Kind::Decision(_) | Kind::Fork(true) | Kind::Switch(..), 0) => "True",
+                (Kind::Decision(_) | Kind::Fork(true) | Kind::Switch(..), 1) => "False",
                 _ => "Done",
             };
             json!({"source": {"activity": format!("n{source}"), "port": port}, "target": {"activity": format!("n{target}"), "port": "In"}})
         })
         .collect();
     definition(
-        json!({"root": {"id": "f", "type": "Elsa.Flowchart", "start": "n0", "activities": activities, "connections": connections}}),
+        json!({"customProperties": {"Flowchart:ExecutionMode": mode}, "root": {"id": "f", "type": "Elsa.Flowchart", "start": "n0", "activities": activities, "connections": connections}}),
     )
 }
 
@@ -110,13 +145,30 @@ fn graph(size: usize) -> impl Strategy<Value = (Vec<Kind>, Vec<(usize, usize, u8
     })
 }
 
+/// Merge modes of the activities of a flowchart with tokens; none: it runs by counts.
+fn merges() -> impl Strategy<Value = Vec<&'static str>> {
+    let mode = prop_oneof![
+        Just("None"),
+        Just("Stream"),
+        Just("Merge"),
+        Just("Converge"),
+        Just("Cascade"),
+        Just("Race")
+    ];
+    prop_oneof![Just(Vec::new()), prop::collection::vec(mode, 1..8)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn without_a_loop_no_activity_runs_twice((kinds, edges) in graph(14), choice in 0..7usize) {
+    fn without_a_loop_no_activity_runs_twice(
+        (kinds, edges) in graph(14),
+        choice in 0..7usize,
+        merges in prop_oneof![Just(vec![]), prop::collection::vec(prop_oneof![Just("Merge"), Just("Converge"), Just("Race")], 1..8)],
+    ) {
         let forward: Vec<_> = edges.into_iter().filter(|(a, b, _)| a != b).map(|(a, b, p)| (a.min(b), a.max(b), p)).collect();
-        let mut instance = InMemoryInstance::new(&flowchart(&kinds, &forward));
+        let mut instance = InMemoryInstance::new(&flowchart(&kinds, &forward, &merges));
         let result = runtime().block_on(run_to_end(&mut instance, choice));
         prop_assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
         let mut runs: HashMap<String, usize> = HashMap::new();
@@ -129,8 +181,8 @@ proptest! {
     }
 
     #[test]
-    fn every_run_ends_or_waits((kinds, edges) in graph(10), choice in 0..7usize) {
-        let mut instance = InMemoryInstance::with(&flowchart(&kinds, &edges), Catalogue::standard(), |options| {
+    fn every_run_ends_or_waits((kinds, edges) in graph(10), choice in 0..7usize, merges in merges()) {
+        let mut instance = InMemoryInstance::with(&flowchart(&kinds, &edges, &merges), Catalogue::standard(), |options| {
             options.executions_without_wait = 300;
         });
         let result = runtime().block_on(run_to_end(&mut instance, choice));
@@ -143,8 +195,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_result_does_not_depend_on_where_a_burst_yields((kinds, edges) in graph(10), choice in 0..7usize) {
-        let definition = flowchart(&kinds, &edges);
+    fn the_result_does_not_depend_on_where_a_burst_yields((kinds, edges) in graph(10), choice in 0..7usize, merges in merges()) {
+        let definition = flowchart(&kinds, &edges, &merges);
         let run = |per_burst: usize| {
             let mut instance = InMemoryInstance::with(&definition, Catalogue::standard(), |options| {
                 options.executions_without_wait = 100;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::activity::{Catalogue, Console};
+use crate::activity::{Catalogue, Console, describe};
 use crate::definition::WorkflowDefinition;
 use crate::execution::journal::JournalEntry;
 use crate::execution::{
-    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, event_hash,
+    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, InterpreterOptions, Part, Program,
+    References, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -20,6 +21,12 @@ pub(super) struct CapturedLines(Mutex<Vec<String>>);
 impl Console for CapturedLines {
     fn write_line(&self, line: &str) {
         self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+impl CapturedLines {
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
     }
 }
 
@@ -46,6 +53,33 @@ pub(super) fn definition(value: Value) -> WorkflowDefinition {
     WorkflowDefinition::from_value(value).unwrap()
 }
 
+/// What a definition uses as activities, where every reference means the given definition of that id, else of that type.
+pub(super) fn composition(
+    interpreter: &Interpreter,
+    definition: &WorkflowDefinition,
+    used: &[WorkflowDefinition],
+) -> Composition {
+    let references = |definition: &WorkflowDefinition| {
+        let found = interpreter
+            .references(definition)
+            .into_iter()
+            .filter_map(|(reference, _)| {
+                let by_id = used.iter().find(|part| part.definition_id == reference.definition_id);
+                let by_type = used.iter().find(|part| describe(part).type_name == reference.type_name);
+                Some((reference, by_id.or(by_type)?.id.clone()))
+            });
+        found.collect::<References>()
+    };
+    let part = |part: &WorkflowDefinition| Part {
+        references: references(part),
+        definition: part.clone(),
+    };
+    Composition {
+        references: references(definition),
+        parts: used.iter().map(|it| (it.id.clone(), part(it))).collect(),
+    }
+}
+
 impl InMemoryInstance {
     pub(super) fn new(definition: &WorkflowDefinition) -> Self {
         Self::with(definition, Catalogue::standard(), |_| {})
@@ -59,7 +93,24 @@ impl InMemoryInstance {
         let (mut options, lines) = options();
         change(&mut options);
         let interpreter = Interpreter::new(catalogue, options);
-        let program = Arc::new(interpreter.compile(definition).unwrap());
+        Self::composed(interpreter, definition, &Composition::default(), lines)
+    }
+
+    /// An instance of a definition that uses others as activities.
+    pub(super) fn nesting(definition: &WorkflowDefinition, used: &[WorkflowDefinition], catalogue: Catalogue) -> Self {
+        let (options, lines) = options();
+        let interpreter = Interpreter::new(catalogue, options);
+        let composition = composition(&interpreter, definition, used);
+        Self::composed(interpreter, definition, &composition, lines)
+    }
+
+    fn composed(
+        interpreter: Interpreter,
+        definition: &WorkflowDefinition,
+        composition: &Composition,
+        lines: Arc<CapturedLines>,
+    ) -> Self {
+        let program = Arc::new(interpreter.compile_composed(definition, composition).unwrap());
         Self {
             interpreter,
             program,
@@ -77,7 +128,7 @@ impl InMemoryInstance {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        self.lines.0.lock().unwrap().clone()
+        self.lines.all()
     }
 
     /// The simulated time: the sum of the delays so far.
@@ -97,6 +148,7 @@ impl InMemoryInstance {
             instructions,
             attempt: 1,
             now: self.now(),
+            child_seed: 0,
         };
         let result = self.interpreter.run(&self.program, burst).await;
         self.state = Some(result.state.clone());
@@ -176,6 +228,7 @@ pub(super) fn start(input: Map<String, Value>) -> Instruction {
         variables: Map::new(),
         trigger_activity_id: None,
         payload: None,
+        parent: None,
     }
 }
 

@@ -47,6 +47,23 @@ async fn fork_join_waits_for_both() {
 }
 
 #[tokio::test]
+async fn parcels_are_weighed_side_by_side() {
+    let mut instance = InMemoryInstance::sample("parcels");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(
+        instance.lines(),
+        [
+            "book goes by bike",
+            "desk goes by van",
+            "piano needs a crane",
+            "Bell 1",
+            "Bell 2"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn delay_waits() {
     let mut instance = InMemoryInstance::sample("delay");
     let result = instance.start().await;
@@ -96,10 +113,46 @@ async fn event_starts() {
             variables: Map::new(),
             trigger_activity_id: Some(triggers[0].activity_id.clone()),
             payload: Some(json!({"name": "Bob"})),
+            parent: None,
         })
         .await;
     assert_eq!(result.sub_status, SubStatus::Finished);
     assert_eq!(instance.lines(), ["Hello Bob"]);
+}
+
+#[tokio::test]
+async fn a_ticket_moves_from_state_to_state() {
+    let mut instance = InMemoryInstance::sample("ticket");
+    instance.start().await;
+    for event in [
+        "TicketTaken",
+        "TicketSolved",
+        "TicketReopened",
+        "TicketSolved",
+        // It was reopened once.
+        "TicketReopened",
+    ] {
+        assert_eq!(
+            instance.event(event, json!(null)).await.sub_status,
+            SubStatus::Suspended,
+            "{event}"
+        );
+    }
+    assert_eq!(
+        instance.event("TicketAccepted", json!(null)).await.sub_status,
+        SubStatus::Finished
+    );
+    assert_eq!(
+        instance.lines(),
+        [
+            "A new ticket",
+            "Thank you",
+            "Is it solved?",
+            "Thank you",
+            "Is it solved?",
+            "Closed"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -152,6 +205,53 @@ async fn order_approval_takes_each_path() {
     }
 }
 
+#[tokio::test]
+async fn retries_pays_with_a_second_attempt() {
+    let mut instance = InMemoryInstance::sample("retries");
+    assert_eq!(instance.start().await.sub_status, SubStatus::Suspended);
+    let result = instance.sleep().await;
+    assert_eq!((result.sub_status, result.incident_count), (SubStatus::Finished, 0));
+    let lines = [
+        "Attempt 1",
+        "Declined: no answer (timeout)",
+        "Attempt 1 is over",
+        "Attempt 2",
+        "Attempt 2 is over",
+    ];
+    assert_eq!(instance.lines(), lines);
+    assert_eq!(instance.state.unwrap().output()["Attempts"], 2);
+}
+
+#[tokio::test]
+async fn mailing_starts_a_child_for_each_address() {
+    let mut instance = InMemoryInstance::sample("mailing");
+    let result = instance.start().await;
+    assert_eq!(
+        result.sub_status,
+        SubStatus::Suspended,
+        "{:?}",
+        result.state.incidents()
+    );
+    let ids: Vec<_> = result
+        .children
+        .iter()
+        .map(|child| child.correlation_id.clone())
+        .collect();
+    assert_eq!(
+        ids,
+        [Some("ada@example.org".to_owned()), Some("bob@example.org".to_owned())]
+    );
+    for (child, sub_status) in result.children.iter().zip(["Finished", "Faulted"]) {
+        let ended = Instruction::ChildEnded {
+            bookmark_id: child.bookmark_id.clone().unwrap(),
+            result: json!({"workflowInstanceId": "child", "subStatus": sub_status}),
+        };
+        instance.run(ended).await;
+    }
+    assert_eq!(instance.lines(), ["child has failed", "All are sent"]);
+    assert_eq!(instance.state.unwrap().sub_status(), SubStatus::Finished);
+}
+
 #[test]
 fn all_samples_can_be_published() {
     let folder = format!("{}/samples", env!("CARGO_MANIFEST_DIR"));
@@ -168,7 +268,7 @@ fn all_samples_can_be_published() {
         );
         seen += 1;
     }
-    assert!(seen >= 7);
+    assert!(seen >= 9);
 }
 
 #[tokio::test]

@@ -153,3 +153,23 @@ async fn the_same_burst_gives_the_same_ids() {
     };
     assert_eq!(ids().await, ids().await);
 }
+
+/// A lookup by instance reads all bookmarks that are not crowded: so there are few of them.
+#[tokio::test]
+async fn a_bookmark_beside_many_others_is_crowded() {
+    let id = |n: usize| format!("e{n}");
+    let waits = (0..100).map(|n| event(&id(n), &id(n)));
+    let activities: Vec<Value> = std::iter::once(json!({"id": "s", "type": "Elsa.Start"}))
+        .chain(waits)
+        .collect();
+    let connections: Vec<Value> = (0..100).map(|n| arrow("s", &id(n))).collect();
+    let root = json!({"id": "f", "type": "Elsa.Flowchart", "activities": activities, "connections": connections});
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    let result = instance.start().await;
+    let ids = || result.state.bookmarks().iter().map(|bookmark| bookmark.id.as_str());
+    assert_eq!(ids().collect::<std::collections::HashSet<_>>().len(), 100);
+    let crowded: Vec<bool> = ids().map(|id| id.starts_with('z')).collect();
+    assert_eq!(crowded, [vec![false; 64], vec![true; 36]].concat());
+    let plain = |id: &str| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(ids().all(|id| plain(id.strip_prefix('z').unwrap_or(id))));
+}

@@ -45,6 +45,37 @@ fn an_unknown_type_is_named() {
 }
 
 #[test]
+fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
+    for (type_name, remedy) in [
+        ("ReadLine", "Elsa.RunTask"),
+        ("RunJavaScript", "Elsa.SetVariable"),
+        ("RunCSharp", "JavaScript"),
+        ("RunPython", "JavaScript"),
+        ("Inline", "Elsa.RunTask"),
+        ("HostMethodActivity", "Elsa.RunTask"),
+        ("Dynamic.HostMethod.Orders.Ship", "Elsa.RunTask"),
+        ("NotFoundActivity", "replace it"),
+        ("BpmnProcess", "Elsa.Flowchart"),
+        ("WebhookEventReceived", "Elsa.Event"),
+        ("HttpEndpoint", "/execute"),
+        ("SendHttpRequest", "Elsa.RunTask"),
+        ("FlowSendHttpRequest", "Elsa.RunTask"),
+        ("DownloadHttpFile", "Elsa.RunTask"),
+        ("WriteHttpResponse", "Elsa.SetOutput"),
+        ("WriteFileHttpResponse", "Elsa.SetOutput"),
+    ] {
+        let type_name = format!("Elsa.{type_name}");
+        let root =
+            json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("w"), {"id": "a", "type": type_name}]});
+        let (activity, message) = one(json!({"root": root}));
+        assert_eq!(activity, "a");
+        assert!(message.contains(&type_name) && message.contains(remedy), "{message}");
+    }
+    let (_, message) = one(json!({"root": {"id": "a", "type": "Webhooks.Shop.OrderPaid"}}));
+    assert!(message.contains("Elsa.Event"), "{message}");
+}
+
+#[test]
 fn a_duplicate_id_is_refused() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("a"), write("a"), write("a")]});
     assert_eq!(one(json!({"root": root})).0, "a");
@@ -78,12 +109,6 @@ fn an_unsupported_expression_type_is_refused() {
             "{message}"
         );
     }
-}
-
-#[test]
-fn the_token_based_mode_is_refused() {
-    let value = json!({"root": write("a"), "customProperties": {"Flowchart:ExecutionMode": "TokenBased"}});
-    assert!(one(value).1.contains("TokenBased"));
 }
 
 #[test]
@@ -218,7 +243,7 @@ async fn a_named_version_runs_or_none_does() {
         (vec![2, 3], json!(null), 3),
     ] {
         let mut instance = InMemoryInstance::with(&definition(named(wanted.clone())), greets(&registered), |_| {});
-        assert_eq!(instance.program.unknown_activity_types(), [""; 0]);
+        assert_eq!(instance.program.missing_activity_types(), [""; 0]);
         instance.start().await;
         assert_eq!(
             instance.lines(),
@@ -227,7 +252,7 @@ async fn a_named_version_runs_or_none_does() {
         );
     }
     let instance = InMemoryInstance::with(&definition(named(json!(1))), greets(&[2]), |_| {});
-    assert_eq!(instance.program.unknown_activity_types(), ["Greet@1"]);
+    assert_eq!(instance.program.missing_activity_types(), ["Greet@1"]);
     // Versions of Elsa's types are ignored.
     let line = json!({"root": {"id": "w", "type": "Elsa.WriteLine", "version": 7, "text": text("x")}});
     assert_eq!(validation_errors(line), []);

@@ -1,48 +1,91 @@
 //! The validation of a definition before it is published.
 //!
 //! A draft may be anything that parses; a published definition must be able to run. Each error names the activity and
-//! the remedy.
+//! the remedy. `warnings` does not keep a definition from being published.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
+use crate::execution::composition::Composition;
 use crate::execution::evaluate::object;
+use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
+use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::program::{self, Program};
 use crate::expression::{TypeName, coerce, is_runnable};
 
+mod control_flow;
+mod guards;
 mod input_names;
+mod shown;
+mod state_machine;
 mod structure;
+mod unsupported;
+mod warnings;
 
-pub(super) fn validate(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+pub(super) fn validate(
+    catalogue: &Catalogue,
+    definition: &WorkflowDefinition,
+    composition: &Composition,
+) -> Vec<ValidationError> {
     let mut errors = Vec::new();
-    let program = match program::compile(catalogue, definition) {
+    let program = match program::compile(catalogue, definition, composition) {
         Ok(program) => program,
         Err(error) => return vec![ValidationError::of("", error.message())],
     };
     structure::check(catalogue, definition, &mut errors);
-    mode(definition, &mut errors);
+    persistence("", Some(&definition.custom_properties), &mut errors);
+    errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(&program, &mut errors);
-    for node in program.tree.iter() {
+    for node in program.tree.iter().filter(|node| node.is_own()) {
         variables(node, &mut errors);
         let Some(descriptor) = program.descriptor(node.index) else {
-            errors.push(ValidationError::of(&node.id, unknown_type(catalogue, node)));
+            errors.push(ValidationError::of(
+                &node.id,
+                unknown_workflow(node).unwrap_or_else(|| unknown_type(catalogue, node)),
+            ));
             continue;
         };
         input_names::check(node, descriptor, &mut errors);
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
+        errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
+        guards::check(catalogue, &program, node, &mut errors);
         inputs(node, &mut errors);
+        let custom = node.property("customProperties").and_then(Value::as_object);
+        persistence(&node.id, custom, &mut errors);
         connections(&program, node, &mut errors);
     }
     errors
 }
 
+/// What is worth a look in a definition that can be published.
+pub(super) fn warnings(program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+    warnings::of(program, definition)
+}
+
+/// The problem of an activity that uses a definition without a version that can be used.
+fn unknown_workflow(node: &ActivityNode) -> Option<String> {
+    let definition = node.property("workflowDefinitionId")?.as_str()?;
+    Some(format!(
+        "The activity {} uses a workflow as an activity that does not exist, or is not usable as one: its property \
+         workflowDefinitionId is {definition}; import and publish that definition with usableAsActivity among its options, \
+         or choose another one",
+        node.id
+    ))
+}
+
 fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
     let versions: Vec<String> = catalogue.versions(&node.type_name).iter().map(i32::to_string).collect();
+    if let Some(remedy) = unsupported::remedy(&node.type_name).filter(|_| versions.is_empty()) {
+        return format!(
+            "The activity {} is of the type {}, which is not supported: {remedy}",
+            node.id, node.type_name
+        );
+    }
     let known = match (node.type_name.as_str(), versions.as_slice()) {
         ("", _) => "it has no type".to_owned(),
         (name, []) => name.to_owned(),
@@ -58,23 +101,19 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
     format!("The activity {} is of an unknown type: {known}", node.id)
 }
 
-fn mode(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
-    let mode = definition.custom_properties.get("Flowchart:ExecutionMode");
-    if mode
-        .and_then(Value::as_str)
-        .is_some_and(|mode| mode.eq_ignore_ascii_case("TokenBased"))
-    {
-        errors.push(ValidationError::of(
-            "",
-            "The custom property Flowchart:ExecutionMode is TokenBased, which is not supported; use CounterBased (the \
-             default)",
-        ));
+fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut Vec<ValidationError>) {
+    for (place, kind) in settings.map(foreign_expressions).unwrap_or_default() {
+        let message = format!(
+            "The log persistence of {place} is an expression of type {kind}, which is not supported; use a strategy, or a \
+             literal Include, Exclude or Inherit"
+        );
+        errors.push(ValidationError::of(owner, message));
     }
 }
 
 fn identities(program: &Program, errors: &mut Vec<ValidationError>) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    for node in program.tree.iter() {
+    for node in program.tree.iter().filter(|node| node.is_own()) {
         let count = seen.entry(&node.id).or_default();
         *count += 1;
         if *count == 2 {

@@ -1,11 +1,14 @@
 //! Whether a definition has the structure that compiling expects: other content would be ignored without an error.
 
 use std::collections::HashSet;
-use std::io;
 
 use serde_json::{Map, Value};
 
-use crate::activity::{Catalogue, camel_case};
+use super::shown::short;
+use super::{control_flow, state_machine};
+use crate::activity::{
+    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, Slots, TRANSITIONS, camel_case, case_condition, transition_condition,
+};
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::EXPRESSION_TYPES;
 
@@ -80,7 +83,7 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<V
             path
         }
     };
-    children(catalogue, fields, id, errors);
+    children(catalogue, fields, ACTIVITIES, id, errors);
     for name in ["variables", "connections"] {
         let Some(entries) = objects(fields, name, id, errors) else {
             continue;
@@ -101,13 +104,26 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<V
             activity(catalogue, child, &format!("{id}.{}", camel_case(port)), errors);
         }
     }
+    for list in &descriptor.lists {
+        children(catalogue, fields, &camel_case(list), id, errors);
+    }
+    if descriptor.has_cases {
+        cases(catalogue, fields, id, errors);
+    }
+    for slots in &descriptor.slots {
+        items(catalogue, fields, *slots, id, errors);
+    }
+    if descriptor.type_name == "Elsa.StateMachine" {
+        state_machine::check(fields, id, errors);
+    }
+    control_flow::check(descriptor, fields, id, errors);
     for input in descriptor.inputs.iter().filter(|input| !input.is_raw) {
         let given = fields.get(&camel_case(&input.name)).and_then(Value::as_object);
         if let Some(expression) = given.and_then(|given| given.get("expression")) {
             expressions(&input.name, expression, id, errors);
         }
     }
-    if type_name == "Elsa.SetVariable" {
+    if descriptor.type_name == "Elsa.SetVariable" {
         let names = |variable: &Value| {
             ["id", "name"]
                 .iter()
@@ -120,26 +136,65 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<V
             ));
         }
     }
-    if type_name == "Elsa.FlowJoin" {
-        let mode = fields.get("mode").and_then(|mode| mode.get("expression"));
-        let literal = mode.filter(|mode| mode.get("type").and_then(Value::as_str) == Some("Literal"));
-        let known = ["WaitAll", "WaitAllActive", "WaitAny"];
-        if let Some(mode) = literal.and_then(|mode| mode.get("value")).and_then(Value::as_str)
-            && !known.iter().any(|known| known.eq_ignore_ascii_case(mode))
-        {
-            let message =
-                format!("The mode {mode} of the activity {id} is unknown; use WaitAll, WaitAllActive or WaitAny");
-            errors.push(ValidationError::of(id, message));
+}
+
+/// The activities in a list.
+fn children(
+    catalogue: &Catalogue,
+    fields: &Map<String, Value>,
+    property: &str,
+    id: &str,
+    errors: &mut Vec<ValidationError>,
+) {
+    let Some(entries) = objects(fields, property, id, errors) else {
+        return;
+    };
+    for (number, child) in entries.iter().enumerate().filter(|(_, child)| child.is_object()) {
+        activity(catalogue, child, &format!("{id}.{property}[{number}]"), errors);
+    }
+}
+
+/// The conditions and the activities in the cases of a switch.
+fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
+    let Some(entries) = objects(fields, CASES, id, errors) else {
+        return;
+    };
+    for (number, case) in entries.iter().enumerate() {
+        if let Some(condition @ Value::Object(_)) = case.get("condition") {
+            expressions(&case_condition(number), condition, id, errors);
+        }
+        if let Some(child) = case.get(CASE_ACTIVITY).filter(|child| !child.is_null()) {
+            activity(
+                catalogue,
+                child,
+                &format!("{id}.{CASES}[{number}].{CASE_ACTIVITY}"),
+                errors,
+            );
         }
     }
 }
 
-fn children(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
-    let Some(entries) = objects(fields, "activities", id, errors) else {
+/// The conditions and the activities in the items of a list.
+fn items(
+    catalogue: &Catalogue,
+    fields: &Map<String, Value>,
+    (property, slots): Slots,
+    id: &str,
+    errors: &mut Vec<ValidationError>,
+) {
+    let Some(entries) = objects(fields, property, id, errors) else {
         return;
     };
-    for (number, child) in entries.iter().enumerate().filter(|(_, child)| child.is_object()) {
-        activity(catalogue, child, &format!("{id}.activities[{number}]"), errors);
+    for (number, entry) in entries.iter().enumerate() {
+        let condition = entry.get("condition").filter(|_| property == TRANSITIONS);
+        if let Some(expression) = condition.and_then(|condition| condition.get("expression")) {
+            expressions(&transition_condition(number), expression, id, errors);
+        }
+        for slot in slots {
+            if let Some(child) = entry.get(slot).filter(|child| !child.is_null()) {
+                activity(catalogue, child, &format!("{id}.{property}[{number}].{slot}"), errors);
+            }
+        }
     }
 }
 
@@ -192,61 +247,5 @@ fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<Valid
             EXPRESSION_TYPES.map(|known| known.name).join(", ")
         );
         errors.push(ValidationError::of(id, message));
-    }
-}
-
-/// A value for a message, cut to [`MAX_SHOWN`] bytes.
-fn short(value: &Value) -> String {
-    let mut writer = BoundedWriter(Vec::new());
-    // Serialization stops after enough bytes: the value may be most of a definition, at each level.
-    let is_cut = serde_json::to_writer(&mut writer, value).is_err();
-    let text = String::from_utf8_lossy(&writer.0);
-    let end = (0..=text.len().min(MAX_SHOWN))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    let shown = text.get(..end.unwrap_or(0)).unwrap_or_default();
-    if is_cut {
-        format!("{shown}…")
-    } else {
-        shown.to_owned()
-    }
-}
-
-/// How many bytes of a value a message shows.
-const MAX_SHOWN: usize = 40;
-
-/// Keeps the beginning of a text, a few bytes more than are shown.
-struct BoundedWriter(Vec<u8>);
-
-impl io::Write for BoundedWriter {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        let left = MAX_SHOWN + 4 - self.0.len().min(MAX_SHOWN + 4);
-        self.0.extend(piece.iter().take(left));
-        if self.0.len() > MAX_SHOWN {
-            return Err(io::Error::other("the text is cut"));
-        }
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_the_beginning_of_a_value_is_shown() {
-        assert_eq!(short(&json!([1, "a"])), r#"[1,"a"]"#);
-        assert_eq!(short(&json!("x".repeat(38))), format!("\"{}\"", "x".repeat(38)));
-        assert_eq!(short(&json!("x".repeat(39))), format!("\"{}…", "x".repeat(39)));
-        assert_eq!(short(&json!("é".repeat(30))), format!("\"{}…", "é".repeat(19)));
-        let mut writer = BoundedWriter(Vec::new());
-        assert!(serde_json::to_writer(&mut writer, &vec!["long"; 100_000]).is_err());
-        assert!(writer.0.len() <= MAX_SHOWN + 4);
     }
 }

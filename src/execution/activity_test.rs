@@ -1,0 +1,127 @@
+//! Tests of single activities: the interface of [`Interpreter`] for them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+use super::bounds;
+use super::interpreter::Interpreter;
+use super::journal::{ActivityExecution, Recorder};
+use super::node_id::WORKFLOW_ID;
+use super::program::Program;
+use super::run::BurstRun;
+use super::scope;
+use super::state::InstanceState;
+use super::workflow_options::JournalLevel;
+use crate::activity::AllPublished;
+use crate::definition::WorkflowDefinition;
+use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
+use crate::{Error, Result};
+
+/// The property of a definition with Elsa's values of variables for tests, by the id of the variable.
+const TEST_VALUES: &str = "VariableTestValues";
+
+/// Names an activity of a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActivityHandle {
+    /// By its id; the first one, if several have it.
+    Id(ActivityId),
+    /// By its node id.
+    NodeId(String),
+}
+
+/// The values that the variables of a workflow have in a test of one of its activities, by name.
+pub(crate) fn test_values(definition: &WorkflowDefinition) -> Map<String, Value> {
+    let mut properties = definition.custom_properties.iter();
+    let given = properties.find(|(name, _)| name.eq_ignore_ascii_case(TEST_VALUES));
+    let given = given.and_then(|(_, values)| values.as_object());
+    let declared = definition.declared_variables();
+    let values = given.into_iter().flatten().filter_map(|(id, value)| {
+        let variable = declared.iter().find(|variable| variable.id == *id)?;
+        Some((variable.name.clone(), scope::convert(value.clone(), Some(variable))))
+    });
+    values.collect()
+}
+
+impl Program {
+    /// The node id of an activity.
+    pub(crate) fn node_id_of(&self, activity: &ActivityHandle) -> Option<&str> {
+        let node = match activity {
+            ActivityHandle::NodeId(node_id) => self.tree.find(node_id),
+            ActivityHandle::Id(id) => self.tree.iter().find(|node| node.id == id.as_str()),
+        };
+        // The workflow itself is no activity of it.
+        node.filter(|node| node.node_id != WORKFLOW_ID)
+            .map(|node| node.node_id.as_str())
+    }
+}
+
+impl Interpreter {
+    /// Runs one activity alone, in an instance that exists only for it: with the inputs as they are configured, these
+    /// values of the workflow's variables, and all other variables and inputs of the workflow at their defaults. What it
+    /// contains runs, too; what follows it does not. An activity that waits stays `Running`: nothing comes of its bookmarks.
+    ///
+    /// The bounds are those of a burst; all of it has the timeout of the activity.
+    ///
+    /// # Errors
+    /// `scripts-busy` when no slot for a script was free.
+    ///
+    /// Cancellation safe.
+    pub(crate) async fn test_activity(
+        &self,
+        program: &Arc<Program>,
+        node_id: &str,
+        variables: Map<String, Value>,
+        now: DateTime<Utc>,
+    ) -> Result<ActivityExecution> {
+        let mut state = InstanceState::new(
+            InstanceId::random(),
+            program.definition_id.clone(),
+            program.version_id.clone(),
+            program.version,
+        );
+        state.input = program.complete_input(Map::new());
+        let mut run = BurstRun {
+            program,
+            options: self.options(),
+            // A pause of the cluster does not end it half-way.
+            stops: &AtomicBool::new(false),
+            session: self.script_session(),
+            state,
+            definitions: &AllPublished,
+            attempt: 1,
+            child_seed: 0,
+            // They are not started.
+            children: Vec::new(),
+            began_at: now,
+            notifications: VecDeque::new(),
+            ended: None,
+            recorder: Recorder::new(JournalLevel::Full),
+            executed: 0,
+            is_dirty: false,
+            commits_now: false,
+            yielded: false,
+            has_cancel: false,
+            invalid_values: None,
+            events: Vec::new(),
+        };
+        let time_limit = program.tree.find(node_id).map(|node| {
+            let descriptor = program.descriptor(node.index);
+            bounds::activity_timeout(node, descriptor, run.options.activity_timeout)
+        });
+        let time_limit = time_limit.unwrap_or(run.options.activity_timeout);
+        let number = run.run_alone(node_id, variables, time_limit).await;
+        if run.session.deferral().is_some() {
+            let message = "no slot for scripts is free now; try again later";
+            return Err(Error::unavailable("scripts-busy", message));
+        }
+        let BurstRun { recorder, state, .. } = run;
+        let id = ActivityExecutionId::of(state.instance_id.as_str(), number);
+        let (_, executions) = recorder.finish(program, &state);
+        let found = executions.into_iter().find(|execution| execution.id == id);
+        found.ok_or_else(|| Error::internal("the activity of a test was not executed"))
+    }
+}

@@ -1,0 +1,363 @@
+//! Children: what a burst starts, and how it goes on with their ends.
+
+use serde_json::{Map, Value, json};
+
+use super::in_memory::{InMemoryInstance, definition, start};
+use crate::execution::{BurstResult, ChildStart, Instruction, Status, SubStatus};
+use crate::id::BookmarkId;
+
+fn literal(kind: &str, value: Value) -> Value {
+    json!({"typeName": kind, "expression": {"type": "Literal", "value": value}})
+}
+
+fn javascript(kind: &str, script: &str) -> Value {
+    json!({"typeName": kind, "expression": {"type": "JavaScript", "value": script}})
+}
+
+/// A sequence of one activity of this type, with these properties, whose result is kept, and a line after it.
+fn parent(type_name: &str, properties: Value) -> InMemoryInstance {
+    let mut activity = json!({"id": "child", "type": type_name, "workflowDefinitionId": literal("String", json!("other")),
+        "result": {"typeName": "Object", "memoryReference": {"id": "r"}}});
+    activity
+        .as_object_mut()
+        .unwrap()
+        .extend(properties.as_object().unwrap().clone());
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [activity,
+        {"id": "after", "type": "Elsa.WriteLine", "text": "after"}]});
+    InMemoryInstance::new(&definition(
+        json!({"variables": [{"id": "r", "name": "R", "typeName": "Object"}], "root": root}),
+    ))
+}
+
+fn ended(bookmark: Option<BookmarkId>, child: &str, sub_status: &str) -> Instruction {
+    Instruction::ChildEnded {
+        bookmark_id: bookmark.unwrap(),
+        result: json!({"workflowInstanceId": child, "status": "Finished", "subStatus": sub_status, "output": {"n": 1}}),
+    }
+}
+
+/// What starts a child.
+fn begin(child: &ChildStart) -> Instruction {
+    let Instruction::Start {
+        name,
+        variables,
+        trigger_activity_id,
+        payload,
+        ..
+    } = start(Map::new())
+    else {
+        unreachable!()
+    };
+    Instruction::Start {
+        correlation_id: child.correlation_id.clone(),
+        input: child.input.clone(),
+        parent: Some(child.parent.clone()),
+        name,
+        variables,
+        trigger_activity_id,
+        payload,
+    }
+}
+
+fn message(result: &BurstResult) -> &str {
+    &result.state.incidents()[0].message
+}
+
+#[tokio::test]
+async fn a_dispatch_that_waits_goes_on_with_the_result_of_its_child() {
+    let mut instance = parent(
+        "Elsa.DispatchWorkflow",
+        json!({"waitForCompletion": literal("Boolean", json!(true)), "correlationId": literal("String", json!("c")),
+            "input": {"typeName": "ObjectDictionary", "expression": {"type": "Object", "value": "{\"a\": 1}"}}}),
+    );
+    let result = instance.start().await;
+    assert_eq!(
+        result.sub_status,
+        SubStatus::Suspended,
+        "{:?}",
+        result.state.incidents()
+    );
+    let [child] = result.children.as_slice() else {
+        panic!("{:?}", result.children)
+    };
+    assert_eq!(child.definition_id.as_str(), "other");
+    assert_eq!(child.correlation_id.as_deref(), Some("c"));
+    assert_eq!(
+        Value::Object(child.input.clone()),
+        json!({"a": 1, "ParentInstanceId": "instance"})
+    );
+    let bookmark = &result.bookmarks_created[0];
+    assert_eq!(child.bookmark_id.as_ref(), Some(&bookmark.id));
+    assert!(!bookmark.publishable);
+    assert_eq!(bookmark.payload, json!({"childInstanceId": child.id}));
+    let bookmark = child.bookmark_id.clone();
+    let id = child.id.to_string();
+    let result = instance.run(ended(bookmark.clone(), &id, "Finished")).await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    assert_eq!(result.state.variables()["R"]["workflowInstanceId"], id);
+    assert_eq!(result.state.variables()["R"]["output"], json!({"n": 1}));
+    // A second one finds no bookmark.
+    let result = instance.run(ended(bookmark, &id, "Finished")).await;
+    assert_eq!(result.unmatched.len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeated_burst_names_the_same_child() {
+    let mut one = parent("Elsa.DispatchWorkflow", json!({}));
+    let mut other = parent("Elsa.DispatchWorkflow", json!({}));
+    let (first, second) = (one.start().await, other.start().await);
+    assert_eq!(first.children, second.children);
+    assert_eq!(first.sub_status, SubStatus::Finished);
+    assert_eq!(first.children[0].bookmark_id, None, "it is not waited for");
+    assert_eq!(one.lines(), ["after"]);
+}
+
+#[tokio::test]
+async fn a_child_at_rest_counts_once_and_its_end_has_its_outputs() {
+    let mut instance = parent("Elsa.ExecuteWorkflow", json!({}));
+    let child = instance.start().await.children.remove(0);
+    assert!(child.parent.until_rest);
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
+        {"id": "d", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", json!("00:00:01"))},
+        {"id": "d2", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", json!("00:00:01"))},
+        {"id": "o", "type": "Elsa.SetOutput", "outputName": literal("String", json!("Word")),
+         "outputValue": literal("Object", json!("hi"))}]});
+    let outputs = json!([{"name": "Word", "type": "Object"}]);
+    let mut other = InMemoryInstance::new(&definition(json!({"outputs": outputs, "root": root})));
+    let rest = other.run(begin(&child)).await.child_end.unwrap();
+    assert!(!rest.ends);
+    assert_eq!(rest.result["subStatus"], "Suspended");
+    let result = instance
+        .run(Instruction::ChildEnded {
+            bookmark_id: child.bookmark_id.clone().unwrap(),
+            result: rest.result,
+        })
+        .await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    let bookmark = other.state.as_ref().unwrap().bookmarks()[0].clone();
+    let result = other
+        .run(Instruction::Resume {
+            bookmark_id: bookmark.id,
+            input: Map::new(),
+        })
+        .await;
+    assert_eq!((result.sub_status, result.child_end), (SubStatus::Suspended, None));
+    let bookmark = other.state.as_ref().unwrap().bookmarks()[0].clone();
+    let result = other
+        .run(Instruction::Resume {
+            bookmark_id: bookmark.id,
+            input: Map::new(),
+        })
+        .await;
+    let end = result.child_end.unwrap();
+    assert!(end.ends);
+    assert_eq!(end.result["output"], json!({"Word": "hi"}));
+}
+
+#[tokio::test]
+async fn a_cancelled_child_ends_and_a_cancelled_parent_reaches_its_children() {
+    let mut instance = parent(
+        "Elsa.DispatchWorkflow",
+        json!({"waitForCompletion": literal("Boolean", json!(true))}),
+    );
+    let child = instance.start().await.children.remove(0);
+    let mut other = InMemoryInstance::sample("hello-world");
+    let result = other.burst(vec![begin(&child), Instruction::Cancel]).await;
+    let end = result.child_end.unwrap();
+    assert!(end.ends && !result.cancels_children);
+    assert_eq!(end.result["subStatus"], "Cancelled");
+    let result = instance.run(Instruction::Cancel).await;
+    assert!(result.cancels_children);
+    assert_eq!(result.child_end, None);
+}
+
+#[tokio::test]
+async fn an_instance_executes_no_more_than_32_levels() {
+    let mut depth = None;
+    for level in 0..=32 {
+        let mut instance = parent("Elsa.ExecuteWorkflow", json!({}));
+        let instruction = depth.as_ref().map_or_else(|| start(Map::new()), begin);
+        let mut result = instance.run(instruction).await;
+        if level == 32 {
+            assert_eq!(result.sub_status, SubStatus::Faulted);
+            assert!(message(&result).contains("32"), "{}", message(&result));
+            return;
+        }
+        depth = Some(result.children.remove(0));
+    }
+}
+
+#[tokio::test]
+async fn wrong_inputs_are_incidents_that_name_them() {
+    let number = literal("Object", json!(7));
+    for (type_name, properties, code, name) in [
+        (
+            "Elsa.DispatchWorkflow",
+            json!({"workflowDefinitionId": literal("String", json!(""))}),
+            "definition-missing",
+            "WorkflowDefinitionId",
+        ),
+        (
+            "Elsa.BulkDispatchWorkflows",
+            json!({"items": number}),
+            "invalid-items",
+            "Items",
+        ),
+        (
+            "Elsa.BulkDispatchWorkflows",
+            json!({"items": javascript("Object", "'abc'")}),
+            "invalid-items",
+            "Items",
+        ),
+        (
+            "Elsa.BulkDispatchWorkflows",
+            json!({"items": javascript("Object", "Array.from({length: 100000}, () => 1)")}),
+            "too-many-items",
+            "Items",
+        ),
+    ] {
+        let result = parent(type_name, properties.clone()).start().await;
+        assert_eq!(result.sub_status, SubStatus::Faulted, "{properties}");
+        let incident = &result.state.incidents()[0];
+        assert_eq!(incident.activity_id.as_str(), "child");
+        assert_eq!(incident.exception["code"], code, "{}", incident.message);
+        assert!(incident.message.contains(name), "{}", incident.message);
+        assert_eq!(result.children, []);
+    }
+}
+
+/// A bulk dispatch over so many numbers, with lines at its ports.
+fn bulk(count: usize, properties: Value) -> InMemoryInstance {
+    let line = |id: &str| json!({"id": id, "type": "Elsa.WriteLine", "text": javascript("String", &format!("'{id} ' + getChildInstanceId() + ' ' + getWorkflowSubStatus()"))});
+    let items = format!("Array.from({{length: {count}}}, (_, n) => n)");
+    let mut all =
+        json!({"items": javascript("Object", &items), "childCompleted": line("done"), "childFaulted": line("failed")});
+    all.as_object_mut()
+        .unwrap()
+        .extend(properties.as_object().unwrap().clone());
+    parent("Elsa.BulkDispatchWorkflows", all)
+}
+
+#[tokio::test]
+async fn a_bulk_dispatch_runs_its_ports_for_each_child_and_completes_with_the_last() {
+    let mut instance = bulk(
+        3,
+        json!({"correlationIdFunction": javascript("String", "'c' + getItem()")}),
+    );
+    let result = instance.start().await;
+    assert_eq!(
+        result.sub_status,
+        SubStatus::Suspended,
+        "{:?}",
+        result.state.incidents()
+    );
+    let ids: Vec<_> = result
+        .children
+        .iter()
+        .map(|child| child.correlation_id.clone().unwrap())
+        .collect();
+    assert_eq!(ids, ["c0", "c1", "c2"]);
+    assert_eq!(result.children[2].input["Item"], 2);
+    let bookmark = result.children[0].bookmark_id.clone();
+    assert!(result.children.iter().all(|child| child.bookmark_id == bookmark));
+    for (child, sub_status) in [("a", "Finished"), ("b", "Faulted")] {
+        let result = instance.run(ended(bookmark.clone(), child, sub_status)).await;
+        assert_eq!(result.status, Status::Running);
+        assert_eq!(result.bookmarks_burned, []);
+    }
+    let result = instance.run(ended(bookmark, "c", "Cancelled")).await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["done a Finished", "failed b Faulted", "after"]);
+}
+
+#[tokio::test]
+async fn the_fields_of_items_are_inputs_and_nothing_to_start_is_done() {
+    let items = json!({"items": javascript("Object", "[{n: 1, ParentInstanceId: 'x'}, 'two']"),
+        "defaultItemInputKey": literal("String", json!("Thing")),
+        "waitForCompletion": literal("Boolean", json!(false)),
+        "input": {"typeName": "ObjectDictionary", "expression": {"type": "Object", "value": {"n": 0, "m": 5}}}});
+    let mut instance = bulk(0, items);
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let inputs: Vec<Value> = result
+        .children
+        .iter()
+        .map(|child| Value::Object(child.input.clone()))
+        .collect();
+    assert_eq!(inputs[0], json!({"n": 1, "m": 5, "ParentInstanceId": "x"}));
+    assert_eq!(
+        inputs[1],
+        json!({"n": 0, "m": 5, "Thing": "two", "ParentInstanceId": "instance"})
+    );
+    assert!(result.children.iter().all(|child| child.bookmark_id.is_none()));
+    let text = json!({"items": literal("Object", json!("[1, 2]")), "input": literal("ObjectDictionary", json!(" "))});
+    assert_eq!(bulk(0, text).start().await.children.len(), 2);
+    let result = bulk(0, json!({})).start().await;
+    assert_eq!((result.sub_status, result.children.len()), (SubStatus::Finished, 0));
+}
+
+#[tokio::test]
+async fn many_children_start_in_waves() {
+    let mut instance = bulk(2500, json!({}));
+    let mut result = instance.start().await;
+    let mut started = Vec::new();
+    let mut waves = Vec::new();
+    loop {
+        waves.push(result.children.len());
+        started.append(&mut result.children);
+        let timed = instance
+            .state
+            .as_ref()
+            .unwrap()
+            .bookmarks()
+            .iter()
+            .find(|bookmark| bookmark.due.is_some());
+        let Some(next) = timed.map(|bookmark| bookmark.id.clone()) else {
+            break;
+        };
+        result = instance
+            .run(Instruction::Resume {
+                bookmark_id: next,
+                input: Map::new(),
+            })
+            .await;
+    }
+    assert_eq!(waves, [1000, 1000, 500]);
+    let items: Vec<u64> = started
+        .iter()
+        .map(|child| child.input["Item"].as_u64().unwrap())
+        .collect();
+    assert_eq!(items, (0..2500).collect::<Vec<_>>());
+    let ids: std::collections::HashSet<_> = started.iter().map(|child| &child.id).collect();
+    assert_eq!(ids.len(), 2500);
+    let bookmark = started[0].bookmark_id.clone();
+    assert!(started.iter().all(|child| child.bookmark_id == bookmark));
+    for page in started.chunks(100) {
+        let ends = page
+            .iter()
+            .map(|child| ended(bookmark.clone(), child.id.as_str(), "Finished"));
+        let mut result = instance.burst(ends.collect()).await;
+        while result.yielded {
+            result = instance.burst(vec![Instruction::Continue]).await;
+        }
+    }
+    assert_eq!(instance.state.as_ref().unwrap().sub_status(), SubStatus::Finished);
+    assert_eq!(instance.lines().len(), 2501);
+}
+
+#[tokio::test]
+async fn the_body_of_a_port_may_wait_after_the_last_child() {
+    let wait = json!({"id": "wait", "type": "Elsa.Event", "eventName": literal("String", json!("Go"))});
+    let mut instance = bulk(1, json!({"childCompleted": wait}));
+    let bookmark = instance.start().await.children[0].bookmark_id.clone();
+    let result = instance.run(ended(bookmark.clone(), "a", "Finished")).await;
+    assert_eq!(result.status, Status::Running);
+    assert_eq!(
+        result.bookmarks_burned,
+        [bookmark.unwrap()],
+        "no child is left to wait for"
+    );
+    let result = instance.event("Go", json!(null)).await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    assert_eq!(instance.lines(), ["after"]);
+}

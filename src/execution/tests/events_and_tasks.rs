@@ -1,0 +1,114 @@
+//! What a burst publishes, and tasks that wait for their results.
+
+use serde_json::{Map, Value, json};
+
+use super::in_memory::{InMemoryInstance, definition};
+use crate::activity::{EventPublication, TASK_RESULT_INPUT};
+use crate::execution::{BurstResult, Instruction, SubStatus};
+
+fn text(value: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
+}
+
+fn script(type_name: &str, value: &str) -> Value {
+    json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": value}})
+}
+
+async fn run(activities: Value) -> BurstResult {
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": activities});
+    InMemoryInstance::new(&definition(json!({"root": root}))).start().await
+}
+
+#[tokio::test]
+async fn a_burst_publishes_its_events_in_order() {
+    let result = run(json!([
+        {"id": "a", "type": "Elsa.PublishEvent", "eventName": text("Paid"), "correlationId": text("c"),
+         "payload": script("Object", "({sum: 3})")},
+        {"id": "b", "type": "Elsa.PublishEvent", "eventName": text("Seen"), "correlationId": text("  "),
+         "isLocalEvent": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}}
+    ]))
+    .await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let event = |name: &str, correlation_id: Option<&str>, is_local: bool, payload: Option<Value>| EventPublication {
+        name: name.to_owned(),
+        correlation_id: correlation_id.map(str::to_owned),
+        is_local,
+        payload,
+    };
+    let wanted = [
+        event("Paid", Some("c"), false, Some(json!({"sum": 3}))),
+        event("Seen", None, true, None),
+    ];
+    assert_eq!(result.events, wanted);
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_published_faults_its_activity() {
+    let long = "n".repeat(2_000);
+    for (activity, message) in [
+        (json!({"eventName": text("")}), "EventName"),
+        (json!({}), "EventName"),
+        (json!({"eventName": text("a\nb")}), "control characters"),
+        (
+            json!({"eventName": text("a"), "correlationId": text("c\u{7}")}),
+            "control characters",
+        ),
+        (json!({"eventName": text(&long)}), "name of the event"),
+        (
+            json!({"eventName": text("a"), "payload": script("Object", "'x'.repeat(1100000)")}),
+            "1048576",
+        ),
+    ] {
+        let mut activity = activity;
+        activity["id"] = json!("p");
+        activity["type"] = json!("Elsa.PublishEvent");
+        let result = run(json!([activity])).await;
+        assert_eq!(result.sub_status, SubStatus::Faulted);
+        assert_eq!(result.events, []);
+        let found = &result.state.incidents()[0].message;
+        assert!(found.contains(message), "{found}");
+    }
+}
+
+fn task() -> InMemoryInstance {
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
+        {"id": "task", "type": "Elsa.RunTask", "taskName": text("Weigh"), "payload": script("ObjectDictionary", "({parcel: 7})"),
+         "taskId": {"typeName": "String", "memoryReference": {"id": "Task"}},
+         "result": {"typeName": "Object", "memoryReference": {"id": "Weight"}}},
+        {"id": "line", "type": "Elsa.WriteLine", "text": script("String", "`${getTask()} weighs ${getWeight().grams}`")}
+    ]});
+    let variables = json!([{"id": "Task", "name": "Task", "typeName": "String"},
+        {"id": "Weight", "name": "Weight", "typeName": "Object"}]);
+    InMemoryInstance::new(&definition(json!({"root": root, "variables": variables})))
+}
+
+#[tokio::test]
+async fn a_task_waits_for_its_result() {
+    let mut instance = task();
+    let waiting = instance.start().await;
+    assert_eq!(waiting.sub_status, SubStatus::Suspended);
+    let [bookmark] = waiting.bookmarks_created.as_slice() else {
+        panic!("{:?}", waiting.bookmarks_created)
+    };
+    let id = bookmark.activity_execution_id.as_str();
+    assert_eq!(bookmark.name, "Elsa.RunTask");
+    let wanted = json!({"taskId": id, "taskName": "Weigh", "payload": {"parcel": 7}});
+    assert_eq!(bookmark.payload, wanted);
+    // A repetition of the burst asks for the same task.
+    assert_eq!(task().start().await.bookmarks_created, waiting.bookmarks_created);
+    let resume = Instruction::Resume {
+        bookmark_id: bookmark.id.clone(),
+        input: Map::from_iter([(TASK_RESULT_INPUT.to_owned(), json!({"grams": 12}))]),
+    };
+    let result = instance.run(resume.clone()).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), [format!("{id} weighs 12")]);
+    let again = instance.run(resume).await;
+    assert_eq!(again.unmatched.len(), 1, "a second result meets nothing");
+}
+
+#[tokio::test]
+async fn a_task_without_a_name_faults() {
+    let result = run(json!([{"id": "t", "type": "Elsa.RunTask"}])).await;
+    assert!(result.state.incidents()[0].message.contains("TaskName"));
+}

@@ -1,0 +1,88 @@
+//! What a publish warns of, and what it does not.
+
+use serde_json::{Value, json};
+
+use super::in_memory::{InMemoryInstance, definition};
+use crate::execution::SubStatus;
+
+/// The warnings of a definition that can be published and finishes: activity and message.
+async fn warnings(value: Value) -> Vec<(String, String)> {
+    let definition = definition(value);
+    let mut instance = InMemoryInstance::new(&definition);
+    assert_eq!(instance.interpreter.validate(&definition), []);
+    let warnings = instance.interpreter.warnings(&instance.program, &definition);
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let warnings = warnings.into_iter();
+    warnings.map(|warning| (warning.activity_id, warning.message)).collect()
+}
+
+fn line(id: &str) -> Value {
+    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
+}
+
+#[tokio::test]
+async fn a_fork_without_branches_is_a_warning() {
+    let fork = |branches: Value| json!({"root": {"id": "k", "type": "Elsa.Fork", "branches": branches}});
+    let found = warnings(fork(json!([]))).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, "k");
+    assert!(
+        found[0].1.contains("has no branches") && found[0].1.contains("add an activity"),
+        "{found:?}"
+    );
+    assert_eq!(warnings(fork(json!(null))).await.len(), 1);
+    assert_eq!(warnings(fork(json!([line("a")]))).await, []);
+    let of_flow = |branches: Value| {
+        let fork = json!({"id": "k", "type": "Elsa.FlowFork", "branches": branches});
+        json!({"root": {"id": "f", "type": "Elsa.Flowchart", "activities": [fork], "connections": []}})
+    };
+    for empty in [
+        json!([]),
+        json!({"typeName": "String[]", "expression": {"type": "Object", "value": "[]"}}),
+    ] {
+        assert_eq!(warnings(of_flow(empty)).await[0].0, "k");
+    }
+    // Without the input it has the outcome Done.
+    for given in [
+        json!(null),
+        json!(["A"]),
+        json!({"typeName": "String[]", "expression": {"type": "Object", "value": "[\"A\"]"}}),
+    ] {
+        assert_eq!(warnings(of_flow(given)).await, []);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_mode_of_a_flowchart_is_a_warning() {
+    let with = |mode: Value| json!({"root": line("a"), "customProperties": {"Flowchart:ExecutionMode": mode}});
+    let found = warnings(with(json!("Tokens"))).await;
+    assert!(
+        found[0].1.contains("\"Tokens\"") && found[0].1.contains("TokenBased"),
+        "{found:?}"
+    );
+    for known in [
+        json!("TokenBased"),
+        json!("counterbased"),
+        json!("Default"),
+        json!(1),
+        json!(null),
+    ] {
+        assert_eq!(warnings(with(known)).await, []);
+    }
+    let merging = |mode: Value| {
+        let mut line = line("a");
+        line["customProperties"] = json!({"mergeMode": mode});
+        json!({"root": {"id": "f", "type": "Elsa.Flowchart", "activities": [line], "connections": []}})
+    };
+    let found = warnings(merging(json!("Mergers"))).await;
+    assert_eq!(found[0].0, "a");
+    assert!(
+        found[0].1.contains("behaves as Stream") && found[0].1.contains("Converge"),
+        "{found:?}"
+    );
+    assert_eq!(warnings(merging(json!(2))).await.len(), 1);
+    for known in [json!("Merge"), json!("none"), json!("4"), json!(null)] {
+        assert_eq!(warnings(merging(known)).await, []);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a published definition does that its author hardly means. It runs as in Elsa, so a publish warns and goes on.
+
+use serde_json::Value;
+
+use super::shown::short;
+use super::state_machine;
+use crate::activity::{ActivityNode, FlowchartMode, MergeMode};
+use crate::definition::{InputBinding, ValidationError, WorkflowDefinition};
+use crate::execution::program::Program;
+
+pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+    let mut warnings = Vec::new();
+    let mode = definition.custom_properties.get(FlowchartMode::PROPERTY);
+    if let Some(mode) = mode.filter(|mode| !mode.is_null() && !FlowchartMode::is_known(mode)) {
+        let message = format!(
+            "The custom property {} is {}, which is unknown, so flowcharts run as the server is set; use {}",
+            FlowchartMode::PROPERTY,
+            short(mode),
+            FlowchartMode::NAMES.join(", ")
+        );
+        warnings.push(ValidationError::of("", message));
+    }
+    for node in program.tree.iter().filter(|node| node.is_own()) {
+        warnings.extend(merge_mode(node));
+        warnings.extend(branches(node));
+        if node.type_name == "Elsa.StateMachine" {
+            state_machine::warn(node, &mut warnings);
+        }
+    }
+    warnings
+}
+
+fn merge_mode(node: &ActivityNode) -> Option<ValidationError> {
+    let mode = node.property("customProperties")?.get(MergeMode::PROPERTY)?;
+    let message = format!(
+        "The {} of the activity {} is {}, which is unknown, so it behaves as Stream; use {}",
+        MergeMode::PROPERTY,
+        node.id,
+        short(mode),
+        MergeMode::NAMES.join(", ")
+    );
+    (!mode.is_null() && !MergeMode::is_known(mode)).then(|| ValidationError::of(&node.id, message))
+}
+
+fn branches(node: &ActivityNode) -> Option<ValidationError> {
+    let message = match node.type_name.as_str() {
+        "Elsa.Fork" if node.activities.is_empty() => format!(
+            "The fork {} has no branches, so it completes at once; add an activity to its property branches, or remove it",
+            node.id
+        ),
+        "Elsa.FlowFork" if has_no_outcomes(node) => format!(
+            "The fork {} has no branches, so nothing after it runs; name an outcome in its input branches, or remove it",
+            node.id
+        ),
+        _ => return None,
+    };
+    Some(ValidationError::of(&node.id, message))
+}
+
+/// Whether the literal value of `branches` is an empty list.
+fn has_no_outcomes(node: &ActivityNode) -> bool {
+    let expression = InputBinding::parse(node.property("branches")).and_then(|binding| binding.expression);
+    expression.is_some_and(|expression| match &expression.value {
+        Value::Array(outcomes) => outcomes.is_empty(),
+        Value::String(text) if expression.kind == "Object" => {
+            serde_json::from_str(text).is_ok_and(|outcomes: Vec<Value>| outcomes.is_empty())
+        }
+        _ => false,
+    })
+}
