@@ -14,8 +14,8 @@ use mainspring::activity::{Catalogue, Console};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::{ActivityExecutionId, InstanceId, StimulusHash};
 use mainspring::internals::{
-    Burst, BurstResult, InstanceState, Instruction, Interpreter, Program, ScriptEngine, ScriptScope, SubStatus,
-    event_hash, stimulus_hash,
+    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Part, Program, References, ScriptEngine,
+    ScriptScope, SubStatus, WorkflowReference, event_hash, stimulus_hash,
 };
 use mainspring::runtime::{InterpreterOptions, ScriptOptions};
 use serde_json::{Map, Value, json};
@@ -124,6 +124,54 @@ fn burst(bencher: Bencher, name: &str) {
         .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
 }
 
+/// Nine uses of a workflow as an activity, against the same activities written out: a sequence with ten lines each.
+#[divan::bench(args = ["nested", "written out"])]
+fn nine_workflows(bencher: Bencher, form: &str) {
+    let runtime = runtime();
+    let interpreter = interpreter();
+    let lines = |prefix: &str| -> Vec<Value> {
+        (0..10)
+            .map(|at| json!({"type": "Elsa.WriteLine", "id": format!("{prefix}line{at}"), "text": "Hello"}))
+            .collect()
+    };
+    let steps = |id: &str, prefix: &str| json!({"type": "Elsa.Sequence", "id": id, "activities": lines(prefix)});
+    let child = json!({"id": "child-1", "definitionId": "child", "name": "Child", "root": steps("steps", ""),
+        "options": {"usableAsActivity": true}});
+    let child = WorkflowDefinition::from_value(child).unwrap();
+    let uses: Vec<Value> = (0..9)
+        .map(|at| match form {
+            "nested" => {
+                json!({"type": "Child", "id": format!("use{at}"), "version": 1, "workflowDefinitionId": "child"})
+            }
+            _ => steps(&format!("use{at}"), &format!("{at}-")),
+        })
+        .collect();
+    let root = json!({"type": "Elsa.Sequence", "id": "all", "activities": uses});
+    let definition = WorkflowDefinition::from_value(json!({"definitionId": "bench", "root": root})).unwrap();
+    let reference = WorkflowReference {
+        definition_id: "child".into(),
+        type_name: "Child".to_owned(),
+        version_id: "".into(),
+        version: 1,
+    };
+    let part = Part {
+        references: References::new(),
+        definition: child.clone(),
+    };
+    let composition = Composition {
+        references: [(reference, child.id.clone())].into(),
+        parts: [(child.id, part)].into(),
+    };
+    let program = Arc::new(interpreter.compile_composed(&definition, &composition).unwrap());
+    let outcome = runtime.block_on(interpreter.run(&program, start()));
+    finished(form, &outcome);
+    let own = if form == "nested" { 3 } else { 1 };
+    assert_eq!(outcome.activity_executions.len(), 2 + 9 * (10 + own), "{form}");
+    bencher
+        .with_inputs(start)
+        .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
+}
+
 /// The same for samples without bookmarks.
 #[divan::bench(args = ["hello-world", "countdown", "shopping-list", "fork-join"])]
 fn run_sample(bencher: Bencher, name: &str) {
@@ -135,6 +183,62 @@ fn run_sample(bencher: Bencher, name: &str) {
     bencher
         .with_inputs(start)
         .counter(ItemsCount::new(outcome.activity_executions.len()))
+        .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
+}
+
+/// The activities of a flowchart in the next benchmark, without the workflow and the flowchart.
+const CHART: usize = 1000;
+
+/// Runs a flowchart of 1,000 activities by counts and with tokens: one after the other, and in 250 forks of two branches that
+/// come together again.
+#[divan::bench(args = ["counter, chain", "token, chain", "counter, forks", "token, forks"])]
+fn flowchart(bencher: Bencher, name: &str) {
+    let runtime = runtime();
+    let options = InterpreterOptions {
+        console: Arc::new(Quiet),
+        // All of it in one burst.
+        activities_per_burst: 2 * CHART,
+        ..InterpreterOptions::default()
+    };
+    let interpreter = Interpreter::new(Catalogue::standard(), options);
+    let activities: Vec<Value> = (0..CHART)
+        .map(|at| json!({"type": "Elsa.WriteLine", "id": format!("line{at}"), "text": "Hello"}))
+        .collect();
+    let pairs: Vec<(usize, usize)> = if name.ends_with("chain") {
+        (1..CHART).map(|at| (at - 1, at)).collect()
+    } else {
+        let fork = |at: usize| {
+            [
+                (at, at + 1),
+                (at, at + 2),
+                (at + 1, at + 3),
+                (at + 2, at + 3),
+                (at + 3, at + 4),
+            ]
+        };
+        let all = (0..CHART).step_by(4).flat_map(fork);
+        all.filter(|(_, target)| *target < CHART).collect()
+    };
+    let end = |at: usize, port: &str| json!({"activity": format!("line{at}"), "port": port});
+    let connections: Vec<Value> = pairs
+        .into_iter()
+        .map(|(source, target)| json!({"source": end(source, "Done"), "target": end(target, "In")}))
+        .collect();
+    let mode = if name.starts_with("token") {
+        "TokenBased"
+    } else {
+        "CounterBased"
+    };
+    let definition = WorkflowDefinition::from_value(json!({"definitionId": "bench",
+        "customProperties": {"Flowchart:ExecutionMode": mode},
+        "root": {"type": "Elsa.Flowchart", "id": "flow", "activities": activities, "connections": connections}}));
+    let program = Arc::new(interpreter.compile(&definition.unwrap()).unwrap());
+    let outcome = runtime.block_on(interpreter.run(&program, start()));
+    finished(name, &outcome);
+    assert_eq!(outcome.activity_executions.len(), CHART + 2, "{name}");
+    bencher
+        .with_inputs(start)
+        .counter(ItemsCount::new(CHART + 2))
         .bench_local_values(|burst| runtime.block_on(interpreter.run(&program, burst)));
 }
 
@@ -271,8 +375,10 @@ fn start() -> Burst {
             variables: Map::new(),
             trigger_activity_id: None,
             payload: None,
+            parent: None,
         }],
         attempt: 1,
         now: DateTime::<Utc>::UNIX_EPOCH,
+        child_seed: 0,
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run(target: &Target, settings: &Bench) -> Result<(), Failure
         BenchCommand::Memory(settings) => rows::memory(target, settings).await,
         BenchCommand::Plot(settings) => plot::run(settings),
         BenchCommand::Signals(settings) => signals::run(target, settings).await,
-        BenchCommand::Poll(settings) => rows::poll(target, settings).await,
+        BenchCommand::Poll(settings) => rows::measure_polls(target, settings).await,
         BenchCommand::Snapshot(settings) => rows::snapshot(target, settings).await,
         BenchCommand::Timers(settings) => timers::run(target, settings).await,
         BenchCommand::Workflows(settings) => workflows::run(target, settings).await,

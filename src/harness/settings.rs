@@ -16,9 +16,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// The URL of the database, which is required by all commands but `dev` and `demo`.
-    ///
-    /// # Errors
-    /// Wrong usage if no URL is given.
+    /// Errors: Wrong usage if no URL is given.
     pub(crate) fn database_url(&self) -> Result<&str, Failure> {
         self.database_url.as_deref().ok_or_else(|| {
             Failure::usage(

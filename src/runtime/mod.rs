@@ -29,6 +29,7 @@ pub use engine::activity_executions::{
     ActivityExecutionDetail, ActivityExecutionFilter, ActivityExecutionList, ActivityExecutionStats,
     ActivityExecutionSummary, CallStack,
 };
+pub use engine::activity_test::{ActivityTested, DefinitionHandle};
 pub use engine::builder::EngineBuilder;
 pub use engine::bulk_actions::BulkAction;
 pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
@@ -36,6 +37,8 @@ pub use engine::connection_token::ConnectionToken;
 pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };
+#[cfg(feature = "http")]
+pub(crate) use engine::definitions::PreparedDraft;
 pub use engine::journal::{JournalFilter, JournalRange};
 pub use engine::observe::{InstanceObserver, ObservedActivity};
 pub use engine::pause::{
@@ -43,7 +46,13 @@ pub use engine::pause::{
 };
 pub use engine::resume_token::{GoodToken, TokenResume};
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
+pub use engine::tasks::{TaskList, TaskSummary};
+pub use engine::transfer::ExportParts;
+#[cfg(feature = "http")]
+pub(crate) use engine::transfer::MAX_INSTANCES;
+pub use engine::variables::{InstanceExecutionState, InstanceVariable};
 pub use engine::{Engine, check, migrate};
 
-pub use crate::execution::InterpreterOptions;
+pub use crate::activity::FlowchartMode;
+pub use crate::execution::{ActivityHandle, InterpreterOptions};
 pub use crate::expression::ScriptOptions;

@@ -10,6 +10,7 @@ use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Re
 pub(crate) struct Recorded {
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     histograms: Mutex<BTreeMap<String, Arc<Values>>>,
+    gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
 }
 
 #[derive(Default)]
@@ -31,8 +32,9 @@ impl Recorder for Recorded {
         Counter::from_arc(Arc::clone(counters.entry(key.name().to_owned()).or_default()))
     }
 
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        let mut gauges = self.gauges.lock().unwrap();
+        Gauge::from_arc(Arc::clone(gauges.entry(key.name().to_owned()).or_default()))
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
@@ -42,6 +44,12 @@ impl Recorder for Recorded {
 }
 
 impl Recorded {
+    /// The value of a gauge.
+    pub(crate) fn gauge(&self, name: &str) -> f64 {
+        let gauges = self.gauges.lock().unwrap();
+        f64::from_bits(gauges[name].load(Relaxed))
+    }
+
     /// All counters, sorted by name.
     pub(crate) fn counters(&self) -> Vec<(String, u64)> {
         let counters = self.counters.lock().unwrap();

@@ -28,7 +28,7 @@ pub(super) struct Cost {
 }
 
 /// The cost of a poll, which changes nothing.
-pub(super) async fn poll(database: &Database) -> Result<Cost, Failure> {
+pub(super) async fn poll_cost(database: &Database) -> Result<Cost, Failure> {
     let none: [&str; 0] = [];
     let head = Utc::now() - TimeDelta::days(1);
     explain(
@@ -77,8 +77,8 @@ async fn explain(database: &Database, statement: &str, parameters: &[&(dyn ToSql
 /// hint bits.
 pub(in crate::bench) async fn idle_buffers(database: &Database) -> Result<[f64; 2], Failure> {
     let instances: Vec<String> = (0..BATCH).map(|number| format!("i{number}")).collect();
-    poll(database).await?;
-    let polled = poll(database).await?;
+    poll_cost(database).await?;
+    let polled = poll_cost(database).await?;
     claim(database, &instances).await?;
     let claimed = claim(database, &instances).await?;
     Ok([polled.buffers, claimed.buffers])

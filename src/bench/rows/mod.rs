@@ -22,7 +22,7 @@ use crate::harness::settings::Target;
 use crate::harness::stop::unless_stopped;
 pub(super) use explain::idle_buffers;
 pub(super) use loop_commits::run as loop_commits;
-pub(super) use poll::{dead_rows, poll};
+pub(super) use poll::{dead_rows, measure_polls};
 pub(super) use sleepers::{due_at_once, memory};
 pub(super) use snapshot::run as snapshot;
 

@@ -30,7 +30,7 @@ const DELETE: &str = "DELETE FROM timer t USING unnest($1::text[], $2::text[]) u
 const HEAD: &str = "SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1";
 
 /// Measures a poll and a claim of 64 due timers among few and among many future ones.
-pub(in crate::bench) async fn poll(target: &Target, settings: &BenchPoll) -> Result<(), Failure> {
+pub(in crate::bench) async fn measure_polls(target: &Target, settings: &BenchPoll) -> Result<(), Failure> {
     let rows = i64::try_from(settings.rows).unwrap_or(i64::MAX).max(FEW);
     with_schema(target, async |scratch| {
         let session = open(scratch).await?;
@@ -49,7 +49,7 @@ async fn explain_both(scratch: &ScratchDatabase, rows: i64) -> Result<(), Failur
     let due: Vec<String> = (-BATCH..0).map(|number| format!("i{number}")).collect();
     let (mut polls, mut claims) = (Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
-        polls.push(explain::poll(&session.client).await?);
+        polls.push(explain::poll_cost(&session.client).await?);
         claims.push(explain::claim(&session.client, &due).await?);
     }
     for (name, costs) in [("poll", polls), ("claim", claims)] {

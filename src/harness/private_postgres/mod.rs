@@ -63,7 +63,6 @@ pub(crate) struct PrivatePostgres {
 }
 
 /// Starts the private PostgreSQL, after creating its cluster if there is none.
-///
 /// Errors: `postgresql-not-installed`, `data-folder-in-use`, `private-postgresql`. Cancellation safe: the next start can
 /// use what a dropped future leaves.
 pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {

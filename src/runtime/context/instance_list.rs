@@ -22,6 +22,8 @@ pub struct InstanceFilter {
     pub correlation_ids: Vec<String>,
     /// Only with this name.
     pub name: Option<String>,
+    /// Only children of one of these.
+    pub parent_ids: Vec<InstanceId>,
     /// Only with, or without, incidents.
     pub has_incidents: Option<bool>,
     /// `Running`, `Finished`.

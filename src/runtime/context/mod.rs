@@ -14,6 +14,7 @@
 pub(crate) mod byte_budget;
 pub(crate) mod byte_cache;
 pub(crate) mod claim_state;
+pub(crate) mod composition;
 pub(crate) mod definition_cache;
 pub(crate) mod in_flight;
 pub(crate) mod instance_list;

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use super::byte_cache::ByteCache;
+use super::composition::composed;
 use crate::db::Pool;
-use crate::definition::WorkflowDefinition;
 use crate::execution::{Interpreter, Program};
 use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
 use crate::store::definition::{self, VersionSelector};
@@ -147,7 +147,7 @@ impl ProgramCache {
         };
         let Some(version) = published else { return true };
         let program = self.known().find(&(tenant.clone(), version));
-        program.is_none_or(|program| program.unknown_activity_types().is_empty())
+        program.is_none_or(|program| program.missing_activity_types().is_empty())
     }
 
     /// The program of a version, compiled once. Dropped while it compiles, the next caller begins again.
@@ -191,22 +191,24 @@ async fn compile(
     tenant: &TenantId,
     version: &VersionId,
 ) -> Result<Arc<Program>> {
-    let (definition_id, number, body) = definition::body(pool, tenant, version).await?.ok_or_else(|| {
+    let missing = || {
         Error::not_found(
             "definition-not-found",
             format!("no workflow definition has the version id {version:?}"),
         )
-    })?;
-    let is_long = compute::is_large(&body);
-    let (version, interpreter) = (version.clone(), interpreter.clone());
+    };
+    let rows = definition::composition::parts(pool, tenant, &[version.as_str()]).await?;
+    let is_long = rows.len() > 10 || rows.iter().any(|row| compute::is_large(&row.body));
+    let (wanted, interpreter) = (version.clone(), interpreter.clone());
     let compiling = compute::run(is_long, move || {
-        let mut definition = WorkflowDefinition::from_value(body)?;
-        definition.id = version;
-        definition.definition_id = definition_id;
-        definition.version = number;
-        interpreter.compile(&definition).map(Arc::new)
+        let Some((definition, composition)) = composed(rows, &wanted)? else {
+            return Ok(None);
+        };
+        interpreter
+            .compile_composed(&definition, &composition)
+            .map(|program| Some(Arc::new(program)))
     });
-    compiling.await?
+    compiling.await??.ok_or_else(missing)
 }
 
 #[cfg(test)]
@@ -215,6 +217,7 @@ mod tests {
 
     use super::*;
     use crate::activity::Catalogue;
+    use crate::definition::WorkflowDefinition;
     use crate::execution::InterpreterOptions;
 
     fn program(activities: usize) -> Arc<Program> {

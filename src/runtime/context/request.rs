@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::definition::ValidationError;
 use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, FanOutId, InstanceId, VersionId};
 use crate::{Error, Result};
@@ -101,7 +102,7 @@ pub struct EventRequest {
     pub correlation_id: Option<String>,
     /// Only this instance.
     pub instance_id: Option<InstanceId>,
-    /// Only this execution of an activity.
+    /// Only this execution of an activity, whose id names its instance.
     pub activity_execution_id: Option<String>,
     /// The payload.
     pub input: Option<Value>,
@@ -120,8 +121,9 @@ pub struct EventAccepted {
     pub kept: bool,
     /// Starts that the activation strategies of their workflows refused; they are not repeated.
     pub refused: u64,
-    /// More than a thousand bookmarks wait for it, or an earlier event of this kind is not given to all yet: it is accepted,
-    /// and given page by page to those that wait when its turn comes. The other counts are zero then.
+    /// More than a thousand bookmarks wait for it, or so many that the copies of its payload would take more than 16 MiB, or an
+    /// earlier event of this kind is not given to all yet: it is accepted, and given page by page to those that wait when its
+    /// turn comes. The other counts are zero then.
     pub fan_out: Option<FanOutId>,
 }
 
@@ -287,6 +289,8 @@ pub struct InstanceSummary {
     pub status: String,
     /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
     pub sub_status: String,
+    /// The instance whose activity started it.
+    pub parent_workflow_instance_id: Option<InstanceId>,
     /// Its correlation id.
     pub correlation_id: Option<String>,
     /// Its name.
@@ -357,6 +361,10 @@ pub struct Published {
     pub definition: Value,
     /// It had been published before, and nothing was written.
     pub already_published: bool,
+    /// What this publish warns of: activities that do less than they seem to, each with the remedy.
+    pub warnings: Vec<ValidationError>,
+    /// How many definitions that use it as an activity were updated with it.
+    pub consumers_updated: usize,
 }
 
 /// Whether the node accepts work.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Engine;
+use crate::db::bounded_list;
 use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
 use crate::store::record::execution::{self, ExecutionQuery, ExecutionRow, ExecutionRows, Link, Selection};
 use crate::{Error, Result};
@@ -311,7 +312,14 @@ impl Engine {
             newest,
             is_detailed,
         };
-        execution::read(self.node()?.database.reads.lists(), &self.inner.tenant, id, query).await
+        let node = self.node()?;
+        bounded_list(execution::read(
+            node.database.reads.lists(),
+            &self.inner.tenant,
+            id,
+            query,
+        ))
+        .await
     }
 }
 

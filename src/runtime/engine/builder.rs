@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use crate::activity::{Activity, Catalogue};
+use crate::activity::{Activity, Catalogue, FlowchartMode};
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
 use crate::lock::LockProvider;
@@ -139,6 +139,13 @@ impl EngineBuilder {
     /// Default: 10 minutes.
     pub fn activity_timeout(mut self, limit: Duration) -> Self {
         self.interpreter.activity_timeout = limit;
+        self
+    }
+
+    /// How flowcharts run whose workflow does not say so by the custom property `Flowchart:ExecutionMode`. Set it alike on all
+    /// nodes. Part of [`InterpreterOptions`], which [`EngineBuilder::interpreter`] sets as a whole. Default: by counts.
+    pub fn flowchart_mode(mut self, mode: FlowchartMode) -> Self {
+        self.interpreter.flowchart_mode = mode;
         self
     }
 

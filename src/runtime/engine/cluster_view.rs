@@ -200,9 +200,9 @@ impl Engine {
     /// waiters within half a second. Cancellation safe.
     pub async fn cluster_locks(&self, page: Page) -> Result<Listed<ClusterLock>> {
         let node = self.node()?;
-        let pool = &node.database.pool;
+        let (pool, lists) = (node.database.reads.by_key(), node.database.reads.lists());
         // In this order: a lock that the server shows and its node no longer knows was released meanwhile.
-        let rows = store_report::held_locks(pool, &node.database.schema.key()).await?;
+        let rows = store_report::held_locks(lists, &node.database.schema.key()).await?;
         let since = store_report::request_reports(pool, node.notifications.notifier.name(Channel::LockReports)).await?;
         let began = Instant::now();
         let mut pause = Duration::from_millis(8);
@@ -269,7 +269,7 @@ async fn foreign(node: &NodeContext, answers: &[(Incarnation, Vec<LockReport>)])
     let reports = answers.iter().flat_map(|(_, reports)| reports);
     let elsewhere: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();
     let keys: Vec<i64> = elsewhere.iter().filter_map(|report| report.key).collect();
-    let held = store_lock::foreign_locks(&node.database.pool, &node.database.schema, &keys).await?;
+    let held = store_lock::foreign_locks(node.database.reads.lists(), &node.database.schema, &keys).await?;
     let lock = |held: ForeignLock| {
         let is_it = |report: &&&LockReport| held.class.is_none() && report.key == Some(held.key);
         let known: Vec<&&LockReport> = elsewhere.iter().filter(is_it).collect();

@@ -21,7 +21,7 @@ const LIFETIME: Duration = Duration::from_secs(30);
 struct Payload {
     #[serde(rename = "c")]
     connection: String,
-    /// Whoever asked had the API key.
+    /// The client that negotiated had the API key.
     #[serde(rename = "k")]
     has_key: bool,
     /// Milliseconds since 1970.

@@ -1,4 +1,4 @@
-//! Dead letters: work that failed too often, or that too many processes died with, and events that expired.
+//! Dead letters: work that failed too often, or that too many processes crashed with, and events that expired.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
 use crate::store::code;
 use crate::store::dead_letter::stimulus;
-use crate::store::dead_letter::{self, SelectedLetter};
+use crate::store::dead_letter::{self, SelectedDeadLetter};
 use crate::{Error, Result};
 
 /// From so many failures on a row becomes a dead letter; as `work/release.sql` says.
@@ -89,7 +89,7 @@ pub struct DeadLetterFilter {
     pub instance_id: Option<InstanceId>,
     /// Only of instances of this workflow, and starts of it.
     pub definition_id: Option<DefinitionId>,
-    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`. Empty: of all.
+    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `child-end`. Empty: of all.
     pub kinds: Vec<String>,
     /// Only with this cause.
     pub cause: Option<DeadLetterCause>,
@@ -118,7 +118,8 @@ impl DeadLetterFilter {
         for word in &self.kinds {
             let found = dead_letter::kinds(word);
             if found.is_empty() {
-                let message = format!("{word:?} is no kind; use start, resume, stimulus, cancel, continue or delay");
+                let message =
+                    format!("{word:?} is no kind; use start, resume, stimulus, cancel, continue, delay or child-end");
                 return Err(Error::invalid("invalid-filter", message.clone()).field("kinds", message));
             }
             numbers.extend(found);
@@ -258,7 +259,7 @@ impl Engine {
         if is_cut || i64::try_from(picked.len()).unwrap_or(i64::MAX) == limit {
             done.next = picked.last().map(|last| last.id.to_string());
         }
-        let (together, alone): (Vec<SelectedLetter>, Vec<SelectedLetter>) =
+        let (together, alone): (Vec<SelectedDeadLetter>, Vec<SelectedDeadLetter>) =
             picked.into_iter().partition(|letter| letter.is_plain);
         let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
         for ids in together.chunks(AT_ONCE) {

@@ -3,11 +3,13 @@
 use futures_util::{Stream, StreamExt};
 
 use super::Engine;
+use crate::db::bounded_list;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::context::instance_list::InstanceFilter;
 use crate::runtime::context::replies::Reply;
 use crate::runtime::context::request::{BulkResult, InstanceSelection};
 use crate::store::instance::delete::{self, DeleteFilter};
+use crate::store::instance::list::ListPools;
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
@@ -30,6 +32,9 @@ impl Engine {
             return Ok(false);
         };
         node.cancel_bursts(id);
+        if deleted.made > 0 {
+            node.work_accepted(None, None, usize::try_from(deleted.made).unwrap_or(usize::MAX));
+        }
         // It may have kept other instances of its schedule from starting. A poll of the schedules costs little.
         node.overlap_ended();
         for work in deleted.works {
@@ -77,7 +82,7 @@ impl Engine {
         Ok(BulkResult::Done(cancelled))
     }
 
-    /// The selected instances; none: there are more than are changed at once.
+    /// The selected instances; none: there are more than are changed at once, or to find them takes longer than a list may.
     async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Option<Vec<InstanceId>>> {
         let definitions = which.definition_ids.as_ref();
         let meant = DeleteFilter {
@@ -95,8 +100,13 @@ impl Engine {
             let message = "name the instances, by their ids or by definition: all of them are meant only by accident";
             return Err(Error::invalid("missing-field", message).field("ids", "must be given, or a definition"));
         }
-        let ids = delete::list_ids(&self.accepting()?.database.pool, &self.inner.tenant, &meant).await?;
-        Ok((i64::try_from(ids.len()).is_ok_and(|count| count <= MAX_DIRECT)).then_some(ids))
+        let node = self.accepting()?;
+        let pools = ListPools::of_reads(&node.database.reads);
+        match bounded_list(delete::list_ids(pools, &self.inner.tenant, &meant)).await {
+            Ok(ids) => Ok((i64::try_from(ids.len()).is_ok_and(|count| count <= MAX_DIRECT)).then_some(ids)),
+            Err(error) if error.code() == "read-timeout" => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

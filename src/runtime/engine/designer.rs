@@ -18,10 +18,12 @@ impl Engine {
     pub async fn script_declarations(&self, id: &DefinitionId) -> Result<String> {
         let body = self.definition(id, VersionOptions::Latest).await?;
         let interpreter = self.inner.interpreter.clone();
-        let declaring = compute::run(compute::is_large(&body), move || {
-            let definition = WorkflowDefinition::from_value(body)?;
-            Ok(interpreter.script_declarations(&definition))
-        });
-        declaring.await?
+        let is_large = compute::is_large(&body);
+        let definition = WorkflowDefinition::from_value(body)?;
+        let composition = self.used_by(&*self.node()?, &definition).await?;
+        compute::run(is_large, move || {
+            interpreter.script_declarations(&definition, &composition)
+        })
+        .await
     }
 }

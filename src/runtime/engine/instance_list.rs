@@ -6,6 +6,7 @@ use chrono::DateTime;
 
 use super::Engine;
 use super::instances::summary;
+use crate::db::bounded_list;
 use crate::runtime::context::instance_list::{InstanceFilter, InstanceList, InstanceOrder, InstancePage};
 use crate::runtime::context::request::{InstanceSummary, Listed, Page};
 use crate::runtime::worker::instance_filter::list_filter;
@@ -52,13 +53,8 @@ impl Engine {
         };
         let filter = list_filter(filter)?;
         let node = self.node()?;
-        let listed = list::list(
-            ListPools::of_reads(&node.database.reads),
-            &self.inner.tenant,
-            &filter,
-            &wanted,
-        )
-        .await?;
+        let pools = ListPools::of_reads(&node.database.reads);
+        let listed = bounded_list(list::list(pools, &self.inner.tenant, &filter, &wanted)).await?;
         Ok(InstanceList {
             items: listed.rows.into_iter().map(summary).collect(),
             total_count: listed.total,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Engine;
 use super::instances::no_instance;
+use crate::db::bounded_list;
 use crate::id::{ActivityId, InstanceId};
 use crate::runtime::context::request::{JournalRecord, Listed, Page};
 use crate::store::instance;
@@ -81,7 +82,8 @@ impl Engine {
             excluded_types: filter.excluded_activity_types,
             events: filter.event_names,
         };
-        let found = journal::filter(node.database.reads.lists(), tenant, id, filter, skip, take as usize).await?;
+        let lists = node.database.reads.lists();
+        let found = bounded_list(journal::filter(lists, tenant, id, filter, skip, take as usize)).await?;
         if found.total == 0 {
             self.check_exists(id).await?;
         }
@@ -101,7 +103,7 @@ impl Engine {
             events: ["Started", "Completed", "Faulted"].map(str::to_owned).to_vec(),
             ..EntryFilter::default()
         };
-        match journal::last(node.database.reads.lists(), tenant, id, &filter).await? {
+        match bounded_list(journal::last(node.database.reads.lists(), tenant, id, &filter)).await? {
             Some(row) => Ok(record(id, row)),
             None => {
                 self.check_exists(id).await?;
@@ -113,7 +115,8 @@ impl Engine {
 
     async fn journal_entries(&self, id: &InstanceId, limit: i64, offset: i64) -> Result<(u64, Vec<JournalRecord>)> {
         let (node, tenant) = (self.node()?, &self.inner.tenant);
-        let (total, rows) = journal::list(node.database.reads.lists(), tenant, id, limit, offset).await?;
+        let lists = node.database.reads.lists();
+        let (total, rows) = bounded_list(journal::list(lists, tenant, id, limit, offset)).await?;
         if total == 0 {
             self.check_exists(id).await?;
         }

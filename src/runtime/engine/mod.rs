@@ -5,15 +5,17 @@
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `await_reply`: waits for what
 //!   becomes of one.
-//! - `resume_token`: resumes by a holder of a signed token.
+//! - `resume_token`: resumes by a holder of a signed token; `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
+//! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
 //! - `observe`: the observers of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
 //! - `pause`: the pause of the whole cluster.
-//! - `designer`: what designers ask besides.
+//! - `activity_test`: runs one activity; `designer`: what designers ask besides.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
 
 pub(crate) mod activity_executions;
+pub(crate) mod activity_test;
 mod await_reply;
 pub(crate) mod builder;
 pub(crate) mod bulk_actions;
@@ -21,7 +23,7 @@ mod cache_invalidation;
 pub(crate) mod cluster_view;
 pub(crate) mod connection_token;
 pub(crate) mod dead_letters;
-mod definitions;
+pub(crate) mod definitions;
 mod delete;
 mod designer;
 mod events;
@@ -38,12 +40,15 @@ pub(crate) mod schedules;
 mod signed_text;
 mod start;
 mod supervisor;
+pub(crate) mod tasks;
+pub(crate) mod transfer;
+pub(crate) mod variables;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use builder::EngineBuilder;
@@ -92,6 +97,8 @@ pub(crate) struct Inner {
     pub(crate) token_key: OnceCell<Vec<u8>>,
     /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,
+    /// Tests of activities that may run.
+    tests: Semaphore,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -157,6 +164,7 @@ impl Engine {
             drain_timeout,
             token_key: OnceCell::new(),
             refused_tokens: RefusedTokens::default(),
+            tests: Semaphore::new(activity_test::MOST_TESTS),
             supervisor: Mutex::new(Some(task)),
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -120,7 +120,7 @@ impl Change {
 impl Engine {
     /// Whether the cluster is paused, by whom and why. Cancellation safe.
     pub async fn runtime_status(&self) -> Result<RuntimeStatus> {
-        status(&self.node()?.database.pool).await
+        status(self.node()?.database.reads.by_key()).await
     }
 
     /// Pauses the cluster: when this returns, no node accepts a start, dispatch, event, resume or replay, and none claims

@@ -37,20 +37,32 @@ impl Engine {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let id = request.instance_id.clone();
-        let reply = match self.make_durable(&node, request, generation).await? {
-            AcceptedResume::New(work) => {
-                let reply = node.notifications.replies.register(&id, work);
-                node.work_accepted(Some(&id), Some(work), 1);
-                reply
-            }
-            // The first caller may still wait for the reply: this one reads the row.
-            AcceptedResume::Existing(Some(work)) => PendingReply::elsewhere(&id, work),
-            AcceptedResume::Existing(None) => return self.executed(&id).await,
-        };
-        match self.await_row(reply, deadline).await? {
+        let accepted = self.make_durable(&node, request, generation).await?;
+        match self.await_resume(&node, &id, accepted, deadline).await? {
             Some(executed) => Ok(executed),
             None => Err(self.not_waiting(&id).await.unwrap_or_else(|_| already_resumed(&id))),
         }
+    }
+
+    /// Waits for the burst of an accepted resume; none: its bookmark was resumed before.
+    pub(super) async fn await_resume(
+        &self,
+        node: &NodeContext,
+        id: &InstanceId,
+        accepted: AcceptedResume,
+        deadline: Instant,
+    ) -> Result<Option<Executed>> {
+        let reply = match accepted {
+            AcceptedResume::New(work) => {
+                let reply = node.notifications.replies.register(id, work);
+                node.work_accepted(Some(id), Some(work), 1);
+                reply
+            }
+            // The first caller may still wait for the reply: this one reads the row.
+            AcceptedResume::Existing(Some(work)) => PendingReply::elsewhere(id, work),
+            AcceptedResume::Existing(None) => return self.executed(id).await.map(Some),
+        };
+        self.await_row(reply, deadline).await
     }
 
     /// The same without waiting for its burst: returns once the resume is durable.

@@ -107,12 +107,7 @@ impl Engine {
         let chosen = request.instance_id.is_some();
         let instance = match request.instance_id {
             None => InstanceId::random(),
-            Some(id) if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID || !is_plain(id.as_str()) => {
-                let message = "an instance id has 1 to 255 bytes, and no control characters";
-                return Err(Error::invalid("invalid-instance-id", message)
-                    .field("instanceId", "must have 1 to 255 bytes and no control characters"));
-            }
-            Some(id) => id,
+            Some(id) => checked_instance_id(id)?,
         };
         plain_correlation_id(request.correlation_id.as_deref())?;
         self.checked("correlationId", &request.correlation_id)?;
@@ -149,6 +144,7 @@ impl Engine {
             variables: request.variables,
             trigger_activity_id: request.trigger_activity_id,
             payload: None,
+            parent: None,
         };
         Ok(NewStart {
             tenant: self.inner.tenant.clone(),
@@ -162,6 +158,16 @@ impl Engine {
             claimed: false,
         })
     }
+}
+
+/// Refuses an id that no instance may have.
+pub(super) fn checked_instance_id(id: InstanceId) -> Result<InstanceId> {
+    if id.as_str().is_empty() || id.as_str().len() > LONGEST_ID || !is_plain(id.as_str()) {
+        let message = "an instance id has 1 to 255 bytes, and no control characters";
+        return Err(Error::invalid("invalid-instance-id", message)
+            .field("instanceId", "must have 1 to 255 bytes and no control characters"));
+    }
+    Ok(id)
 }
 
 pub(crate) fn request_key(route: &'static str, given: Idempotency) -> IdempotencyKey {

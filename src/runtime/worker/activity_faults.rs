@@ -114,9 +114,11 @@ mod tests {
                 variables: Map::new(),
                 trigger_activity_id: None,
                 payload: None,
+                parent: None,
             }],
             attempt: 1,
             now: chrono::Utc::now(),
+            child_seed: 0,
         };
         let state = interpreter.run(&program, burst).await.state;
         let counted = Recorded::default();

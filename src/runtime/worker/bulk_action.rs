@@ -118,7 +118,15 @@ async fn step(node: &NodeContext, action: &BulkActionState, paused: &mut HashMap
         Err(error) => Err(error),
     };
     match written {
-        Ok(BulkPage::Written { processed, works, busy }) => {
+        Ok(BulkPage::Written {
+            processed,
+            works,
+            busy,
+            made,
+        }) => {
+            if made > 0 {
+                node.work_accepted(None, None, usize::try_from(made).unwrap_or(usize::MAX));
+            }
             if size.skips {
                 tracing::error!(
                     bulk_action = action.id,

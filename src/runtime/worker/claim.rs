@@ -56,10 +56,9 @@ impl Loaded {
     }
 }
 
-/// Claims the work of these instances and loads them. Instances without work are dropped, which releases their locks. With
-/// `isolation`, the permit to run a row that two processes crashed with, one such row is claimed as well, if there is any,
-/// and keeps the permit. Also returns the instances that have work for which there is no room; the locks of those are
-/// released, too.
+/// Claims the work of these instances and loads them. The others are dropped, which releases their locks; those whose work
+/// has no room are returned. With `isolation`, the permit for a row that two processes crashed with, one such row is claimed
+/// as well and keeps the permit.
 pub(super) async fn load(
     node: &NodeContext,
     locked: Vec<Locked>,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::claim::Locked;
+use super::family::{self, TenantDefinitions};
 use super::prepare::Prepared;
 use super::{activity_faults, effects, instruction};
 use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
@@ -20,6 +21,7 @@ use crate::store::claim::ClaimedRow;
 use crate::store::clock::DatabaseClock;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, Commit, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects};
+use crate::store::instance::Generation;
 use crate::{Error, Result};
 
 /// How often a burst that yields again and again checks whether more work for its instance is ready (a resume from another
@@ -103,6 +105,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
         expected,
         state,
         attempt,
+        child_seed,
         clock,
         checked,
     } = prepared;
@@ -114,8 +117,13 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
         instructions,
         attempt,
         now: clock.now(),
+        child_seed,
     };
-    let result = node.interpreter.run(&program, burst).await;
+    let definitions = TenantDefinitions {
+        pool: &node.database.pool,
+        tenant: &locked.key.0,
+    };
+    let result = node.interpreter.run_among(&program, burst, &definitions).await;
     if let Some(pause) = result.deferred {
         return Ok(RunResult::Deferred(pause));
     }
@@ -142,7 +150,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunRes
             Some(before) if before != result.correlation_id => effects::rematched(&result),
             _ => Vec::new(),
         },
-        ..effects::of(&result, stimuli)?
+        ..effects::of(&result, stimuli, node.inbox_lifetime)?
     };
     let created = &result.bookmarks_created;
     let next_timer = NextTimer {
@@ -227,6 +235,10 @@ impl Finished {
             });
         }
         let kept = request.continuation();
+        let published = request.effects.events.len() as u64;
+        let effects = &request.effects;
+        // Rows that the commit inserts, or may.
+        let made = effects.children.len() + usize::from(effects.child_end.is_some() || effects.cancels_children);
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
@@ -236,7 +248,15 @@ impl Finished {
             }
         };
         activity_faults::report(&state, incidents);
+        if made > 0 {
+            family::committed(node, &key.1, &commit, made);
+        }
         node.committed(&key.1);
+        if published > 0 {
+            // After a crash the check-ins of the other nodes show them.
+            node.claims.fan_outs.notify_one();
+            metrics::counter!("mainspring_events_total").increment(published);
+        }
         if let Some(due) = next_timer.due_at(commit.committed_at) {
             // By the database's clock, which this node's estimate never exceeds.
             let from_now = (due - clock.now()).to_std().unwrap_or_default();
@@ -287,6 +307,7 @@ impl Finished {
             expected: Some(commit.version),
             state: Some(state),
             attempt: 1,
+            child_seed: Generation::of(commit.created_at).number(),
             clock,
             checked,
         };

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
+use super::instruction::StartBody;
+use crate::activity::EventPublication;
+use crate::execution::{Bookmark, BurstResult, ChildStart, InstanceState, Status, SubStatus, event_hash};
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
-use crate::store::commit::{BookmarkRow, DueRow, Effects, StimulusRow, WaitingBookmark};
+use crate::store::commit::{
+    BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
+};
 use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
-use crate::{Result, weight};
+use crate::{Error, Result, weight};
 
 /// The number of a status in the database.
 pub(crate) fn status_number(status: Status) -> i16 {
@@ -57,14 +61,23 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Makes the rows that a commit writes. `stimuli` matched nothing and go into the inbox.
-pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effects> {
+/// Makes the rows that a commit writes. `stimuli` matched nothing and go into the inbox, which keeps an event for
+/// `inbox_lifetime` microseconds.
+pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime: i64) -> Result<Effects> {
     let made = result
         .bookmarks_created
         .iter()
         .map(|bookmark| weight::json(&bookmark.payload));
     let unmatched = stimuli.iter().filter_map(|stimulus| stimulus.payload.as_ref());
-    let payload_bytes = made.chain(unmatched.map(weight::json)).sum();
+    let published = result.events.iter().filter_map(|event| event.payload.as_ref());
+    // An instance that has ended waits for nothing.
+    let has_ended = result.status == Status::Finished;
+    let events = result.events.iter().filter(|event| !(event.is_local && has_ended));
+    let children = result.children.iter().map(child).collect::<Result<Vec<_>>>()?;
+    let bodies = children.iter().map(|(_, bytes)| *bytes);
+    let given = result.child_end.iter().map(|end| weight::json(&end.result));
+    let payloads = made.chain(unmatched.chain(published).map(weight::json));
+    let payload_bytes = payloads.chain(bodies).chain(given).sum();
     Ok(Effects {
         status: status_number(result.status),
         sub_status: sub_status_number(result.sub_status),
@@ -79,10 +92,49 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>) -> Result<Effe
         rematched: Vec::new(),
         dues: result.bookmarks_created.iter().filter_map(due).collect(),
         stimuli,
+        events: events.map(|event| published_event(event, inbox_lifetime)).collect(),
         unmet: Vec::new(),
         record: record(result)?,
         continues: result.yielded,
         reads_pending_work: false,
+        parent: result.state.parent().map(|parent| parent.instance_id.clone()),
+        children: children.into_iter().map(|(row, _)| row).collect(),
+        child_end: result.child_end.as_ref().map(|end| ChildEndRow {
+            no: 0,
+            ends: end.ends,
+            result: end.result.clone(),
+        }),
+        cancels_children: result.cancels_children,
+    })
+}
+
+/// Makes the rows of an instance that comes whole from a file, with the due times of its timers.
+pub(crate) fn of_state(
+    state: &InstanceState,
+    dues: Vec<DueRow>,
+    record: Option<RecordRow>,
+    elapsed: Duration,
+) -> Result<Effects> {
+    let bookmarks = state.bookmarks().iter();
+    Ok(Effects {
+        status: status_number(state.status()),
+        sub_status: sub_status_number(state.sub_status()),
+        correlation_id: state.correlation_id().map(str::to_owned),
+        name: state.name().map(str::to_owned),
+        incident_count: i32::try_from(state.incidents().len()).unwrap_or(i32::MAX),
+        state: state.to_bytes()?,
+        elapsed,
+        payload_bytes: bookmarks.clone().map(|bookmark| weight::json(&bookmark.payload)).sum(),
+        // Its timer has a due time of its own.
+        bookmarks_made: bookmarks
+            .map(|made| BookmarkRow {
+                delay: None,
+                ..bookmark(made)
+            })
+            .collect(),
+        dues,
+        record,
+        ..Effects::default()
     })
 }
 
@@ -113,6 +165,40 @@ fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
         // Rounded up: a timer may be late, never early.
         delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
     }
+}
+
+fn published_event(event: &EventPublication, lifetime: i64) -> EventRow {
+    EventRow {
+        no: 0,
+        hash: event_hash(&event.name).0.to_vec(),
+        name: "Elsa.Event".to_owned(),
+        payload: event.payload.clone(),
+        correlation_id: event.correlation_id.clone(),
+        is_local: event.is_local,
+        lifetime,
+    }
+}
+
+/// The row of a child, and the bytes of its body.
+fn child(child: &ChildStart) -> Result<(ChildRow, usize)> {
+    let body = StartBody {
+        correlation_id: child.correlation_id.clone(),
+        input: child.input.clone(),
+        parent: Some(child.parent.clone()),
+        ..StartBody::default()
+    };
+    let body = serde_json::to_value(body)
+        .map_err(|error| Error::internal("the start of a child cannot be written").caused_by(error))?;
+    let bytes = weight::json(&body);
+    let row = ChildRow {
+        no: 0,
+        id: child.id.as_str().to_owned(),
+        definition_id: child.definition_id.as_str().to_owned(),
+        correlation_id: child.correlation_id.clone(),
+        body,
+        bookmark_id: child.bookmark_id.as_ref().map(|id| id.as_str().to_owned()),
+    };
+    Ok((row, bytes))
 }
 
 fn due(bookmark: &Bookmark) -> Option<DueRow> {

@@ -100,7 +100,7 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
                     () = node.claims.fan_outs.notified() => {}
                 }
             }
-            Ok((id, FanOutStep::Full)) => {
+            Ok((id, FanOutStep::Full | FanOutStep::Behind)) => {
                 if let Some(id) = id {
                     pause_full(&mut full, id);
                 }

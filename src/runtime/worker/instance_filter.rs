@@ -31,6 +31,12 @@ pub(crate) fn list_filter(filter: &InstanceFilter) -> Result<ListFilter> {
         has_incidents: filter.has_incidents,
         statuses: numbers::<Status>(&filter.statuses, "statuses", status_number)?,
         sub_statuses: numbers::<SubStatus>(&filter.sub_statuses, "subStatuses", sub_status_number)?,
+        parents: filter
+            .parent_ids
+            .iter()
+            .map(InstanceId::as_str)
+            .map(str::to_owned)
+            .collect(),
         search: filter.search_term.clone().filter(|term| !term.is_empty()),
         ..ListFilter::default()
     };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::execution::Instruction;
+use crate::execution::{Instruction, ParentLink};
 use crate::id::{ActivityId, BookmarkId, StimulusHash};
 use crate::store::claim::ClaimedRow;
 use crate::store::code::WorkKind;
@@ -27,6 +27,18 @@ pub(crate) struct StartBody {
     pub(crate) trigger_activity_id: Option<ActivityId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Value>,
+    /// Of a child.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<ParentLink>,
+}
+
+/// The body of the end of a child, written by `child_end`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChildEndBody {
+    bookmark_id: BookmarkId,
+    generation: Generation,
+    result: Value,
 }
 
 /// The body of a resume.
@@ -78,6 +90,7 @@ pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result
                 variables: body.variables,
                 trigger_activity_id: body.trigger_activity_id,
                 payload: body.payload,
+                parent: body.parent,
             }
         }
         WorkKind::Resume => {
@@ -96,6 +109,14 @@ pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result
                 hash: body.hash,
                 name: body.name,
                 payload: body.payload,
+            }
+        }
+        WorkKind::ChildEnd => {
+            let body: ChildEndBody = read(body)?;
+            let is_own = generation == Some(body.generation);
+            Instruction::ChildEnded {
+                bookmark_id: if is_own { body.bookmark_id } else { BookmarkId::new("") },
+                result: body.result,
             }
         }
         WorkKind::Cancel => Instruction::Cancel,

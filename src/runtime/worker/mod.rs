@@ -8,6 +8,7 @@
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
+//! - `family`: which definitions a burst may start children of, and what follows a commit with children.
 //! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are meant.
 
 mod activity_faults;
@@ -17,6 +18,7 @@ mod commit;
 mod complete;
 pub(crate) mod effects;
 pub(crate) mod execute;
+mod family;
 pub(crate) mod fan_out;
 pub(crate) mod inbox_match;
 pub(crate) mod instance_filter;

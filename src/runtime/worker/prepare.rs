@@ -15,7 +15,7 @@ use crate::store::claim::{self, ClaimedRow, InstanceKey, LoadedRow, Release, Rel
 use crate::store::clock::DatabaseClock;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, DefinitionRef};
-use crate::store::instance;
+use crate::store::instance::{self, Generation};
 use crate::{Error, Result};
 
 /// How long a row waits for the start of its instance, which another burst has claimed.
@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) expected: Option<InstanceVersion>,
     pub(super) state: Option<Box<InstanceState>>,
     pub(super) attempt: u32,
+    /// Part of the ids of children: of an instance that begins, the row of its start; else its generation.
+    pub(super) child_seed: i64,
     pub(super) clock: DatabaseClock,
     /// When it was last checked whether more work for the instance is ready, or all of it was claimed.
     pub(super) checked: Instant,
@@ -104,7 +106,7 @@ pub(super) async fn prepare(
         .programs
         .get(&node.database.pool, &node.interpreter, tenant, &definition.version_id)
         .await?;
-    let missing = program.unknown_activity_types();
+    let missing = program.missing_activity_types();
     if !missing.is_empty() {
         let left = unsupported::leave_to_others(node, &locked.key, &definition.version_id, missing, &rows);
         Box::pin(left).await;
@@ -129,6 +131,7 @@ pub(super) async fn prepare(
         attempt: u32::try_from(attempt).unwrap_or(u32::MAX).max(1),
         clock,
         checked: Instant::now(),
+        child_seed: generation.map_or_else(|| first_row(&rows), Generation::number),
         expected: loaded.map(|loaded| loaded.version),
         locked,
         rows,
@@ -137,6 +140,14 @@ pub(super) async fn prepare(
         definition,
         state,
     }))
+}
+
+/// The number of the row of work that starts an instance.
+fn first_row(rows: &[ClaimedRow]) -> i64 {
+    match rows.first().map(|row| &row.claim) {
+        Some(Claim::Work(work, _)) => work.0,
+        Some(Claim::Timer(..)) | None => 0,
+    }
 }
 
 async fn discard(node: &NodeContext, key: &InstanceKey, rows: &[ClaimedRow]) -> Result<()> {

@@ -61,7 +61,7 @@ async fn survey(node: &NodeContext) -> Result<()> {
             let programs = &node.caches.programs;
             let types = match programs.get(pool, &node.interpreter, &key.0, &key.1).await {
                 Ok(program) => {
-                    let missing = program.unknown_activity_types();
+                    let missing = program.missing_activity_types();
                     if !missing.is_empty() {
                         // Which types an unknown activity contains is unknown as well.
                         node.claims.unsupported.add_found(key, missing);

@@ -1,6 +1,7 @@
 //! The version that a start names.
 
 use super::{compiled, model, not_found, wanted};
+use crate::execution::Composition;
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::VersionOptions;
@@ -40,8 +41,12 @@ impl Engine {
                 .await?
                 .ok_or_else(|| not_found(id))?;
             let interpreter = self.inner.interpreter.clone();
+            if !interpreter.references(&model(&row)?).is_empty() {
+                self.freeze_composed_draft(node, &found.version_id).await?;
+                return Ok(Some(found.version_id));
+            }
             let checking = compute::run(compute::is_large(&row.body), move || {
-                compiled(&interpreter, &model(&row)?).map(drop)
+                compiled(&interpreter, &model(&row)?, &Composition::default()).map(drop)
             });
             checking.await??;
             draft::mark_started(pool, node.database.lock_class(), tenant, id, &found.version_id).await?;

@@ -1,8 +1,10 @@
 //! Definitions: save, publish, read.
 //!
-//! `read` and `list` read them, `retract` and `delete` take them back, `revert` makes an earlier version the newest one, and
+//! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it. `read` and `list` read them, `retract` and `delete` take them back, `revert` makes an earlier version the newest one, and
 //! `draft` finds the version of a start.
 
+mod composition;
+mod consumers;
 mod delete;
 mod draft;
 mod list;
@@ -10,27 +12,35 @@ mod read;
 mod retract;
 mod revert;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::consumers::Subject;
 use super::Engine;
+use crate::activity::describe;
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Interpreter, Program, ScheduledTrigger};
+use crate::execution::{Composition, Interpreter, Program, ScheduledTrigger, WorkflowReference};
 use crate::id::{DefinitionId, TenantId};
+use crate::runtime::context::composition::key_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Published, VersionOptions, is_plain};
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
+use crate::store::definition::composition::ReferenceRow;
 use crate::store::definition::{
-    self, DefinitionRow, NewDefinition, PublishOutcome, StartSources, TriggerRow, VersionSelector,
+    self, DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow, VersionSelector,
 };
 use crate::{Error, Result, compute};
+
+/// A definition that can be saved as a draft.
+pub(crate) struct PreparedDraft(NewDefinition);
 
 /// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
 
-/// The most validation errors in one error.
+/// The most validation errors in one error, and the most warnings of one publish.
 const MOST_ERRORS: usize = 100;
 
 impl Engine {
@@ -42,14 +52,23 @@ impl Engine {
     }
 
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
-        let node = self.node()?;
+        let draft = self.prepare_draft(definition).await?;
+        self.save_prepared(draft).await
+    }
+
+    /// Checks a definition for a save as draft: whatever fails after this concerns the database.
+    pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition) -> Result<PreparedDraft> {
         let tenant = self.inner.tenant.clone();
         let interpreter = self.inner.interpreter.clone();
         let preparing = compute::run(is_large(&definition), move || {
             new_definition(tenant, &interpreter, definition)
         });
-        let new = preparing.await??;
-        self.save_new(&node, new).await
+        preparing.await?.map(PreparedDraft)
+    }
+
+    /// Saves a draft that was checked.
+    pub(crate) async fn save_prepared(&self, draft: PreparedDraft) -> Result<Published> {
+        self.save_new(&self.node()?, draft.0).await
     }
 
     /// Saves a draft that is prepared.
@@ -61,6 +80,8 @@ impl Engine {
         Ok(Published {
             definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
+            warnings: Vec::new(),
+            consumers_updated: 0,
         })
     }
 
@@ -73,11 +94,20 @@ impl Engine {
         }
         let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        if is_composed(&interpreter, &definition) {
+            let preparing = compute::run(is_large(&definition), move || {
+                let new = new_definition(tenant, &interpreter, definition.clone())?;
+                Ok::<_, Error>(Subject::Save(Box::new(new), Box::new(definition)))
+            });
+            let subject = preparing.await??;
+            let (saved, warnings) = self.publish_composed(&node, &subject).await?;
+            return self.published(saved, warnings).await;
+        }
         let preparing = compute::run(is_large(&definition), move || {
-            let program = compiled(&interpreter, &definition)?;
-            Ok::<_, Error>((new_definition(tenant, &interpreter, definition)?, program))
+            let (program, warnings) = compiled(&interpreter, &definition, &Composition::default())?;
+            Ok::<_, Error>((new_definition(tenant, &interpreter, definition)?, program, warnings))
         });
-        let (new, program) = preparing.await??;
+        let (new, program, mut warnings) = preparing.await??;
         let validated = self.starts_of(program).await?;
         let schedules = PublishedSchedules(&validated.schedules);
         let starts = validated.starts(&schedules);
@@ -86,10 +116,15 @@ impl Engine {
             announce_change(&node, &new.tenant, &new.definition_id);
             // Its triggers may match events in the inbox.
             node.inbox_matches.notify_one();
+            log_warnings(&new.definition_id, &warnings);
+        } else {
+            warnings.clear();
         }
         Ok(Published {
             definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
+            warnings,
+            consumers_updated: 0,
         })
     }
 
@@ -109,13 +144,20 @@ impl Engine {
                 return Ok(Published {
                     definition: self.shown(row).await?,
                     already_published: true,
+                    warnings: Vec::new(),
+                    consumers_updated: 0,
                 });
+            }
+            if is_composed(&self.inner.interpreter, &model(&row)?) {
+                let (saved, warnings) = self.publish_composed(&node, &Subject::Draft(id.clone())).await?;
+                return self.published(saved, warnings).await;
             }
             let (draft, interpreter) = (row.clone(), self.inner.interpreter.clone());
             let compiling = compute::run(compute::is_large(&row.body), move || {
-                compiled(&interpreter, &model(&draft)?)
+                compiled(&interpreter, &model(&draft)?, &Composition::default())
             });
-            let validated = self.starts_of(compiling.await??).await?;
+            let (program, warnings) = compiling.await??;
+            let validated = self.starts_of(program).await?;
             let schedules = PublishedSchedules(&validated.schedules);
             let starts = validated.starts(&schedules);
             let (pool, class) = (&node.database.pool, node.database.lock_class());
@@ -124,6 +166,7 @@ impl Engine {
                 announce_change(&node, &self.inner.tenant, id);
                 // Its triggers may match events in the inbox.
                 node.inbox_matches.notify_one();
+                log_warnings(id, &warnings);
                 let row = DefinitionRow {
                     is_published: true,
                     ..row
@@ -131,6 +174,8 @@ impl Engine {
                 return Ok(Published {
                     definition: self.shown(row).await?,
                     already_published: false,
+                    warnings,
+                    consumers_updated: 0,
                 });
             }
         }
@@ -138,6 +183,20 @@ impl Engine {
             "definition-changing",
             "the draft keeps changing while it is published; try again",
         ))
+    }
+
+    /// The response to a publish that may have updated consumers.
+    async fn published(&self, saved: Vec<Saved>, warnings: Vec<ValidationError>) -> Result<Published> {
+        let mut saved = saved.into_iter();
+        let first = saved
+            .next()
+            .ok_or_else(|| Error::internal("a publish has saved nothing"))?;
+        Ok(Published {
+            definition: self.shown(first.row).await?,
+            already_published: first.is_unchanged,
+            consumers_updated: saved.len(),
+            warnings,
+        })
     }
 
     /// The triggers and schedules of a definition that can be published.
@@ -192,22 +251,60 @@ fn new_definition(
         description: definition.description.clone(),
         is_readonly: definition.is_readonly,
         is_system: definition.is_system,
+        activity_type: definition
+            .is_usable_as_activity()
+            .then(|| describe(&definition).type_name)
+            .filter(|name| !name.is_empty()),
+        references: undecided(interpreter, &definition),
         adds_version: false,
         body: Arc::new(definition.to_value()),
     })
 }
 
-/// Validates and compiles a definition for a publish.
-fn compiled(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Result<Program> {
+/// The references of a draft: what they mean is decided by its publish.
+fn undecided(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Vec<ReferenceRow> {
+    let found: BTreeSet<WorkflowReference> = interpreter
+        .references(definition)
+        .into_iter()
+        .map(|(it, _)| it)
+        .collect();
+    let row = |reference: &WorkflowReference| ReferenceRow {
+        key: key_of(reference),
+        used_definition: reference.definition_id.clone(),
+        used_version: None,
+    };
+    found.iter().map(row).collect()
+}
+
+/// Whether a publish concerns other definitions, too.
+fn is_composed(interpreter: &Interpreter, definition: &WorkflowDefinition) -> bool {
+    definition.is_usable_as_activity() || !interpreter.references(definition).is_empty()
+}
+
+/// Validates and compiles a definition for a publish, with what it uses as activities; what it warns of.
+fn compiled(
+    interpreter: &Interpreter,
+    definition: &WorkflowDefinition,
+    composition: &Composition,
+) -> Result<(Program, Vec<ValidationError>)> {
     if definition.root.is_none() {
         let message = "the workflow definition has no root activity";
         return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
     }
-    let problems = interpreter.validate(definition);
+    let problems = interpreter.validate_composed(definition, composition);
     if !problems.is_empty() {
         return Err(invalid(problems));
     }
-    interpreter.compile(definition)
+    let program = interpreter.compile_composed(definition, composition)?;
+    let mut warnings = interpreter.warnings(&program, definition);
+    warnings.truncate(MOST_ERRORS);
+    Ok((program, warnings))
+}
+
+fn log_warnings(definition: &DefinitionId, warnings: &[ValidationError]) {
+    for warning in warnings {
+        tracing::warn!(%definition, activity = warning.activity_id, "a published definition: {}", warning.message);
+    }
 }
 
 /// Whether it is processed on the compute threads.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{model, not_found, wanted};
-use crate::execution::Interpreter;
+use crate::definition::WorkflowDefinition;
+use crate::execution::{Composition, Interpreter};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::request::VersionOptions;
 use crate::runtime::engine::Engine;
@@ -102,10 +103,10 @@ impl Engine {
     /// `{activity, nodeId, port, children}`.
     pub async fn definition_subgraph(&self, id: &VersionId, node_id: Option<&str>) -> Result<Value> {
         let node_id = node_id.map(str::to_owned);
-        self.of_root(id, move |interpreter, root| {
+        self.of_root(id, move |interpreter, composition, root| {
             let own = root.get("nodeId").and_then(Value::as_str).unwrap_or_default();
-            let found = node_id.and_then(|wanted| interpreter.subgraph(root, &wanted));
-            found.or_else(|| interpreter.subgraph(root, own))
+            let found = node_id.and_then(|wanted| interpreter.subgraph(composition, root, &wanted));
+            found.or_else(|| interpreter.subgraph(composition, root, own))
         })
         .await
     }
@@ -114,21 +115,27 @@ impl Engine {
     /// as `node-not-found`.
     pub async fn definition_path_segments(&self, id: &VersionId, node_id: &str) -> Result<Value> {
         let node_id = node_id.to_owned();
-        self.of_root(id, move |interpreter, root| interpreter.path_segments(root, &node_id))
-            .await
+        self.of_root(id, move |interpreter, composition, root| {
+            interpreter.path_segments(composition, root, &node_id)
+        })
+        .await
     }
 
     /// What is computed from the root of a version.
     async fn of_root(
         &self,
         id: &VersionId,
-        of: impl FnOnce(&Interpreter, &Value) -> Option<Value> + Send + 'static,
+        of: impl FnOnce(&Interpreter, &Composition, &Value) -> Option<Value> + Send + 'static,
     ) -> Result<Value> {
         let definition = self.definition_version(id).await?;
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&definition);
+        let composition = self
+            .used_by(&*self.node()?, &WorkflowDefinition::from_value(definition.clone())?)
+            .await?;
         let found = compute::run(is_large, move || {
-            definition.get("root").and_then(|root| of(&interpreter, root))
+            let root = definition.get("root");
+            root.and_then(|root| of(&interpreter, &composition, root))
         });
         found.await?.ok_or_else(|| {
             let message = "the version has no activity with this node id";

@@ -257,7 +257,7 @@ async fn nothing_fires_while_the_activations_of_a_new_strategy_are_unknown() {
     let singleton = json!({"options": {"activationStrategyType": "SingletonStrategy"}});
     timers.publish_with(singleton, &all).await;
     timers.sleep_since(3_620.0).await;
-    // The state after a publisher died between its publish and the record of earlier activations.
+    // The state after a publisher crashed between its publish and the record of earlier activations.
     let unknown = "UPDATE definition SET seeding = 2 WHERE is_published; DELETE FROM activation";
     timers.execute(unknown).await;
     let before = timers.schedule("a").await;

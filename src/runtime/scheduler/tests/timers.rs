@@ -68,6 +68,8 @@ impl Timers {
             description: None,
             is_readonly: false,
             is_system: false,
+            activity_type: None,
+            references: Vec::new(),
             adds_version: false,
             body: body.into(),
         };

@@ -1,0 +1,276 @@
+//! The execution state of an instance, and its variables: read, and set between two bursts.
+//!
+//! A set is a commit like that of a burst, without a claim: it holds the instance's lock, compares the version that it read,
+//! and writes state and version together. So a burst and a set never overlap unseen: one of them loses, and begins again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Engine;
+use super::instances::no_instance;
+use crate::execution::{InstanceState, Program, Status, WorkflowVariable};
+use crate::failpoint;
+use crate::id::{BurstId, InstanceId, TenantId, VersionId};
+use crate::runtime::context::locks::InstanceLock;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
+use crate::store::commit::{CommitOutcome, CommitReply, CommitRequest, Effects};
+use crate::store::instance::{self, ExecutionStateRow};
+use crate::store::pause::{self, PauseMode};
+use crate::{Error, Result};
+
+/// How often a set tries to find the instance between two bursts, and its first pause, which doubles.
+const ATTEMPTS: u32 = 7;
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+/// The most variables of one set.
+const MAX_VARIABLES: usize = 1_000;
+
+/// Whether an instance goes on.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceExecutionState {
+    /// `Running` or `Finished`.
+    pub status: String,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`.
+    pub sub_status: String,
+    /// When it was last committed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// A variable of the workflow in an instance.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceVariable {
+    /// Its id in the definition.
+    pub id: String,
+    /// Its name in scripts.
+    pub name: String,
+    /// Its value.
+    pub value: Value,
+}
+
+impl From<WorkflowVariable> for InstanceVariable {
+    fn from(variable: WorkflowVariable) -> Self {
+        Self {
+            id: variable.id,
+            name: variable.name,
+            value: variable.value,
+        }
+    }
+}
+
+impl Engine {
+    /// Reads whether an instance goes on, and when it was last committed; for clients that poll.
+    pub async fn instance_execution_state(&self, id: &InstanceId) -> Result<InstanceExecutionState> {
+        let node = self.node()?;
+        let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
+        // Twice: between the two reads a pending start may have been committed.
+        for _ in 0..2 {
+            if let Some(row) = instance::execution_state(pool, tenant, id).await? {
+                return Ok(shown(&row));
+            }
+            if let Some(row) = instance::pending(pool, tenant, id).await? {
+                return Ok(shown(&ExecutionStateRow {
+                    status: row.status,
+                    sub_status: row.sub_status,
+                    updated_at: row.updated_at,
+                }));
+            }
+        }
+        Err(no_instance(id))
+    }
+
+    /// Lists the variables that the definition declares for the workflow, with the values of the last commit, or with their
+    /// defaults for an instance that has not run yet.
+    pub async fn instance_variables(&self, id: &InstanceId) -> Result<Vec<InstanceVariable>> {
+        let node = self.node()?;
+        let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
+        for _ in 0..2 {
+            if let Some((row, state, _)) = instance::find(pool, tenant, id).await? {
+                let program = program(&node, tenant, &row.definition.version_id).await?;
+                return Ok(listed(&InstanceState::from_bytes(&state)?, &program));
+            }
+            if let Some(row) = instance::pending(pool, tenant, id).await? {
+                let program = program(&node, tenant, &row.definition.version_id).await?;
+                return Ok(listed(&program.new_state(id), &program));
+            }
+        }
+        Err(no_instance(id))
+    }
+
+    /// Sets variables of a waiting instance by their ids in the definition, and returns all of them. An id that the definition
+    /// does not declare: `unknown-variable`, and nothing is set. While a burst runs: `instance-busy`; an instance that has
+    /// ended: `instance-finished`.
+    pub async fn set_instance_variables(
+        &self,
+        id: &InstanceId,
+        values: Vec<(String, Value)>,
+    ) -> Result<Vec<InstanceVariable>> {
+        let node = self.accepting()?;
+        if values.len() > MAX_VARIABLES {
+            let message = format!("at most {MAX_VARIABLES} variables are set at once");
+            return Err(Error::invalid("invalid-field", message.clone()).field("variables", message));
+        }
+        for (_, value) in &values {
+            self.checked("variables", value)?;
+        }
+        refuse_while_paused(&node).await?;
+        let (owned, tenant, id) = (Arc::clone(&node), self.inner.tenant.clone(), id.clone());
+        // A task of its own: work that the lock kept from its burst is polled for even if the request is dropped.
+        let setting = node
+            .lifecycle
+            .tasks
+            .spawn(async move { set(&owned, tenant, &id, &values).await });
+        setting
+            .await
+            .map_err(|_| Error::internal("setting the variables failed"))?
+    }
+}
+
+fn shown(row: &ExecutionStateRow) -> InstanceExecutionState {
+    InstanceExecutionState {
+        status: status_word(row.status).to_owned(),
+        sub_status: sub_status_word(row.sub_status).to_owned(),
+        updated_at: row.updated_at,
+    }
+}
+
+fn listed(state: &InstanceState, program: &Program) -> Vec<InstanceVariable> {
+    let variables = state.workflow_variables(program);
+    variables.into_iter().map(InstanceVariable::from).collect()
+}
+
+pub(super) async fn program(node: &NodeContext, tenant: &TenantId, version: &VersionId) -> Result<Arc<Program>> {
+    let pool = node.database.reads.by_key();
+    node.caches.programs.get(pool, &node.interpreter, tenant, version).await
+}
+
+/// What changes instances beside their bursts is no accepted work, so that a pause refuses it by a read of its own.
+pub(super) async fn refuse_while_paused(node: &NodeContext) -> Result<()> {
+    let row = pause::read(node.database.reads.by_key()).await?;
+    if row.pause.mode == PauseMode::Running {
+        return Ok(());
+    }
+    Err(Error::unavailable(
+        "runtime-paused",
+        "the cluster is paused; nothing was changed",
+    ))
+}
+
+async fn set(
+    node: &NodeContext,
+    tenant: TenantId,
+    id: &InstanceId,
+    values: &[(String, Value)],
+) -> Result<Vec<InstanceVariable>> {
+    let key = [(tenant, id.clone())];
+    let mut pause = FIRST_PAUSE;
+    for attempt in 1..=ATTEMPTS {
+        let guards = node.locks.instances.try_instances(&key).await?;
+        if let Some(guard) = guards.into_iter().next().flatten() {
+            let (lock, [(tenant, _)]) = (InstanceLock::new(id, guard), &key);
+            let tried = set_locked(node, tenant, id, values, lock).await;
+            // Polls while the lock was held have left out the rows of the instance.
+            node.work_accepted(Some(id), None, 1);
+            if let Some(set) = tried? {
+                return Ok(set);
+            }
+        }
+        if attempt < ATTEMPTS {
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+    }
+    Err(busy(id))
+}
+
+fn busy(id: &InstanceId) -> Error {
+    let message = "a burst of the instance runs, or it has not run yet: nothing was set; try again";
+    Error::conflict("instance-busy", message).instance(id.as_str())
+}
+
+/// Sets the variables while no other node runs the instance. None: another commit came first.
+async fn set_locked(
+    node: &NodeContext,
+    tenant: &TenantId,
+    id: &InstanceId,
+    values: &[(String, Value)],
+    lock: InstanceLock,
+) -> Result<Option<Vec<InstanceVariable>>> {
+    let pool = node.database.reads.by_key();
+    let Some((row, state, version)) = instance::find(pool, tenant, id).await? else {
+        return match instance::pending(pool, tenant, id).await? {
+            Some(_) => Ok(None),
+            None => Err(no_instance(id)),
+        };
+    };
+    let mut state = InstanceState::from_bytes(&state)?;
+    let program = program(node, tenant, &row.definition.version_id).await?;
+    if let Err(unknown) = state.set_workflow_variables(&program, values) {
+        let message = "the definition declares no such variables; nothing was set";
+        let error = Error::invalid("unknown-variable", message);
+        return Err(unknown.into_iter().fold(error, |error, id| {
+            error.field("variables", format!("no variable has the id {id:?}"))
+        }));
+    }
+    if state.status() == Status::Finished {
+        let message = "the instance has ended: its variables are its result, and stay";
+        return Err(Error::conflict("instance-finished", message).instance(id.as_str()));
+    }
+    failpoint::hit("variables.loaded").await?;
+    if lock.is_lost() {
+        return Ok(None);
+    }
+    let effects = Effects {
+        status: status_number(state.status()),
+        sub_status: sub_status_number(state.sub_status()),
+        correlation_id: row.correlation_id,
+        name: row.name,
+        incident_count: row.incident_count,
+        state: state.to_bytes()?,
+        ..Effects::default()
+    };
+    let request = Box::new(CommitRequest {
+        tenant: tenant.clone(),
+        instance: id.clone(),
+        expected: Some(version),
+        burst: BurstId::random(),
+        definition: row.definition,
+        claims: Vec::new(),
+        effects,
+        holds: false,
+    });
+    let CommitReply { outcome, guard } = node.commits.writer.commit(request, lock).await?;
+    drop(guard);
+    match outcome {
+        CommitOutcome::Committed(_) => {
+            node.committed(id);
+            Ok(Some(listed(&state, &program)))
+        }
+        CommitOutcome::VersionConflict | CommitOutcome::ClaimLost | CommitOutcome::Busy => Ok(None),
+        outcome => Err(unwritten(node, id, outcome)),
+    }
+}
+
+/// The error of a commit that was not made, or perhaps not.
+pub(super) fn unwritten(node: &NodeContext, id: &InstanceId, outcome: CommitOutcome) -> Error {
+    match outcome {
+        CommitOutcome::Refused(error) | CommitOutcome::DatabaseFault(error) => error,
+        CommitOutcome::Unknown => {
+            let message = "the database connection was lost at the commit; read the instance before another try";
+            Error::unknown_outcome(message).instance(id.as_str())
+        }
+        CommitOutcome::Fenced => {
+            node.lifecycle.stop.cancel();
+            Error::fenced("this registration of the node is over; nothing was changed")
+        }
+        _ => busy(id),
+    }
+}
