@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -75,6 +76,15 @@ impl InstanceId {
     /// together are adjacent in every index, and a commit writes few pages; 74 bits are random.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().simple().to_string())
+    }
+
+    /// The id of an instance that an execution starts: 32 hexadecimal digits, the same for a repeated burst. `seed` differs
+    /// between instances that had the same id one after the other; `number` counts the children of the execution.
+    pub(crate) fn of_child(execution: &ActivityExecutionId, seed: i64, number: u64) -> Self {
+        let hash = Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str()));
+        let mut bytes = [0u8; 16];
+        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        Self(uuid::Uuid::from_bytes(bytes).simple().to_string())
     }
 }
 
@@ -204,5 +214,25 @@ impl TryFrom<String> for StimulusHash {
             *byte = u8::from_str_radix(pair, 16).map_err(|error| error.to_string())?;
         }
         Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_child_follows_from_what_starts_it() {
+        let execution = ActivityExecutionId::of("parent", 7);
+        let id = InstanceId::of_child(&execution, 1, 0);
+        assert_eq!(id, InstanceId::of_child(&execution, 1, 0));
+        assert_eq!(id.as_str().len(), 32);
+        let others = [
+            InstanceId::of_child(&execution, 2, 0),
+            InstanceId::of_child(&execution, 1, 1),
+            InstanceId::of_child(&ActivityExecutionId::of("parent", 8), 1, 0),
+            InstanceId::of_child(&ActivityExecutionId::of("parent2", 7), 1, 0),
+        ];
+        assert!(others.iter().all(|other| *other != id));
     }
 }

@@ -26,9 +26,7 @@ pub(crate) fn owner_in(directory: &Path) -> Result<u32> {
 }
 
 /// Opens or creates a regular file of `owner` for reading and writing.
-///
-/// # Errors
-/// A symbolic link, a hard link, a file of another user, or no regular file.
+/// Errors: A symbolic link, a hard link, a file of another user, or no regular file.
 pub(crate) fn open(path: &Path, owner: u32) -> Result<File> {
     open_with(path, owner, OpenOptions::new().read(true).write(true))
 }

@@ -186,7 +186,7 @@ pub(super) async fn execute_by_get(
         ));
     }
     if api.is_anonymous {
-        cross_site::reject_forgeable_get(&headers)?;
+        cross_site::reject_forgeable(&headers)?;
     }
     execute_now(&api, start_request(id, Fields::from_query(&uri)?, body.idempotency)?).await
 }

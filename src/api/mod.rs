@@ -10,9 +10,9 @@
 //! Invariants of all routes:
 //!
 //! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name that was rebound to 127.0.0.1
-//!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects needs a header that no foreign
-//!   page can send (`auth::cross_site`), and a body must be declared as JSON, which no plain form can. So a developer's
-//!   engine needs no key on 127.0.0.1.
+//!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a
+//!   header that no foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain
+//!   form can. So a developer's engine needs no key on 127.0.0.1.
 //! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
 //! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
@@ -36,6 +36,7 @@ mod descriptors;
 mod events;
 mod execute;
 mod fields;
+mod files;
 mod health;
 mod hub;
 mod instances;
@@ -44,6 +45,8 @@ mod paging;
 mod path;
 mod runtime_admin;
 mod studio;
+mod tasks;
+mod upload;
 mod versions;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -137,7 +140,7 @@ impl FromRef<Api> for Arc<BodyLimits> {
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
-    let routes = Router::from(routes()).merge(hub::routes()).with_state(api);
+    let routes = Router::from(routes()).merge(hub::socket_route()).with_state(api);
     let routes = match options.studio.clone() {
         Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
         None => routes,
@@ -145,7 +148,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
     protect(routes.layer(leaving), options)
 }
 
-/// All routes but the files of Studio, with what the OpenAPI document says of them.
+/// All routes but the WebSocket of the hub and the files of Studio, with what the OpenAPI document says of them.
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(definitions::routes())
@@ -158,11 +161,13 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
         .merge(events::routes())
+        .merge(tasks::routes())
         .merge(cluster::routes())
         .merge(dead_letters::routes());
     OpenApiRouter::default()
         .nest(PREFIX, elsa)
         .merge(bookmarks::url_routes())
+        .merge(hub::routes())
         .merge(health::routes())
         .merge(openapi::routes())
 }

@@ -65,9 +65,7 @@ pub(crate) fn preflight() -> Response {
 }
 
 /// An origin as a browser writes it: scheme, host and a port that is not the scheme's.
-///
-/// # Errors
-/// The form of an origin, if this is none.
+/// Errors: The form of an origin, if this is none.
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     let wrong = || "give an origin without a path, as https://studio.example or http://localhost:3000".to_owned();
     let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();

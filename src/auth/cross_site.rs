@@ -2,7 +2,8 @@
 //!
 //! A browser marks such a request by `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it omits both from
 //! a plain GET (an image, a link) over http to other addresses than the loopback; older browsers omit them everywhere. So
-//! a server without an API key requires, for a GET with side effects, a header that no foreign page can send.
+//! a server without an API key requires, for a GET with side effects and for a form with files, a header that no foreign
+//! page can send.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
@@ -43,9 +44,9 @@ pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host:
     Ok(())
 }
 
-/// Rejects a GET with side effects that an image or a link in a page of another origin could have sent. Precondition:
+/// Rejects what an image, a link or a form in a page of another origin could have sent. Precondition:
 /// `reject_cross_site` has checked `Origin`.
-pub(crate) fn reject_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn reject_forgeable(headers: &HeaderMap) -> Result<(), ApiError> {
     let own_page = text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
     let credentials = text_or_empty(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
     let by_program =
@@ -58,8 +59,8 @@ pub(crate) fn reject_forgeable_get(headers: &HeaderMap) -> Result<(), ApiError> 
     Err(ApiError::new(
         StatusCode::FORBIDDEN,
         "header-required",
-        "This server has no API key, so a GET with side effects needs the header `X-Requested-With` (any value), which no \
-         foreign web page can send; or use POST.",
+        "This server has no API key, so a GET with side effects and a form with files need the header `X-Requested-With` \
+         (any value), which no foreign web page can send; instead of such a GET, POST can be used.",
     ))
 }
 
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn a_get_with_side_effects_comes_from_a_program_or_the_servers_own_page() {
         let code = |pairs: &[(&'static str, &'static str)]| {
-            reject_forgeable_get(&headers(pairs)).map_err(|error| error.status_and_code().1)
+            reject_forgeable(&headers(pairs)).map_err(|error| error.status_and_code().1)
         };
         for good in [
             ("sec-fetch-site", "same-origin"),

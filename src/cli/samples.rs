@@ -14,14 +14,18 @@ macro_rules! sample {
     };
 }
 
-const SAMPLES: [(&str, &str); 7] = [
+const SAMPLES: [(&str, &str); 11] = [
     sample!("hello-world"),
     sample!("shopping-list"),
     sample!("countdown"),
     sample!("fork-join"),
+    sample!("parcels"),
     sample!("delay"),
     sample!("event"),
     sample!("order-approval"),
+    sample!("ticket"),
+    sample!("retries"),
+    sample!("mailing"),
 ];
 
 /// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.

@@ -110,15 +110,16 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .check_in(settings.check_in)
         .tolerance(settings.tolerance)
         .answer_timeout(settings.answer_timeout)
-        .activity_timeout(settings.activity_timeout)
         .drain_timeout(settings.drain_timeout)
         .inbox_lifetime(settings.inbox_lifetime)
-        .dead_letter_lifetime(settings.letter_lifetime)
+        .dead_letter_lifetime(settings.dead_letter_lifetime)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)
         .cache_bytes(settings.limits.cache_bytes())
         .claimed_bytes(settings.limits.claimed_bytes())
-        .interpreter(settings.limits.interpreter());
+        .interpreter(settings.limits.interpreter())
+        .activity_timeout(settings.activity_timeout)
+        .flowchart_mode(settings.flowchart_mode.into());
     let builder = match settings.token_secret.as_ref().map(Secret::reveal) {
         Some(secret) => builder.token_secret(secret),
         None => builder,

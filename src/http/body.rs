@@ -27,6 +27,8 @@ pub const MAX_BODY: usize = 10_485_760;
 const LARGE_BYTES: usize = 256 * 1024;
 /// A body whose estimate is at most this, in bytes, is not counted: the limit of requests bounds these.
 const NOT_COUNTED_BYTES: usize = 64 * 1024;
+/// What errors are about.
+const BODY: &str = "The body";
 /// Large bodies in use at the same time.
 const MAX_LARGE_BODIES: usize = 8;
 /// How much of a too large body is still read, in bytes: a client that is cut off while it sends sees a broken
@@ -50,6 +52,21 @@ impl BodyLimits {
             memory: Arc::new(BodyMemory::of(memory)),
         }
     }
+
+    /// Parses JSON text within the memory of all bodies; `what` names it in errors. Takes long for a large one.
+    pub(crate) fn parse(&self, what: &str, text: &[u8]) -> Result<ParsedJson, ApiError> {
+        let (value, memory) = self.memory.parse(what, text)?;
+        Ok(ParsedJson { value, _memory: memory })
+    }
+}
+
+/// JSON with the memory that is reserved for it.
+#[derive(Debug)]
+pub(crate) struct ParsedJson {
+    /// The value; `None` if the text was empty.
+    pub(crate) value: Option<Value>,
+    /// Held while the value is in use.
+    _memory: Option<OwnedSemaphorePermit>,
 }
 
 /// The body that a client sent.
@@ -87,10 +104,10 @@ impl RequestBody {
         let (value, memory) = if bytes.len() > LARGE_BYTES {
             // Parsing takes longer than other tasks of this thread should wait.
             let owned = Arc::clone(&limits.memory);
-            let parsed = tokio::task::spawn_blocking(move || owned.parse(&bytes)).await;
+            let parsed = tokio::task::spawn_blocking(move || owned.parse(BODY, &bytes)).await;
             parsed.map_err(|_| ApiError::internal())??
         } else {
-            limits.memory.parse(&bytes)?
+            limits.memory.parse(BODY, &bytes)?
         };
         Ok(Self {
             value,
@@ -117,14 +134,14 @@ impl BodyMemory {
     }
 
     /// Reserves the estimated memory of a body, then parses it. Dropping the permit releases the memory.
-    fn parse(&self, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), ApiError> {
+    fn parse(&self, what: &str, bytes: &[u8]) -> Result<(Option<Value>, Option<OwnedSemaphorePermit>), ApiError> {
         let estimate = json_memory::estimate(bytes);
         let permit = if estimate > NOT_COUNTED_BYTES {
             Some(self.take(estimate.div_ceil(1024))?)
         } else {
             None
         };
-        Ok((parse(bytes)?, permit))
+        Ok((parse(what, bytes)?, permit))
     }
 
     fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
@@ -153,7 +170,7 @@ impl BodyMemory {
 }
 
 /// Reads a whole body within the limits.
-async fn read(
+pub(super) async fn read(
     body: Body,
     headers: &HeaderMap,
     limits: &BodyLimits,
@@ -227,8 +244,8 @@ fn too_large(max_bytes: usize) -> ApiError {
     )
 }
 
-/// Accepts only uncompressed JSON: a form of a web page cannot send this content type without a preflight request.
-fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Accepts only an uncompressed body.
+pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));
@@ -239,6 +256,12 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
             "Send the body without Content-Encoding.",
         ));
     }
+    Ok(())
+}
+
+/// Accepts only uncompressed JSON: a form of a web page cannot send this content type without a preflight request.
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    check_encoding(headers)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if kind.is_some_and(is_json) {
         return Ok(());
@@ -264,11 +287,11 @@ fn is_json(kind: &str) -> bool {
 }
 
 /// Parses JSON text; a text of white space (and a byte order mark) has no value.
-fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
+fn parse(what: &str, bytes: &[u8]) -> Result<Option<Value>, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         ApiError::bad_request(
             "invalid-text",
-            format!("The body is not UTF-8 from byte {} on.", error.valid_up_to() + 1),
+            format!("{what} is not UTF-8 from byte {} on.", error.valid_up_to() + 1),
         )
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -290,14 +313,14 @@ fn parse(bytes: &[u8]) -> Result<Option<Value>, ApiError> {
         } else {
             ApiError::bad_request(
                 "invalid-json",
-                format!("The body is not valid JSON at line {line}, column {column}: {message}."),
+                format!("{what} is not valid JSON at line {line}, column {column}: {message}."),
             )
         }
     })?;
     match check_json(&value, MAX_DEPTH) {
         Ok(_) => Ok(Some(value)),
         Err(JsonLimitError::TooDeep) => Err(too_deep()),
-        Err(JsonLimitError::Nul) => Err(nul_error("The body")),
+        Err(JsonLimitError::Nul) => Err(nul_error(what)),
     }
 }
 
@@ -321,7 +344,7 @@ mod tests {
     use super::*;
 
     fn code(bytes: &[u8]) -> &'static str {
-        parse(bytes).unwrap_err().status_and_code().1
+        parse(BODY, bytes).unwrap_err().status_and_code().1
     }
 
     #[tokio::test]
@@ -342,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_position_of_invalid_json_is_reported() {
-        let message = format!("{:?}", parse(b"{\n  \"a\": }").unwrap_err());
+        let message = format!("{:?}", parse(BODY, b"{\n  \"a\": }").unwrap_err());
         assert!(
             message.contains("invalid-json") && message.contains("line 2, column 8"),
             "{message}"
@@ -361,7 +384,10 @@ mod tests {
         assert_eq!(code(br#"["\ud800\u0041"]"#), "invalid-text");
         assert_eq!(code(br#"["\udc00"]"#), "invalid-text");
         assert_eq!(code(b"[\"\xed\xa0\x80\"]"), "invalid-text");
-        assert_eq!(parse(br#"["\ud83d\ude00"]"#).unwrap(), Some(serde_json::json!(["😀"])));
+        assert_eq!(
+            parse(BODY, br#"["\ud83d\ude00"]"#).unwrap(),
+            Some(serde_json::json!(["😀"]))
+        );
     }
 
     #[test]
@@ -372,17 +398,17 @@ mod tests {
             "nesting-too-deep"
         );
         assert_eq!(code("{\"a\":".repeat(10_000).as_bytes()), "nesting-too-deep");
-        assert!(parse(("[".repeat(127) + &"]".repeat(127)).as_bytes()).is_ok());
+        assert!(parse(BODY, ("[".repeat(127) + &"]".repeat(127)).as_bytes()).is_ok());
     }
 
     #[test]
     fn a_byte_order_mark_and_an_empty_body_are_accepted() {
         assert_eq!(
-            parse("\u{feff}{\"a\":1}".as_bytes()).unwrap(),
+            parse(BODY, "\u{feff}{\"a\":1}".as_bytes()).unwrap(),
             Some(serde_json::json!({"a": 1}))
         );
-        assert_eq!(parse(b" \r\n").unwrap(), None);
-        assert_eq!(parse("\u{feff}".as_bytes()).unwrap(), None);
+        assert_eq!(parse(BODY, b" \r\n").unwrap(), None);
+        assert_eq!(parse(BODY, "\u{feff}".as_bytes()).unwrap(), None);
     }
 
     #[test]

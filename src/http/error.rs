@@ -80,6 +80,19 @@ impl ApiError {
         self
     }
 
+    /// The same error about a file: its messages are under the name of the file.
+    pub(crate) fn of_file(mut self, name: &str) -> Self {
+        for (field, message) in &mut self.fields {
+            *message = format!("{field}: {message}");
+            name.clone_into(field);
+        }
+        if self.fields.is_empty() {
+            self.fields.push((name.to_owned(), self.message.clone()));
+        }
+        self.message = format!("{name}: {}", self.message);
+        self
+    }
+
     /// Adds a header to the response.
     pub(crate) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));

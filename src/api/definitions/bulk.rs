@@ -22,9 +22,13 @@ const MOST_IDS: usize = 1_000;
 /// How many are processed at once: fewer than there are pooled connections.
 const CONCURRENCY: usize = 4;
 
-/// The ids of a body, each once and in their order.
 fn ids(body: RequestBody, name: &str) -> Result<Vec<String>, ApiError> {
-    let mut ids = Fields::from_body(body.value)?.texts(name)?;
+    take_ids(&mut Fields::from_body(body.value)?, name)
+}
+
+/// The ids of a field, each once and in their order.
+pub(super) fn take_ids(fields: &mut Fields, name: &str) -> Result<Vec<String>, ApiError> {
+    let mut ids = fields.texts(name)?;
     if ids.len() > MOST_IDS {
         return Err(ApiError::invalid_field(
             name,
@@ -84,7 +88,13 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
     while let Some((outcome, id)) = publishes.next().await {
         match outcome {
             Ok(done) if done.already_published => already.push(id),
-            Ok(_) => published.push(id),
+            Ok(done) => {
+                let messages: Vec<String> = done.warnings.into_iter().map(|warning| warning.message).collect();
+                if !messages.is_empty() {
+                    warnings.insert(id.clone(), messages);
+                }
+                published.push(id);
+            }
             Err(error) if error.is_not_found() => not_found.push(id),
             Err(error) if is_own(&error) => {
                 warnings.insert(id.clone(), messages(&error));

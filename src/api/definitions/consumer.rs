@@ -1,4 +1,4 @@
-//! The definitions that use another one as an activity: none yet, as workflows are no activities here.
+//! The definitions that use another one as an activity.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,27 +17,26 @@ use crate::runtime::VersionOptions;
 #[utoipa::path(get, path = "/workflow-definitions/{id}/consumers", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     responses(
-        (status = 200, description = "Empty: workflows are no activities yet.", body = Consumers),
+        (status = 200, description = "Those whose newest version does, through all levels; at most 1,000.", body = Consumers),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
-    api.engine
-        .definition(&DefinitionId::new(id), VersionOptions::Latest)
-        .await?;
-    Ok(Json(json!({"consumingWorkflowDefinitionIds": []})).into_response())
+    let id = DefinitionId::new(id);
+    api.engine.definition(&id, VersionOptions::Latest).await?;
+    let consumers = api.engine.consumers(&id).await?;
+    Ok(Json(json!({"consumingWorkflowDefinitionIds": consumers})).into_response())
 }
 
-/// Updates the definitions that use one as an activity.
+/// Updates the definitions that use one as an activity, where its options ask for it.
 #[utoipa::path(post, path = "/workflow-definitions/{id}/update-references", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "Empty: workflows are no activities yet.", body = UpdatedConsumers),
+        (status = 200, description = "The names of those that name its published version now.", body = UpdatedConsumers),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
+        (status = 409, description = "`too-many-consumers`, `consumer-invalid` or `definition-changing`."),
     ))]
 pub(super) async fn update(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
-    api.engine
-        .definition(&DefinitionId::new(id), VersionOptions::Latest)
-        .await?;
-    Ok(Json(json!({"affectedWorkflows": []})).into_response())
+    let updated = api.engine.update_references(&DefinitionId::new(id)).await?;
+    Ok(Json(json!({"affectedWorkflows": updated})).into_response())
 }

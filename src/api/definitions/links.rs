@@ -48,6 +48,7 @@ fn of_definition(id: &str, readonly: bool) -> Value {
         own("/versions", "versions", "GET"),
         own("/dispatch", "dispatch", "POST"),
         own("/execute", "execute", "POST"),
+        own("/export", "export", "POST"),
     ];
     if !readonly {
         links.push(own("/publish", "publish", "POST"));
@@ -79,6 +80,7 @@ pub(super) fn of_list() -> Value {
         bulk("publish", "by-definition-ids", "bulk-publish"),
         bulk("retract", "by-definition-ids", "bulk-retract"),
         own("/import", "import", "POST"),
+        own("/import-files", "import-files", "POST"),
         own("", "create", "POST"),
     ])
 }

@@ -1,13 +1,16 @@
 //! Workflow definitions and their versions.
 //!
-//! `definition` and `version` are what is read of one and done to it, `save` and `import` write drafts, `list` and `bulk` are
-//! about many. `graph` shows parts of a version, `consumer` those that use it; `links` lists what a client may do.
+//! `definition` and `version` are what is read of one and done to it, `save`, `import` and `import_files` write drafts,
+//! `export` sends files, `list` and `bulk` are about many. `activity_test` runs one activity. `graph` shows parts of a version, `consumer` those that use it; `links` lists what a client may do.
 
+mod activity_test;
 mod bulk;
 mod consumer;
 mod definition;
+mod export;
 mod graph;
 mod import;
+mod import_files;
 mod links;
 mod list;
 mod save;
@@ -23,7 +26,7 @@ use crate::compute;
 use crate::definition::WorkflowDefinition;
 use crate::http::{ApiError, ApiResult};
 use crate::id::VersionId;
-use crate::runtime::Published;
+use crate::runtime::{PreparedDraft, Published};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -35,6 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(list::is_name_unique))
         .routes(routes!(version::many))
         .routes(routes!(import::import_new))
+        .routes(routes!(import_files::import_files))
         .routes(routes!(definition::get))
         .routes(routes!(version::get))
         .routes(routes!(graph::subgraph))
@@ -58,6 +62,14 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(bulk::retract))
         .routes(routes!(bulk::delete))
         .routes(routes!(bulk::delete_versions))
+        .routes(routes!(activity_test::test))
+        .routes(routes!(export::one, export::one_by_post))
+        .routes(routes!(export::many_by_get, export::many))
+}
+
+/// A definition that is checked, and not saved yet.
+async fn draft_of(api: &Api, model: Value) -> Result<PreparedDraft, ApiError> {
+    Ok(api.engine.prepare_draft(parse(model).await?).await?)
 }
 
 fn missing_body() -> ApiError {
@@ -68,9 +80,13 @@ fn version_ids(ids: Vec<String>) -> Vec<VersionId> {
     ids.into_iter().map(VersionId::new).collect()
 }
 
+/// The property with the schema of a file, which is no part of the definition.
+const SCHEMA: &str = "$schema";
+
 async fn parse(mut model: Value) -> Result<WorkflowDefinition, ApiError> {
     if let Some(fields) = model.as_object_mut() {
         fields.shift_remove(links::LINKS);
+        fields.shift_remove(SCHEMA);
     }
     let definition = compute::run(compute::is_large(&model), move || WorkflowDefinition::from_value(model));
     Ok(definition.await??)
@@ -86,12 +102,13 @@ async fn definition_response(definition: Value) -> ApiResult {
 async fn publish_response(published: Published) -> ApiResult {
     let is_large = compute::is_large(&published.definition);
     let response = compute::run(is_large, move || {
+        let warnings = published.warnings.into_iter().map(|warning| warning.message);
+        let warnings: Vec<String> = warnings.collect();
         let body = json!({
             "workflowDefinition": links::linked(published.definition),
             "alreadyPublished": published.already_published,
-            // Workflows are not yet usable as activities, so no definition consumes this one.
-            "consumingWorkflowCount": 0,
-            "validationErrors": [],
+            "consumingWorkflowCount": published.consumers_updated,
+            "validationErrors": warnings,
         });
         Json(body).into_response()
     });

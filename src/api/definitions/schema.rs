@@ -147,8 +147,8 @@ pub(super) struct Saved {
     already_published: bool,
     /// 0: workflows are no activities yet.
     consuming_workflow_count: u64,
-    /// Empty.
-    validation_errors: Vec<Value>,
+    /// What a publish warns of; it is published all the same.
+    validation_errors: Vec<String>,
 }
 
 /// A version in a list.
@@ -218,7 +218,7 @@ pub(super) struct PathSegments {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Consumers {
-    /// Empty.
+    /// Their ids.
     consuming_workflow_definition_ids: Vec<String>,
 }
 
@@ -226,7 +226,7 @@ pub(super) struct Consumers {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UpdatedConsumers {
-    /// Empty.
+    /// Their names.
     affected_workflows: Vec<String>,
 }
 
@@ -261,7 +261,7 @@ pub(super) struct BulkPublished {
     updated_consumers: Vec<String>,
     /// They cannot be published; `warnings` says why.
     failed: Vec<String>,
-    /// Why, by id.
+    /// By id: why it cannot be published, or what its publish warns of.
     warnings: HashMap<String, Vec<String>>,
 }
 

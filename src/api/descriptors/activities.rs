@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use serde_json::Value;
 
-use super::activity_json::activity;
+use super::activity_json::{activity, workflow};
 use super::{json_response, written};
 use crate::activity::{Catalogue, Descriptor};
 use crate::api::Api;
@@ -22,6 +22,7 @@ use crate::http::{ApiError, ApiResult};
 pub(in crate::api) struct ActivityDescriptors(OnceLock<Written>);
 
 struct Written {
+    items: Vec<Value>,
     list: Bytes,
     /// By type and version.
     each: BTreeMap<String, BTreeMap<i32, Bytes>>,
@@ -46,20 +47,28 @@ impl ActivityDescriptors {
             }
             Written {
                 list: super::list_of(&items),
+                items,
                 each,
             }
         })
     }
 }
 
-/// Lists the activity types that a definition may hold.
+/// Lists the activity types that a definition may hold, usable definitions among them.
 #[utoipa::path(get, path = "/descriptors/activities", tag = "For designers",
-    params(("refresh" = Option<bool>, Query, description = "Changes nothing: the types are those of the program.")),
+    params(("refresh" = Option<bool>, Query, description = "Changes nothing: definitions are read each time.")),
     responses((status = 200, description = "All types of this node.", body = Counted<Value>)))]
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
-    // The types are those of the program, so there is nothing to refresh.
+    // The types of the program never change, and those of definitions are read each time.
     Fields::from_query(&uri)?.flag("refresh")?;
-    Ok(json_response(&api.descriptors.of(api.engine.catalogue()).list))
+    let written = api.descriptors.of(api.engine.catalogue());
+    let workflows = api.engine.workflow_activities().await?;
+    if workflows.is_empty() {
+        return Ok(json_response(&written.list));
+    }
+    let workflows = workflows.iter().map(workflow);
+    let items: Vec<Value> = written.items.iter().cloned().chain(workflows).collect();
+    Ok(json_response(&super::list_of(&items)))
 }
 
 /// Gets an activity type.
@@ -75,7 +84,13 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
 pub(super) async fn get(State(api): State<Api>, Id(type_name): Id, uri: Uri) -> ApiResult {
     let version = version(&mut Fields::from_query(&uri)?)?;
     let written = api.descriptors.of(api.engine.catalogue());
-    let versions = written.each.get(&type_name).ok_or_else(|| unknown_type(&type_name))?;
+    let Some(versions) = written.each.get(&type_name) else {
+        let workflows = api.engine.workflow_activities().await?;
+        let of_type = workflows.iter().filter(|descriptor| descriptor.type_name == type_name);
+        let mut found = of_type.filter(|descriptor| version.is_none_or(|version| descriptor.version == version));
+        let found = found.next().ok_or_else(|| unknown_type(&type_name))?;
+        return Ok(json_response(&super::written(&workflow(found))));
+    };
     let found = match version {
         Some(version) => versions.get(&version),
         None => versions.values().next_back(),

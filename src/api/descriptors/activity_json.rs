@@ -6,6 +6,22 @@ use serde_json::{Map, Value, json};
 
 use crate::activity::{Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 
+/// A workflow as an activity: its inputs and outputs are those of its definition, and its workflow is not edited here.
+pub(super) fn workflow(descriptor: &Descriptor) -> Value {
+    let mut shown = activity(descriptor);
+    for list in ["inputs", "outputs"] {
+        let declared = shown.get_mut(list).and_then(Value::as_array_mut);
+        for declared in declared.into_iter().flatten().filter_map(Value::as_object_mut) {
+            declared.insert("isSynthetic".to_owned(), true.into());
+        }
+    }
+    if let Some(ports) = shown.get_mut("ports").and_then(Value::as_array_mut) {
+        let root = json!({"name": "Root", "displayName": "Root", "type": "Embedded", "isBrowsable": false});
+        ports.insert(0, root);
+    }
+    shown
+}
+
 /// An activity type as designers read it.
 pub(super) fn activity(descriptor: &Descriptor) -> Value {
     let (namespace, name) = descriptor

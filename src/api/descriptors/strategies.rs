@@ -36,16 +36,26 @@ const ACTIVATION_STRATEGIES: [(&str, &str, &str); 4] = [
 ];
 
 /// Everything is recorded, unless the workflow's own journal is off.
-const LOG_PERSISTENCE: [(&str, &str, &str); 2] = [
+const LOG_PERSISTENCE: [(&str, &str, &str); 4] = [
     (
         "Include",
-        "Inputs, outputs and state are recorded.",
+        "The value is recorded.",
         "Elsa.Workflows.LogPersistence.Strategies.Include, Elsa.Workflows.Core",
     ),
     (
+        "Exclude",
+        "The value is not recorded.",
+        "Elsa.Workflows.LogPersistence.Strategies.Exclude, Elsa.Workflows.Core",
+    ),
+    (
         "Inherit",
-        "As what contains it: inputs, outputs and state are recorded.",
+        "As what contains it; values of a workflow are recorded.",
         "Elsa.Workflows.LogPersistence.Strategies.Inherit, Elsa.Workflows.Core",
+    ),
+    (
+        "Configuration",
+        "As the server is configured: values are recorded.",
+        "Elsa.Workflows.LogPersistence.Strategies.Configuration, Elsa.Workflows.Core",
     ),
 ];
 

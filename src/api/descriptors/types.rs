@@ -61,17 +61,23 @@ pub(super) async fn variables() -> Response {
     json_response(&VARIABLES)
 }
 
-/// Lists where variables are stored: with their instance.
+/// Lists where variables are stored: with their instance, or in memory until it waits.
 #[utoipa::path(get, path = "/descriptors/storage-drivers", tag = "For designers",
-    responses((status = 200, description = "One driver.", body = Counted<Value>)))]
+    responses((status = 200, description = "The drivers, the default first.", body = Counted<Value>)))]
 pub(super) async fn storage_drivers() -> Json<Value> {
-    let driver = json!({
-        "typeName": "Elsa.Workflows.WorkflowInstanceStorageDriver, Elsa.Workflows.Core",
-        "displayName": "Workflow Instance",
-        "priority": 5.0,
-        "deprecated": false,
-    });
-    Json(json!({"items": [driver], "count": 1}))
+    let driver = |type_name: &str, display_name: &str, priority: f64, deprecated: bool| {
+        json!({
+            "typeName": format!("Elsa.Workflows.{type_name}, Elsa.Workflows.Core"),
+            "displayName": display_name,
+            "priority": priority,
+            "deprecated": deprecated,
+        })
+    };
+    let drivers = [
+        driver("WorkflowInstanceStorageDriver", "Workflow Instance", 5.0, false),
+        driver("MemoryStorageDriver", "Memory", 0.0, false),
+    ];
+    Json(json!({"count": drivers.len(), "items": drivers}))
 }
 
 /// Lists the converters of outputs: none, because outputs are JSON and become what their variable is.

@@ -12,10 +12,13 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{State, WebSocketUpgrade};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::json;
+use serde::Serialize;
 use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Api;
 use super::fields::Fields;
@@ -38,23 +41,56 @@ impl Default for HubPermits {
     }
 }
 
-/// The routes. The OpenAPI document has none of them: it cannot describe a WebSocket.
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route(path::HUB, get(connect))
-        .route(path::HUB_NEGOTIATION, post(negotiate))
+/// The negotiation.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(negotiate))
 }
 
-/// `POST /elsa/hubs/workflow-instance/negotiate`: a token for one connection.
+/// The WebSocket, which an OpenAPI document cannot describe.
+pub(super) fn socket_route() -> Router<Api> {
+    Router::new().route(path::HUB, get(connect))
+}
+
+/// How a client connects.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Negotiated {
+    /// 1.
+    negotiate_version: u8,
+    connection_id: String,
+    /// Opens one connection within half a minute, at any node.
+    connection_token: String,
+    available_transports: [Transport; 1],
+}
+
+/// A way to connect.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Transport {
+    /// `WebSockets`.
+    transport: &'static str,
+    /// `Text`.
+    transfer_formats: [&'static str; 1],
+}
+
+/// Makes a token for one connection to the hub.
+///
+/// The connection is a WebSocket at `/elsa/hubs/workflow-instance?id=TOKEN`, and needs no key.
+#[utoipa::path(post, path = path::HUB_NEGOTIATION, tag = "Live", responses(
+    (status = 200, description = "The token, and how to connect.", body = Negotiated),
+))]
 async fn negotiate(State(api): State<Api>) -> ApiResult {
     // Admission has checked the key, where there is one.
     let token = api.engine.connection_token(!api.is_anonymous).await?;
-    Ok(Json(json!({
-        "negotiateVersion": 1,
-        "connectionId": token.connection_id,
-        "connectionToken": token.token,
-        "availableTransports": [{"transport": "WebSockets", "transferFormats": ["Text"]}],
-    }))
+    Ok(Json(Negotiated {
+        negotiate_version: 1,
+        connection_id: token.connection_id,
+        connection_token: token.token,
+        available_transports: [Transport {
+            transport: "WebSockets",
+            transfer_formats: ["Text"],
+        }],
+    })
     .into_response())
 }
 

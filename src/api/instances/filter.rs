@@ -61,9 +61,9 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
     let version = version.map_err(|_| ApiError::invalid_field("version", "version is the number of a version."))?;
     let has_incidents = fields.flag("hasIncidents")?;
     let time_filters = time_filters(fields.any("timestampFilters"))?;
-    // No instance is the system's, and none has a parent.
+    // No instance is the system's.
     let is_system = fields.flag("isSystem")? == Some(true);
-    let has_parents = !both(fields, "parentWorkflowInstanceIds", "parentIds")?.is_empty();
+    let parent_ids = both(fields, "parentWorkflowInstanceIds", "parentIds")?;
     let (
         Some(ids),
         Some(definitions),
@@ -76,7 +76,7 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
     else {
         return Ok(None);
     };
-    if is_system || has_parents {
+    if is_system {
         return Ok(None);
     }
     if names.len() > 1 {
@@ -89,6 +89,7 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
         version,
         correlation_ids: correlations,
         name: names.into_iter().next(),
+        parent_ids: parent_ids.into_iter().map(InstanceId::new).collect(),
         has_incidents,
         statuses,
         sub_statuses,
@@ -197,12 +198,12 @@ mod tests {
         );
         assert_eq!(filter.version, Some(2));
         assert_eq!(read(json!({"isSystem": true})).unwrap(), None);
-        assert_eq!(read(json!({"parentWorkflowInstanceIds": ["p"]})).unwrap(), None);
-        assert!(
-            read(json!({"isSystem": false, "parentWorkflowInstanceIds": []}))
-                .unwrap()
-                .is_some()
+        let parents = |body| read(body).unwrap().unwrap().parent_ids.len();
+        assert_eq!(
+            parents(json!({"parentWorkflowInstanceIds": ["p"], "parentIds": ["q"]})),
+            2
         );
+        assert_eq!(parents(json!({"isSystem": false, "parentWorkflowInstanceIds": []})), 0);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Workflow instances: the list, and what is read of one instance and done to it.
 
+mod files;
 pub(super) mod filter;
 mod instance;
 mod journal;
 mod list;
 mod schema;
+mod variables;
 
 use super::Api;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The routes of instances, except for the bulk actions.
+/// The routes of instances, except for the bulk cancels and deletes.
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
         .routes(routes!(list::list, list::list_or_start))
@@ -18,4 +20,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(instance::cancel))
         .routes(routes!(journal::list, journal::filtered))
         .routes(routes!(journal::last))
+        .routes(routes!(variables::execution_state))
+        .routes(routes!(variables::list, variables::set))
+        .routes(routes!(files::export))
+        .routes(routes!(files::export_many))
+        .routes(routes!(files::import))
 }

@@ -5,6 +5,7 @@ mod cron;
 mod serve;
 mod studio;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -42,24 +43,35 @@ pub(super) struct Program {
 }
 
 /// The command line. Each flag `--a-b` also has the environment variable `MAINSPRING_A_B`, whose value help does not show,
-/// because it may be a password.
+/// because it may be a password. The variable of an alias counts where neither flag nor variable is given.
 pub(super) fn command_line() -> clap::Command {
-    with_environment(Program::command())
+    with_environment(Program::command(), |name| std::env::var_os(name))
 }
 
-fn with_environment(command: clap::Command) -> clap::Command {
+fn variable(flag: &str) -> String {
+    format!("MAINSPRING_{}", flag.replace('-', "_").to_uppercase())
+}
+
+fn with_environment(command: clap::Command, read: fn(&str) -> Option<OsString>) -> clap::Command {
     let with_variable = |argument: clap::Arg| {
         let Some(flag) = argument.get_long() else {
             return argument;
         };
-        let variable = format!("MAINSPRING_{}", flag.replace('-', "_").to_uppercase());
-        let argument = argument.env(variable).hide_env_values(true);
+        let variable_of_flag = variable(flag);
+        let aliases = argument.get_all_aliases().unwrap_or_default();
+        let older = aliases.into_iter().find_map(|alias| read(&variable(alias)));
+        let argument = argument.env(variable_of_flag).hide_env_values(true);
+        let argument = match older {
+            Some(value) => argument.default_value(value),
+            None => argument,
+        };
         match argument.get_action() {
             ArgAction::SetTrue => argument.value_parser(FalseyValueParser::new()),
             _ => argument,
         }
     };
-    command.mut_args(with_variable).mut_subcommands(with_environment)
+    let command = command.mut_args(with_variable);
+    command.mut_subcommands(|inner| with_environment(inner, read))
 }
 
 /// The commands.

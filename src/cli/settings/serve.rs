@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{StudioChoice, address, is_local};
+use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
@@ -75,12 +76,16 @@ pub(crate) struct Serve {
     /// How long an activity may execute before it faults, unless its type or definition sets another timeout
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) activity_timeout: Duration,
+    /// How flowcharts run whose workflow does not say so by `Flowchart:ExecutionMode`: by counts or with tokens; the same
+    /// on all nodes
+    #[arg(long, value_name = "MODE", default_value = "counter", value_enum)]
+    pub(crate) flowchart_mode: FlowchartModeName,
     /// How long an event that no instance waits for is kept
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub(crate) inbox_lifetime: Duration,
     /// How long the dead letter of an addressed event is kept that no instance waited for
-    #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = duration)]
-    pub(crate) letter_lifetime: Duration,
+    #[arg(long, alias = "letter-lifetime", value_name = "DURATION", default_value = "720h", value_parser = duration)]
+    pub(crate) dead_letter_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) body_timeout: Duration,
@@ -198,6 +203,24 @@ impl Limits {
                 ..ScriptOptions::default()
             },
             ..InterpreterOptions::default()
+        }
+    }
+}
+
+/// How flowcharts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowchartModeName {
+    /// By counts, Elsa's default
+    Counter,
+    /// With tokens
+    Token,
+}
+
+impl From<FlowchartModeName> for FlowchartMode {
+    fn from(name: FlowchartModeName) -> Self {
+        match name {
+            FlowchartModeName::Counter => Self::Counter,
+            FlowchartModeName::Token => Self::Token,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The settings: names, documentation, and precedence of their sources.
 
+use std::time::Duration;
+
 use super::*;
 
 const DOCS: &str = include_str!("../../../docs/api.md");
@@ -37,6 +39,30 @@ fn every_setting_has_its_name_in_the_environment() {
         assert!(argument.is_hide_env_values_set(), "{command} --{flag}");
     });
     assert!(count > 15);
+}
+
+#[test]
+fn an_older_name_of_a_setting_stays_valid() {
+    let day = Duration::from_secs(24 * 3600);
+    assert_eq!(serve(&["--dead-letter-lifetime", "24h"]).dead_letter_lifetime, day);
+    assert_eq!(serve(&["--letter-lifetime", "24h"]).dead_letter_lifetime, day);
+    let older = |name: &str| (name == "MAINSPRING_LETTER_LIFETIME").then(|| OsString::from("24h"));
+    let lifetime = |arguments: &[&str]| {
+        let program = with_environment(Program::command(), older);
+        let all = ["mainspring", "serve"].iter().chain(arguments);
+        let matches = program.try_get_matches_from(all).unwrap();
+        let (_, matches) = matches.subcommand().unwrap();
+        *matches.get_one::<Duration>("dead_letter_lifetime").unwrap()
+    };
+    assert_eq!(lifetime(&[]), day);
+    assert_eq!(lifetime(&["--dead-letter-lifetime", "1h"]), Duration::from_secs(3600));
+    let mut program = command_line();
+    let serve = program.find_subcommand_mut("serve").unwrap();
+    let help = serve.render_long_help().to_string();
+    assert!(
+        help.contains("--dead-letter-lifetime") && !help.contains("--letter-lifetime"),
+        "{help}"
+    );
 }
 
 #[test]

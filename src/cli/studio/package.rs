@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_tells_names_and_contents_apart() {
+    fn a_digest_differs_by_names_and_contents() {
         let scratch = Scratch::new();
         let digest = || digest_of_folder(&scratch.0).unwrap();
         fs::create_dir(scratch.0.join("a")).unwrap();

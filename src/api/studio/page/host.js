@@ -36,21 +36,21 @@
     while (Date.now() < end && (pending > 0 || Date.now() - settledAt < READ_TIME)) await pause(30);
   };
 
-  const patientFetch = async (input, init) => {
+  const fetchWithRetries = async (input, init) => {
     const isRequest = input instanceof Request;
     const url = new URL(isRequest ? input.url : input, base);
     const method = (init?.method || (isRequest ? input.method : 'GET')).toUpperCase();
     if (!url.href.startsWith(`${api}/`)) return plainFetch(input, init);
     pending += 1;
     try {
-      return await fetchPatiently(input, init, url, method, isRequest);
+      return await sendWithRetries(input, init, url, method, isRequest);
     } finally {
       pending -= 1;
       settledAt = Date.now();
     }
   };
 
-  const fetchPatiently = async (input, init, url, method, isRequest) => {
+  const sendWithRetries = async (input, init, url, method, isRequest) => {
     const repeats = isRequest || init?.body instanceof ReadableStream || !isRead(url, method) ? 0 : RETRIES;
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -63,7 +63,7 @@
       await pause(250 * 2 ** attempt);
     }
   };
-  window.fetch = patientFetch;
+  window.fetch = fetchWithRetries;
 
   // The pages. Each is one element of Studio, except for the cluster.
   const studioElement = (name, attributes, properties) => {
@@ -136,7 +136,7 @@
     main.className = `ms-page ms-${group} ms-${title.toLowerCase()}`;
     if (!make) {
       element('ms-loading').hidden = true;
-      leave = window.mainspringCluster(main, { api, headers, fetch: patientFetch });
+      leave = window.mainspringCluster(main, { api, headers, fetch: fetchWithRetries });
       removed = Promise.all([removed, remove(before)]);
       return;
     }

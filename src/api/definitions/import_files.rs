@@ -1,0 +1,74 @@
+//! Imports of files: definitions as JSON, and zip archives of them.
+//!
+//! All files are read and checked before the first one is saved: an invalid one is named, and nothing is imported then. What
+//! is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{SCHEMA, draft_of};
+use crate::api::Api;
+use crate::api::openapi::Count;
+use crate::api::upload;
+use crate::auth::cross_site;
+use crate::compute;
+use crate::http::{ApiError, ApiResult, UploadedFiles};
+
+/// The most definitions of one import.
+const MOST_FILES: usize = 1_000;
+
+/// How the schema of every version of Elsa's definitions begins.
+const SCHEMA_PREFIX: &str = "https://elsaworkflows.io/schemas/workflow-definition/";
+
+/// The files to import, under any name of a field.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+pub(super) struct ImportFiles {
+    /// JSON files of definitions, and zip archives of such files.
+    files: Vec<Vec<u8>>,
+}
+
+/// Imports files: each definition becomes a draft.
+///
+/// JSON files that are no workflows are dropped. If any file cannot be read, nothing is imported.
+#[utoipa::path(post, path = "/workflow-definitions/import-files", tag = "Definitions",
+    request_body(content = ImportFiles, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The number of definitions that were imported.", body = Count),
+        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, those before it are imported."),
+        (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
+    ))]
+pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {
+    // A page of another origin can send a form without a preflight request.
+    if api.is_anonymous {
+        cross_site::reject_forgeable(&headers)?;
+    }
+    let limits = Arc::clone(&api.body_limits);
+    let reading = compute::run(true, move || upload::read(&limits, &uploaded, MOST_FILES, is_workflow));
+    let models = reading.await??;
+    let mut drafts = Vec::with_capacity(models.len());
+    for (name, mut parsed) in models {
+        let draft = draft_of(&api, parsed.value.take().unwrap_or_default()).await;
+        let draft = draft.map_err(|error| error.of_file(&name))?;
+        // Its memory stays reserved until all are saved.
+        drafts.push((name, draft, parsed));
+    }
+    let count = drafts.len();
+    for (name, draft, _parsed) in drafts {
+        let saved = api.engine.save_prepared(draft).await;
+        saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+    }
+    Ok(Json(json!({"count": count})).into_response())
+}
+
+/// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema.
+fn is_workflow(value: &Value) -> bool {
+    let schema = value.get(SCHEMA).and_then(Value::as_str).unwrap_or_default();
+    value.get("root").is_some_and(|root| !root.is_null()) || schema.starts_with(SCHEMA_PREFIX)
+}

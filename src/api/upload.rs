@@ -1,0 +1,105 @@
+//! The JSON files that a client sends, and those in the zip archives that it sends.
+//!
+//! What is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
+
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::files::zip::{self, Archive, ZipError};
+use crate::http::{ApiError, BodyLimits, MAX_BODY, ParsedJson, UploadedFile, UploadedFiles, last_segment};
+
+/// The most files in one archive.
+const MOST_FILES: usize = 1_000;
+
+/// The most bytes that are unpacked for one request.
+const MOST_UNPACKED: usize = 64 << 20;
+
+/// Reads the files that `is_wanted` by their content, at most `most`, each under its name.
+pub(super) fn read(
+    limits: &BodyLimits,
+    uploaded: &UploadedFiles,
+    most: usize,
+    is_wanted: fn(&Value) -> bool,
+) -> Result<Vec<(String, ParsedJson)>, ApiError> {
+    let mut reading = Reading {
+        limits,
+        most,
+        is_wanted,
+        read: Vec::new(),
+        unpacked: 0,
+    };
+    uploaded.files.iter().try_for_each(|file| reading.file(file))?;
+    Ok(reading.read)
+}
+
+struct Reading<'a> {
+    limits: &'a BodyLimits,
+    most: usize,
+    is_wanted: fn(&Value) -> bool,
+    read: Vec<(String, ParsedJson)>,
+    unpacked: usize,
+}
+
+impl Reading<'_> {
+    fn file(&mut self, file: &UploadedFile) -> Result<(), ApiError> {
+        if zip::is_zip(&file.content) {
+            return self.archive(file);
+        }
+        if file.is_json || has_json_name(&file.name) {
+            return self.json(file.name.clone(), &file.content);
+        }
+        Err(invalid_file("A file must be JSON or a zip archive of JSON.").of_file(&file.name))
+    }
+
+    fn archive(&mut self, file: &UploadedFile) -> Result<(), ApiError> {
+        let archive = Archive::read(&file.content, MOST_FILES).map_err(|error| refused(error).of_file(&file.name))?;
+        for entry in archive.entries.iter().filter(|entry| has_json_name(&entry.name)) {
+            let name = format!("{}/{}", file.name, last_segment(&entry.name));
+            let room = MOST_UNPACKED.saturating_sub(self.unpacked).min(MAX_BODY);
+            let content = archive.unpack(entry, room);
+            let content = content.map_err(|error| refused(error).of_file(&name))?;
+            self.unpacked += content.len();
+            self.json(name, &content)?;
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, name: String, text: &[u8]) -> Result<(), ApiError> {
+        let parsed = self.limits.parse("The file", text);
+        let parsed = parsed.map_err(|error| error.of_file(&name))?;
+        if !parsed.value.as_ref().is_some_and(self.is_wanted) {
+            return Ok(());
+        }
+        if self.read.len() == self.most {
+            return Err(too_large(format!("An import has at most {} files.", self.most)));
+        }
+        self.read.push((name, parsed));
+        Ok(())
+    }
+}
+
+fn has_json_name(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+fn refused(error: ZipError) -> ApiError {
+    match error {
+        ZipError::Damaged => invalid_file("The zip archive is damaged."),
+        ZipError::Unsupported => {
+            invalid_file("A zip archive must be in one part, without encryption, and stored or deflated.")
+        }
+        ZipError::TooManyEntries => too_large(format!("A zip archive has at most {MOST_FILES} files.")),
+        ZipError::TooLarge => too_large(format!(
+            "A file has at most {MAX_BODY} bytes, and those of all archives together {MOST_UNPACKED}."
+        )),
+    }
+}
+
+fn invalid_file(message: &str) -> ApiError {
+    ApiError::bad_request("invalid-file", message)
+}
+
+fn too_large(message: String) -> ApiError {
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", message)
+}
