@@ -5,7 +5,9 @@
 mod api;
 mod bench;
 mod capacity;
+mod catalogue;
 mod clock;
+mod composition;
 mod deployment;
 mod docs;
 mod durability;
@@ -16,5 +18,6 @@ mod input;
 mod library;
 mod notifications;
 mod program;
+mod studio;
 mod support;
 mod timers;

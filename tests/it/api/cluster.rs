@@ -129,7 +129,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
     let (_quiet, quiet) = start(&database, "quiet", "0", "");
     publish(&quiet).await;
     dispatch(&quiet, "poison").await;
-    // Two processes died with it; a third one does.
+    // Two processes crashed with it; a third one does.
     let suspect = "UPDATE mainspring.work SET crashes = 2 WHERE instance_id = 'poison'";
     assert_eq!(client.execute(suspect, &[]).await.unwrap(), 1);
     let queue = items(&quiet, "cluster/queue").await;
@@ -148,7 +148,7 @@ async fn dead_letters_are_listed_replayed_and_deleted() {
             && dead_letter["acceptedAt"].is_string()
     );
     assert!(
-        dead_letter["reason"].as_str().unwrap().contains("died, 3 times"),
+        dead_letter["reason"].as_str().unwrap().contains("crashed, 3 times"),
         "{dead_letter}"
     );
 

@@ -318,3 +318,70 @@ async fn a_draft_runs_and_what_is_deleted_keeps_its_instances() {
     http.delete("workflow-definitions/d").await.expect(204);
     node.assert_invariants();
 }
+
+/// A flowchart in which a merge misses one of its paths, behind a fork that has none.
+fn merging() -> Value {
+    let activities = json!([
+        {"id": "start", "type": "Elsa.Start"},
+        {"id": "line", "type": "Elsa.WriteLine", "text": literal("line")},
+        {"id": "choice", "type": "Elsa.FlowDecision", "condition": false},
+        {"id": "fork", "type": "Elsa.Fork", "branches": []},
+        {"id": "merge", "type": "Elsa.WriteLine", "text": literal("merge"), "customProperties": {"mergeMode": "Merge"}},
+    ]);
+    let arrow = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
+    let connections = json!([
+        arrow("start", "Done", "line"),
+        arrow("start", "Done", "choice"),
+        arrow("choice", "True", "fork"),
+        arrow("line", "Done", "merge"),
+        arrow("fork", "Done", "merge"),
+    ]);
+    json!({"id": "Flow", "type": "Elsa.Flowchart", "activities": activities, "connections": connections})
+}
+
+#[tokio::test]
+async fn a_publish_warns_and_flowcharts_run_as_the_server_is_set() {
+    let node = SingleNode::with_key(&["--flowchart-mode", "token"]).await;
+    let http = &node.http;
+    let saved = save(http, "tokens", "Tokens", merging(), false).await;
+    let publish = async || {
+        let path = "workflow-definitions/tokens/publish";
+        http.post(path, &json!({})).await.expect(200)
+    };
+    let published = publish().await;
+    let warning = published["validationErrors"][0].as_str().unwrap();
+    assert!(warning.contains("The fork fork has no branches"), "{warning}");
+    assert_eq!(published["workflowDefinition"]["isPublished"], true);
+    assert_eq!(publish().await["validationErrors"], json!([]), "nothing was published");
+
+    let model = json!({"definitionId": "counts", "root": merging(),
+        "customProperties": {"Flowchart:ExecutionMode": "CounterBased"}});
+    let saved_counts = http
+        .post("workflow-definitions", &json!({"model": model, "publish": true}))
+        .await
+        .expect(200);
+    assert_eq!(saved_counts["validationErrors"].as_array().unwrap().len(), 1);
+    save(http, "again", "Again", merging(), false).await;
+    let ids = json!({"definitionIds": ["again"]});
+    let done = http
+        .post("bulk-actions/publish/workflow-definitions/by-definition-ids", &ids)
+        .await
+        .expect(200);
+    assert_eq!((&done["published"], &done["failed"]), (&json!(["again"]), &json!([])));
+    assert_eq!(done["warnings"]["again"], json!([warning]));
+
+    let completed = async |id: &str| {
+        let run = http
+            .post(&format!("workflow-definitions/{id}/execute"), &json!({}))
+            .await
+            .expect(200);
+        let state = &run["workflowState"];
+        assert_eq!(state["subStatus"], "Finished", "{state}");
+        let id = state["id"].as_str().unwrap();
+        let journal = http.get(&format!("workflow-instances/{id}/journal")).await.expect(200);
+        let ended = |entry: &&Value| entry["eventName"] == "Completed" && entry["activityId"] == "merge";
+        journal["items"].as_array().unwrap().iter().filter(ended).count()
+    };
+    assert_eq!(completed("tokens").await, 0, "{saved}");
+    assert_eq!(completed("counts").await, 1);
+}

@@ -97,6 +97,8 @@ async fn a_designer_learns_what_it_can_show() {
         "Elsa.NotFoundActivity",
         "Elsa.Flowchart",
         "Elsa.Sequence",
+        "Elsa.Parallel",
+        "Elsa.Fork",
     ] {
         assert_eq!(find(hidden)["isBrowsable"], false, "{hidden}");
     }
@@ -107,6 +109,24 @@ async fn a_designer_learns_what_it_can_show() {
     };
     assert_eq!(ports("Elsa.If", "Embedded"), ["Then", "Else"]);
     assert_eq!(ports("Elsa.FlowDecision", "Flow"), ["True", "False"]);
+    assert_eq!(ports("Elsa.Switch", "Embedded"), ["Default"]);
+    assert_eq!(ports("Elsa.FlowSwitch", "Flow"), ["Default"]);
+    assert_eq!(ports("Mainspring.Try", "Embedded"), ["Try", "Catch", "Finally"]);
+    assert_eq!(ports("Mainspring.DoWhile", "Embedded"), ["Body"]);
+    for input in find("Mainspring.Try")["inputs"].as_array().unwrap() {
+        assert_eq!(input["uiHint"], "multitext", "{input}");
+    }
+    for own in ["Mainspring.Try", "Mainspring.DoWhile"] {
+        assert_eq!(find(own)["isBrowsable"], true, "{own}");
+    }
+    for (name, hint) in [
+        ("Elsa.Switch", "switch-editor"),
+        ("Elsa.FlowSwitch", "flow-switch-editor"),
+    ] {
+        let cases = &find(name)["inputs"][0];
+        assert_eq!((&cases["name"], &cases["uiHint"]), (&json!("Cases"), &json!(hint)));
+        assert_eq!(cases["isWrapped"], false, "{name}");
+    }
     assert_eq!(find("Elsa.Event")["kind"], "Trigger");
     assert_eq!(find("Elsa.WriteLine")["inputs"][0]["uiHint"], "singleline");
     let variable = &find("Elsa.SetVariable")["inputs"][0];

@@ -2,6 +2,7 @@
 //! connection and nothing else.
 
 use futures_util::{SinkExt, StreamExt};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -246,4 +247,63 @@ async fn what_is_no_token_or_no_record_ends_a_connection_and_nothing_else() {
     send(&mut observer, &json!({"type": 7})).await;
     assert_eq!(receive(&mut observer).await, [json!({"type": 7})]);
     assert_invariants(&database).await;
+}
+
+/// A client of SignalR may send a key as `access_token` in the query: it is none here, and no log has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_access_token_in_the_query_is_no_key_and_in_no_log() {
+    let database = TestDatabase::create().await;
+    let settings = ["--api-key", KEY, "--log", "debug"];
+    let (node, address) = node(&database, "one", &settings);
+    let (anonymous, http) = (node.http.clone().unwrap(), node.http.clone().unwrap().with_key(KEY));
+    let secret = "an-access-token-of-this-test";
+    let query = format!("access_token={secret}");
+    anonymous
+        .post(&format!("{HUB}/negotiate?{query}"), &json!({}))
+        .await
+        .assert_refused(401, "unauthorized");
+    http.post(&format!("{HUB}/negotiate?{query}"), &json!({}))
+        .await
+        .expect(200);
+    let origin = format!("http://{address}");
+    assert_eq!(connect(&address, &format!("x&{query}"), &origin).await.err(), Some(400));
+    let token = negotiate(&http).await;
+    drop(connect(&address, &format!("{token}&{query}"), &origin).await.unwrap());
+    http.get(&format!("workflow-instances/none?{query}")).await.expect(404);
+    for text in [secret, KEY, &token] {
+        assert!(!node.child.logs(text), "{text} is in the log");
+    }
+}
+
+/// A Studio on another origin that is listed: it negotiates after a preflight, and connects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_listed_origin_observes() {
+    const ORIGIN: &str = "https://studio.example";
+    let database = TestDatabase::create().await;
+    let (node, address) = node(&database, "one", &["--api-key", KEY, "--cors-origin", ORIGIN]);
+    let (anonymous, http) = (node.http.clone().unwrap(), node.http.clone().unwrap().with_key(KEY));
+    let path = format!("{HUB}/negotiate?negotiateVersion=1");
+    let preflight = [
+        ("origin", ORIGIN),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "authorization,x-signalr-user-agent"),
+    ];
+    let answer = anonymous.send(Method::OPTIONS, &path, &preflight, None).await.unwrap();
+    assert_eq!(answer.header("access-control-allow-origin"), ORIGIN);
+    let allowed = answer.header("access-control-allow-headers");
+    assert!(
+        allowed.contains("x-signalr-user-agent") && allowed.contains("authorization"),
+        "{allowed}"
+    );
+    let headers = [("origin", ORIGIN), ("x-signalr-user-agent", "Microsoft SignalR/8.0")];
+    let answer = http.send(Method::POST, &path, &headers, None).await.unwrap();
+    assert_eq!(answer.header("access-control-allow-origin"), ORIGIN);
+    let token = answer.expect(200)["connectionToken"].as_str().unwrap().to_owned();
+    assert_eq!(
+        connect(&address, &token, "https://other.example").await.err(),
+        Some(403)
+    );
+    let mut socket = connect(&address, &token, ORIGIN).await.unwrap();
+    send(&mut socket, &json!({"protocol": "json", "version": 1})).await;
+    assert_eq!(receive(&mut socket).await, [json!({})]);
 }

@@ -1,13 +1,19 @@
 //! The REST API.
 
+mod activity_test;
 mod cluster;
 mod definitions;
 mod descriptors;
+mod files;
+mod instance_files;
 mod instance_list;
+mod instance_variables;
 mod live;
 mod openapi;
 mod resume;
 mod runtime_admin;
+mod start_versions;
+mod tasks;
 mod timers;
 mod viewer;
 mod workflows;

@@ -1,6 +1,8 @@
 //! The documents agree with the code: docs/api.md lists every error code and no other one, and names of files, tests and
-//! code in the documents exist (`names`), and docs/elsa-client.md names what is served (`elsa_client`).
+//! code in the documents exist (`names`), docs/elsa-client.md names what is served (`elsa_client`), and the documents keep
+//! their bounds (`bounds`).
 
+mod bounds;
 mod elsa_client;
 mod names;
 

@@ -149,3 +149,33 @@ async fn another_node_finishes_the_cancels_of_a_killed_one() {
     http.instance_becomes("other", "Cancelled").await;
     assert_invariants(&database).await;
 }
+
+/// The search for what is meant has the time of a list; beyond it, the cancel goes on as a bulk action.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_whose_instances_are_not_found_in_time_goes_on_after_its_answer() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let node = Node::start_with(&database, "one", &["--check-in", "200ms"], "");
+    let http = node.http.clone().unwrap();
+    http.publish(&json!({"definitionId": "few", "root": waits_for("Open")}))
+        .await;
+    http.dispatch("few", &json!({"instanceId": "i"})).await;
+    http.instance_becomes("i", "Suspended").await;
+    let mut blocker = database.connect().await;
+    let blocked = blocker.transaction().await.unwrap();
+    blocked
+        .batch_execute("LOCK TABLE mainspring.instance IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let version = "SELECT version_id FROM mainspring.definition WHERE definition_id = 'few'";
+    let version: String = client.query_one(version, &[]).await.unwrap().get(0);
+    let body = json!({"definitionVersionId": version});
+    let answer = http
+        .post("bulk-actions/cancel/workflow-instances", &body)
+        .await
+        .expect(202);
+    assert!(answer["planId"].is_string(), "{answer}");
+    blocked.rollback().await.unwrap();
+    http.instance_becomes("i", "Cancelled").await;
+    assert_invariants(&database).await;
+}

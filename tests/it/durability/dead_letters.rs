@@ -63,7 +63,7 @@ async fn dead_letters_are_replayed_by_filter_in_bounded_pages_and_each_once() {
     )
     .await;
     given_up(&client, "hello", (1, 300), DENIED, 20).await;
-    given_up(&client, "hello", (301, 303), "three processes died", 0).await;
+    given_up(&client, "hello", (301, 303), "three processes crashed", 0).await;
     given_up(&client, "other", (401, 405), DENIED, 20).await;
     given_up(&client, "single", (501, 503), DENIED, 20).await;
 

@@ -22,6 +22,8 @@ enum Kind {
     Instance,
     /// A correlation id that the instance takes while it waits.
     LaterCorrelation,
+    /// Nothing: each starts the workflow that is published with such a trigger.
+    Trigger,
 }
 
 fn script(text: &str) -> Value {
@@ -33,6 +35,7 @@ fn definition(kind: Kind) -> Value {
     let root = match kind {
         Kind::All => event(script("'of ' + getCorrelationId()")),
         Kind::Correlation | Kind::Instance => event(literal("shared")),
+        Kind::Trigger => json!({"type": "Elsa.WriteLine", "id": "none", "text": "none"}),
         Kind::LaterCorrelation => {
             let leads = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
             let delay = json!({"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:00:00.002"}});
@@ -49,6 +52,12 @@ fn definition(kind: Kind) -> Value {
     json!({"definitionId": format!("{kind:?}"), "root": root})
 }
 
+/// A workflow that an event of its own starts.
+fn triggered(number: usize) -> Value {
+    json!({"definitionId": format!("Trigger-{number}"), "root": {"type": "Elsa.Event", "id": "event",
+        "canStartWorkflow": true, "eventName": literal(&format!("of cTrigger-{number}"))}})
+}
+
 fn started(kind: Kind, number: usize) -> StartRequest {
     let correlated = matches!(kind, Kind::All | Kind::Correlation);
     StartRequest {
@@ -61,7 +70,7 @@ fn started(kind: Kind, number: usize) -> StartRequest {
 fn event(kind: Kind, number: usize) -> EventRequest {
     let correlation_id = format!("c{kind:?}-{number}");
     let name = match kind {
-        Kind::All => format!("of {correlation_id}"),
+        Kind::All | Kind::Trigger => format!("of {correlation_id}"),
         _ => "shared".to_owned(),
     };
     EventRequest {
@@ -86,7 +95,11 @@ async fn publish(engine: &Engine, kind: Kind, number: usize) {
 
 async fn race(one: &TestEngine, two: &Engine, kind: Kind, number: usize, pause: Duration) {
     let starts = async {
-        one.engine.dispatch(started(kind, number)).await.unwrap();
+        if kind == Kind::Trigger {
+            one.publish(triggered(number)).await;
+        } else {
+            one.engine.dispatch(started(kind, number)).await.unwrap();
+        }
     };
     let publishes = async {
         // A random moment, not a wait.
@@ -102,7 +115,14 @@ async fn an_event_and_an_instance_that_begins_to_wait_never_miss_each_other() {
     let one = TestEngine::new().await;
     let two = one.worker().await;
     let mut random = rand::rng();
-    for kind in [Kind::All, Kind::Correlation, Kind::Instance, Kind::LaterCorrelation] {
+    let kinds = [
+        Kind::All,
+        Kind::Correlation,
+        Kind::Instance,
+        Kind::LaterCorrelation,
+        Kind::Trigger,
+    ];
+    for kind in kinds {
         one.publish(definition(kind)).await;
         for first in (0..count).step_by(50) {
             let races = (first..count.min(first + 50)).map(|number| {
@@ -112,7 +132,10 @@ async fn an_event_and_an_instance_that_begins_to_wait_never_miss_each_other() {
             futures_util::future::join_all(races).await;
         }
         let finished = InstanceFilter {
-            definition_ids: vec![format!("{kind:?}").into()],
+            definition_ids: match kind {
+                Kind::Trigger => (0..count).map(|n| format!("{kind:?}-{n}").into()).collect(),
+                _ => vec![format!("{kind:?}").into()],
+            },
             sub_statuses: vec!["Finished".to_owned()],
             ..InstanceFilter::default()
         };

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use mainspring::Engine;
 use mainspring::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use mainspring::runtime::EventRequest;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::engine::{TestEngine, event, save, start, start_as};
@@ -29,15 +30,15 @@ fn definition() -> Value {
 }
 
 /// Starts so many instances of `crowd`, and waits until all wait.
-async fn gather(http: &Http, client: &Connection) {
+async fn gather(http: &Http, client: &Connection, count: i64) {
     http.publish(&definition()).await;
-    let starts = futures_util::stream::iter(0..WAITING).map(|n| async move {
+    let starts = futures_util::stream::iter(0..count).map(|n| async move {
         http.dispatch("crowd", &json!({"instanceId": format!("i{n}")})).await;
     });
     starts.buffer_unordered(32).collect::<()>().await;
     poll_until(LONG_TIMEOUT, "all to wait", async || {
         let waiting = client.count("SELECT count(*) FROM mainspring.bookmark").await;
-        (waiting == WAITING).then_some(())
+        (waiting == count).then_some(())
     })
     .await;
 }
@@ -46,31 +47,45 @@ const SAID: &str = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_node_finishes_the_fan_out_of_a_killed_one() {
-    for point in FAN_OUT {
-        let database = TestDatabase::create().await;
-        let client = database.connect().await;
-        // A fan-out takes one turn, and three pages.
-        let pass = if point == "fan_out.keys" { 1 } else { 3 };
-        let mut one = Node::start_armed(&database, "one", &format!("{point}=abort@{pass}")).await;
-        let http = one.http.clone().unwrap();
-        gather(&http, &client).await;
-        http.trigger("Open", &json!({})).await;
-        poll_until(TIMEOUT, "the armed node to die", async || {
-            one.child.has_ended().then_some(())
-        })
-        .await;
-        let unfinished = "SELECT count(*) FROM mainspring.fan_out WHERE finished_at IS NULL";
-        assert_eq!(client.count(unfinished).await, 1, "{point}");
-        let _two = Node::start_with(&database, "two", &["--check-in", "200ms"], "");
-        poll_until(LONG_TIMEOUT, "all to finish", async || {
-            let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
-            (client.count(finished).await == WAITING).then_some(())
-        })
-        .await;
-        assert_eq!(client.count(SAID).await, WAITING, "{point}");
-        assert_eq!(client.count(unfinished).await, 0, "{point}");
-        assert_invariants(&database).await;
+    // A fan-out takes one turn, and three pages.
+    for point in FAN_OUT.into_iter().filter(|point| *point != "fan_out.keys") {
+        finishes_after_a_kill(point, 3, WAITING, &json!({})).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_node_gives_the_turn_of_a_killed_one() {
+    // Large enough to be given page by page to a few.
+    let input = json!({"text": "x".repeat(900_000)});
+    for point in FAN_OUT {
+        finishes_after_a_kill(point, 1, 20, &json!({"input": input})).await;
+    }
+}
+
+/// Kills a node at this pass of a failpoint, while it gives an event to so many instances.
+async fn finishes_after_a_kill(point: &str, pass: u32, waiting: i64, event: &Value) {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let mut one = Node::start_armed(&database, "one", &format!("{point}=abort@{pass}")).await;
+    let http = one.http.clone().unwrap();
+    gather(&http, &client, waiting).await;
+    // The node may die before it answers.
+    let _ = http.send(Method::POST, "events/Open/trigger", &[], Some(event)).await;
+    poll_until(TIMEOUT, "the armed node to die", async || {
+        one.child.has_ended().then_some(())
+    })
+    .await;
+    let unfinished = "SELECT count(*) FROM mainspring.fan_out WHERE finished_at IS NULL";
+    assert_eq!(client.count(unfinished).await, 1, "{point}");
+    let _two = Node::start_with(&database, "two", &["--check-in", "200ms"], "");
+    poll_until(LONG_TIMEOUT, "all to finish", async || {
+        let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND sub_status = 3";
+        (client.count(finished).await == waiting).then_some(())
+    })
+    .await;
+    assert_eq!(client.count(SAID).await, waiting, "{point}");
+    assert_eq!(client.count(unfinished).await, 0, "{point}");
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -79,7 +94,7 @@ async fn an_instance_that_cannot_be_resumed_stops_no_other_and_its_event_is_repl
     let client = database.connect().await;
     let node = Node::start_with(&database, "one", &["--check-in", "200ms"], "");
     let http = node.http.clone().unwrap();
-    gather(&http, &client).await;
+    gather(&http, &client, WAITING).await;
     client
         .run(
             "CREATE FUNCTION mainspring.refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -155,6 +170,56 @@ async fn instances_that_wait_in_a_loop_run_once_for_each_event_in_order() {
     assert_eq!(client.count(turns).await, 2 * LOOPING);
     let seen = format!("{SAID} AND activity_state::text LIKE '%seen12%'");
     assert_eq!(client.count(&seen).await, LOOPING);
+    assert_eq!(client.count("SELECT count(*) FROM mainspring.inbox").await, 0);
+    test.assert_clean_end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instances_that_wait_for_an_event_or_a_delay_in_a_loop_get_each_event_once() {
+    const LOOPING: i64 = 20;
+    let test = TestEngine::new().await;
+    let client = test.database.connect().await;
+    let leads = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
+    let delay = json!({"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:00:00.05"}});
+    let body = json!({"type": "Elsa.Flowchart", "id": "chart", "start": "fork",
+        "connections": [leads("fork", "A", "gate"), leads("gate", "Done", "note"), leads("note", "Done", "count"),
+            leads("count", "Done", "clear"), leads("clear", "Done", "join"), leads("fork", "B", "delay"), leads("delay", "Done", "join")],
+        "activities": [
+            {"type": "Elsa.FlowFork", "id": "fork", "branches": ["A", "B"]},
+            {"type": "Elsa.Event", "id": "gate", "eventName": literal("Open"),
+             "result": {"typeName": "Object", "memoryReference": {"id": "w"}}},
+            {"type": "Elsa.SetVariable", "id": "note", "variable": {"id": "s", "name": "Seen"},
+             "value": javascript("Object", "getSeen() + getWord().n")},
+            {"type": "Elsa.SetVariable", "id": "count", "variable": {"id": "n", "name": "N"},
+             "value": javascript("Object", "getN() + 1")},
+            {"type": "Elsa.SetVariable", "id": "clear", "variable": {"id": "w", "name": "Word"},
+             "value": javascript("Object", "null")},
+            {"type": "Elsa.Delay", "id": "delay", "timeSpan": delay},
+            {"type": "Elsa.FlowJoin", "id": "join", "mode": literal("WaitAny")}]});
+    test.publish(json!({"definitionId": "loop", "variables": [
+            {"id": "w", "name": "Word", "typeName": "Object"},
+            {"id": "s", "name": "Seen", "typeName": "String", "value": "seen"},
+            {"id": "n", "name": "N", "typeName": "Int32", "value": 0}],
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.While", "id": "while", "body": body, "condition": javascript("Boolean", "getN() < 3")},
+            {"type": "Elsa.WriteLine", "id": "say", "text": javascript("String", "getSeen()")}]}}))
+        .await;
+    for n in 0..LOOPING {
+        test.engine.dispatch(start_as(&format!("i{n}"), "loop")).await.unwrap();
+    }
+    let waiting = "SELECT count(DISTINCT instance_id) FROM mainspring.bookmark WHERE publishable";
+    wait_until("all to wait", async || client.count(waiting).await == LOOPING).await;
+    // Each large enough to be given page by page, while the delays of the loops end.
+    for n in 1..=3 {
+        let word = json!({"n": n, "text": "x".repeat(900_000)});
+        let accepted = test.trigger("Open", word).await;
+        assert!(accepted.fan_out.is_some(), "{accepted:?}");
+    }
+    wait_until_finished(&client, LOOPING).await;
+    let seen = format!("{SAID} AND activity_state::text LIKE '%seen123%'");
+    assert_eq!(client.count(&seen).await, LOOPING);
+    let delays = "SELECT count(*) FROM mainspring.journal WHERE activity_id = 'delay' AND event_name = 'Completed'";
+    assert!(client.count(delays).await > 0, "no loop went on by its delay");
     assert_eq!(client.count("SELECT count(*) FROM mainspring.inbox").await, 0);
     test.assert_clean_end().await;
 }

@@ -1,6 +1,7 @@
 //! Promise 1. Nothing accepted is lost.
 
 mod bulk_action;
+mod children;
 mod cut_connections;
 mod database_errors;
 mod database_restart;
@@ -12,5 +13,9 @@ mod inbox_match;
 mod interrupted;
 mod kill;
 mod lost_answers;
+mod moves;
+mod published_events;
+mod random_workflows;
 mod replies;
 mod standby;
+mod try_parts;

@@ -5,3 +5,4 @@ mod cancel;
 mod cancel_and_delete;
 mod expired_node;
 mod resumes;
+mod variables;

@@ -235,23 +235,68 @@ async fn an_engine_that_is_dropped_leaves_its_work_to_the_next_under_its_name() 
     test.assert_clean_end().await;
 }
 
-#[test]
-fn the_example_runs() {
+/// What an example prints.
+fn example(name: &str) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let database = runtime.block_on(TestDatabase::create());
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_mainspring"))
         .with_file_name("examples")
-        .join("embedded");
+        .join(name);
     let output = std::process::Command::new(binary)
         .env("DATABASE_URL", database.url())
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_program_does_the_task_of_a_workflow() {
+    assert_eq!(example("tasks"), "Weigh {\"parcel\":7}\nShipping 1200 g\n");
+}
+
+#[test]
+fn the_example_runs() {
+    let said = example("embedded");
     assert!(
         said.starts_with("Hello, world!\n") && said.ends_with(" is Finished\n"),
         "{said}"
     );
+}
+
+#[test]
+fn the_example_of_a_workflow_as_an_activity_runs() {
+    let said = example("workflow_as_activity");
+    assert!(
+        said.starts_with("Good day, Ada\n") && said.ends_with(" is Finished\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_example_of_a_state_machine_runs() {
+    let said = example("state_machine");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "The order waits for Paid, Cancelled",
+            "packed",
+            "labelled",
+            "shipped",
+            "The order is Finished"
+        ]
+    );
+}
+
+#[test]
+fn the_example_with_children_runs() {
+    let said = example("children");
+    let mut lines: Vec<&str> = said.lines().collect();
+    assert!(lines.pop().unwrap().ends_with(" is Finished"), "{said}");
+    assert_eq!(lines.pop(), Some("3 greetings"), "{said}");
+    lines.sort_unstable();
+    assert_eq!(lines, ["Hello, Ada!", "Hello, Bob!", "Hello, Cyd!"]);
 }
 
 /// The fewest connections that a node can do with: the pooled one, over which starts are accepted, too, and one each for

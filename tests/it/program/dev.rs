@@ -59,6 +59,30 @@ async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// `scripts/start` ends as dev does.
+#[tokio::test]
+async fn the_last_line_is_the_address_of_studio() {
+    let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
+    let (data, studio) = (folder.join("data"), folder.join("studio"));
+    std::fs::create_dir_all(studio.join("_framework")).unwrap();
+    for file in ["_framework/blazor.webassembly.js", "index.html"] {
+        std::fs::write(studio.join(file), "").unwrap();
+    }
+    let (data, studio) = (data.to_string_lossy(), studio.to_string_lossy());
+    let listen = ["dev", "--listen", "127.0.0.1:0"];
+    let arguments = [&listen[..], &["--data-dir", &data, "--studio", &studio]].concat();
+    let mut dev = Child::start(&arguments, &[]);
+    let base = dev.wait_for_line("ready ", LONG_TIMEOUT);
+    let address = dev.wait_for_line("Elsa Studio: ", LONG_TIMEOUT);
+    assert_eq!(address, format!("{base}/studio"));
+    assert_eq!(dev.stdout().last(), Some(&format!("Elsa Studio: {address}")));
+    dev.signal("INT");
+    assert_eq!(dev.wait(LONG_TIMEOUT).code(), Some(0), "{}", dev.stderr().join("\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let start = include_str!("../../../scripts/start");
+    assert_eq!(start.trim_end().lines().last(), Some("exec \"$program\" dev \"$@\""));
+}
+
 #[test]
 fn a_port_in_use_is_reported_before_anything_is_started() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

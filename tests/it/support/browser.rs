@@ -26,6 +26,8 @@ use super::poll_until;
 
 /// How long one step of a page may take on a busy machine.
 const STEP: Duration = Duration::from_secs(45);
+/// How often an element is clicked that does not react.
+const CLICKS: u32 = 8;
 /// How long one command of the protocol may take.
 const COMMAND: Duration = Duration::from_secs(60);
 
@@ -89,7 +91,7 @@ impl Browser {
                 "--disable-extensions",
                 "--no-first-run",
                 "--lang=en-US",
-                "--window-size=1500,950",
+                "--window-size=2700,1400",
                 "--remote-debugging-port=0",
             ])
             .arg(format!("--user-data-dir={}", profile.display()))
@@ -244,6 +246,22 @@ impl Events {
     }
 }
 
+/// A script that gives the middle of an element, or null while it is not there or moves.
+fn position_script(element: &str) -> String {
+    format!(
+        "(async () => {{
+            const moves = e => document.getAnimations().some(a => a.playState === 'running' && a.effect?.target?.contains(e)
+                && a.effect.getComputedTiming().iterations !== Infinity);
+            const find = () => {{ const e = {element}; e?.scrollIntoView({{block: 'nearest', inline: 'nearest'}}); const r = e?.getBoundingClientRect();
+                return r && r.width && !moves(e) ? [r.x + r.width / 2, r.y + r.height / 2] : null }};
+            const first = find();
+            await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);
+            const second = find();
+            return first && second && first[0] === second[0] && first[1] === second[1] ? second : null;
+        }})()"
+    )
+}
+
 impl Page {
     async fn command(&self, method: &str, parameters: Value) -> Value {
         self.shared.command(&self.session, method, parameters).await
@@ -275,6 +293,19 @@ impl Page {
 
     /// Waits until an expression is true, and returns its value. An error in it counts as not yet.
     pub(crate) async fn wait(&self, script: &str) -> Value {
+        if let Some(value) = self.wait_for(script, STEP).await {
+            return value;
+        }
+        self.screenshot("failed").await;
+        let seen = self.try_eval("document.body.innerText").await.unwrap_or_default();
+        let seen: String = seen.as_str().unwrap_or_default().chars().take(3000).collect();
+        let console = self.console().join("\n");
+        let last: Vec<_> = self.responses().into_iter().rev().take(12).collect();
+        panic!("waited in vain for {script}\nconsole:\n{console}\nlast responses: {last:?}\npage:\n{seen}");
+    }
+
+    /// The value of an expression once it is true, if that is soon enough.
+    async fn wait_for(&self, script: &str, limit: Duration) -> Option<Value> {
         let began = Instant::now();
         // An element cannot travel.
         let plain = format!("(async () => {{ const v = await ({script}); return v instanceof Node ? true : v; }})()");
@@ -282,14 +313,10 @@ impl Page {
             let value = self.try_eval(&plain).await.unwrap_or_default();
             let is_true = !matches!(value, Value::Null | Value::Bool(false)) && value != json!("") && value != json!(0);
             if is_true {
-                return value;
+                return Some(value);
             }
-            if began.elapsed() > STEP {
-                self.screenshot("failed").await;
-                let seen = self.try_eval("document.body.innerText").await.unwrap_or_default();
-                let seen: String = seen.as_str().unwrap_or_default().chars().take(3000).collect();
-                let console = self.console().join("\n");
-                panic!("waited in vain for {script}\nconsole:\n{console}\npage:\n{seen}");
+            if began.elapsed() > limit {
+                return None;
             }
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
@@ -297,27 +324,13 @@ impl Page {
 
     /// Waits until the page shows a text.
     pub(crate) async fn wait_for_text(&self, text: &str) {
-        self.wait(&format!("document.body.innerText.includes({})", json!(text))).await;
+        self.wait(&format!("document.body.innerText.includes({})", json!(text)))
+            .await;
     }
 
-    /// Waits until the page does not show a text.
-    pub(crate) async fn wait_until_gone(&self, text: &str) {
-        self.wait(&format!("!document.body.innerText.includes({})", json!(text))).await;
-    }
-
-    /// Where an element is: waits until it is there, has a size and rests.
+    /// Where an element is: waits until it is there, has a size and rests, also what it is in.
     pub(crate) async fn position(&self, element: &str) -> (f64, f64) {
-        let script = format!(
-            "(async () => {{
-                const find = () => {{ const e = {element}; e?.scrollIntoView({{block: 'nearest', inline: 'nearest'}}); const r = e?.getBoundingClientRect();
-                    return r && r.width ? [r.x + r.width / 2, r.y + r.height / 2] : null }};
-                const first = find();
-                await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);
-                const second = find();
-                return first && second && first[0] === second[0] && first[1] === second[1] ? second : null;
-            }})()"
-        );
-        let place = self.wait(&script).await;
+        let place = self.wait(&position_script(element)).await;
         (place[0].as_f64().unwrap(), place[1].as_f64().unwrap())
     }
 
@@ -331,15 +344,65 @@ impl Page {
 
     /// Clicks at a place.
     pub(crate) async fn click_at(&self, place: (f64, f64)) {
-        self.mouse("mouseMoved", place, json!({"button": "none", "clickCount": 0})).await;
+        self.mouse("mouseMoved", place, json!({"button": "none", "clickCount": 0}))
+            .await;
         self.mouse("mousePressed", place, json!({"buttons": 1})).await;
         self.mouse("mouseReleased", place, json!({})).await;
     }
 
-    /// Clicks an element, given by an expression.
+    /// Clicks an element, given by an expression, and again if the page was drawn anew at that moment.
     pub(crate) async fn click(&self, element: &str) {
-        let place = self.position(element).await;
+        for _ in 0..CLICKS {
+            let place = self.position(element).await;
+            if self.hits(element, place).await {
+                return;
+            }
+        }
+    }
+
+    /// Clicks an element if it appears soon; whether it did, and the click reached it.
+    pub(crate) async fn try_click(&self, element: &str) -> bool {
+        let Some(place) = self.wait_for(&position_script(element), STEP / CLICKS).await else {
+            return false;
+        };
+        match place[0].as_f64().zip(place[1].as_f64()) {
+            Some(place) => self.hits(element, place).await,
+            None => false,
+        }
+    }
+
+    /// Clicks at a place; whether the click reached the element.
+    async fn hits(&self, element: &str, place: (f64, f64)) -> bool {
+        let observe = format!(
+            "(() => {{ window.clickReached = null;
+                document.addEventListener('click', event => {{ window.clickReached = !!({element})?.contains(event.target) }},
+                    {{capture: true, once: true}}) }})()"
+        );
+        self.eval(&observe).await;
         self.click_at(place).await;
+        // A page that was left has no answer: the click led away.
+        let reached = self
+            .try_eval("window.clickReached ?? (window.clickReached === undefined)")
+            .await;
+        reached != Ok(Value::Bool(false))
+    }
+
+    /// Clicks an element until an expression is true. The canvas of the designer ignores a click while it draws a node anew,
+    /// which no event of the page tells.
+    pub(crate) async fn click_until(&self, element: &str, condition: &str) {
+        let is_true = format!("!!({condition})");
+        let place = format!("(async () => {is_true} || await {})()", position_script(element));
+        for _ in 0..CLICKS {
+            let place = self.wait(&place).await;
+            let Some(place) = place[0].as_f64().zip(place[1].as_f64()) else {
+                return;
+            };
+            self.click_at(place).await;
+            if self.wait_for(&is_true, STEP / CLICKS).await.is_some() {
+                return;
+            }
+        }
+        self.wait(condition).await;
     }
 
     /// Clicks the visible element of a selector with exactly this text.
@@ -350,7 +413,8 @@ impl Page {
     /// Drags from one place to another, step by step; HTML's drag and drop takes place as with a mouse.
     pub(crate) async fn drag(&self, from: (f64, f64), to: (f64, f64)) {
         const STEPS: u32 = 6;
-        self.mouse("mouseMoved", from, json!({"button": "none", "clickCount": 0})).await;
+        self.mouse("mouseMoved", from, json!({"button": "none", "clickCount": 0}))
+            .await;
         self.mouse("mousePressed", from, json!({"buttons": 1})).await;
         for step in 1..=STEPS {
             let part = f64::from(step) / f64::from(STEPS);
@@ -363,7 +427,11 @@ impl Page {
     /// Replaces the text of an input, given by an expression.
     pub(crate) async fn fill(&self, input: &str, text: &str) {
         self.click(input).await;
-        self.eval(&format!("(() => {{ const e = {input}; e.focus(); e.select?.(); }})()")).await;
+        // Studio may draw the input anew.
+        self.wait(&format!(
+            "(() => {{ const e = {input}; e.focus(); e.select?.(); return e === document.activeElement; }})()"
+        ))
+        .await;
         self.command("Input.insertText", json!({"text": text})).await;
     }
 
@@ -375,7 +443,8 @@ impl Page {
     /// Presses a key, with its code of Windows.
     pub(crate) async fn key(&self, name: &str, code: u32, modifiers: u32) {
         for kind in ["keyDown", "keyUp"] {
-            let mut parameters = json!({"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers});
+            let mut parameters =
+                json!({"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers});
             if name == "Enter" && kind == "keyDown" {
                 parameters["text"] = "\r".into();
             }
@@ -395,7 +464,7 @@ impl Page {
     /// Lets the browser save downloads into a folder.
     pub(crate) async fn save_downloads(&self, folder: &Path) {
         let parameters = json!({"behavior": "allow", "downloadPath": folder.to_string_lossy()});
-        self.command("Page.setDownloadBehavior", parameters).await;
+        self.shared.command("", "Browser.setDownloadBehavior", parameters).await;
     }
 
     /// Keeps a picture of the page as an artefact.
@@ -425,17 +494,21 @@ impl Page {
     pub(crate) async fn wait_for_response(&self, part: &str) -> u64 {
         poll_until(STEP, part, async || {
             let responses = self.responses();
-            responses.iter().rev().find(|(_, url)| url.contains(part)).map(|(status, _)| *status)
+            responses
+                .iter()
+                .rev()
+                .find(|(_, url)| url.contains(part))
+                .map(|(status, _)| *status)
         })
         .await
     }
 }
 
-/// The visible element of a selector with exactly this text.
+/// The visible element of a selector with exactly this text, in any case.
 pub(crate) fn by_text(selector: &str, text: &str) -> String {
     format!(
-        "[...document.querySelectorAll({})].find(e => e.textContent.trim() === {} && e.getBoundingClientRect().width)",
+        "[...document.querySelectorAll({})].find(e => e.textContent.trim().toLowerCase() === {} && e.getBoundingClientRect().width)",
         json!(selector),
-        json!(text)
+        json!(text.to_lowercase())
     )
 }

@@ -42,6 +42,12 @@ impl TestEngine {
         builder.start().await.unwrap()
     }
 
+    /// A node without workers beside it.
+    pub(crate) async fn beside(&self) -> Engine {
+        let builder = Engine::builder(self.database.url()).node_id("beside").workers(0);
+        builder.start().await.unwrap()
+    }
+
     /// Cancels, and does not wait for the answer.
     pub(crate) fn cancels(&self, id: &InstanceId) -> JoinHandle<mainspring::Result<bool>> {
         let (engine, id) = (self.engine.clone(), id.clone());

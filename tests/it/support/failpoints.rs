@@ -19,6 +19,15 @@ pub(crate) const CALL: [&str; 15] = [
     "commit.answered",
 ];
 
+/// A burst that starts children, that ends one, or that goes on with the end of one.
+pub(crate) const FAMILY: [&str; 5] = [
+    "burst.before",
+    "burst.after",
+    "commit.begun",
+    "commit.written",
+    "commit.committed",
+];
+
 /// A poll that finds work.
 pub(crate) const POLL: [&str; 1] = ["claim.poll"];
 
@@ -56,6 +65,12 @@ pub(crate) const DELETE: [&str; 5] = [
     "delete.committed",
 ];
 
+/// An import of instances.
+pub(crate) const IMPORT: [&str; 2] = ["import.before", "import.committed"];
+
+/// A set of variables.
+pub(crate) const VARIABLES: [&str; 1] = ["variables.loaded"];
+
 /// A change of the activation strategy.
 pub(crate) const STRATEGY: [&str; 2] = ["activation.waits", "activation.waited"];
 
@@ -89,6 +104,8 @@ pub(crate) fn all() -> Vec<&'static str> {
         &REGISTRATION,
         &REMOVAL,
         &DELETE,
+        &IMPORT,
+        &VARIABLES,
         &STRATEGY,
         &PAUSE,
         &AFTER_A_FAILURE,

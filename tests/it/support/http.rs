@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use reqwest::header::HeaderMap;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::wait_until;
@@ -42,6 +42,11 @@ impl Http {
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
         self
+    }
+
+    /// Host and port of the node.
+    pub(crate) fn address(&self) -> String {
+        self.base.trim_start_matches("http://").to_owned()
     }
 
     /// `path` is below `/elsa/api`, or begins with `/` and is taken as it is.
@@ -95,6 +100,27 @@ impl Http {
         self.send(Method::DELETE, path, &[], None).await.expect(path)
     }
 
+    /// Sends bytes that are no JSON.
+    pub(crate) async fn upload(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let request = self.request(Method::POST, path, headers).body(body);
+        let (status, headers, content) = received(request).await.expect(path);
+        answer(
+            format!("POST {path}"),
+            status,
+            headers,
+            &String::from_utf8_lossy(&content),
+        )
+    }
+
+    /// Status, headers and content of a file; a `body` is posted.
+    pub(crate) async fn download(&self, path: &str, body: Option<&Value>) -> (u16, HeaderMap, Vec<u8>) {
+        let request = match body {
+            None => self.request(Method::GET, path, &[]),
+            Some(body) => self.request(Method::POST, path, &[]).json(body),
+        };
+        received(request).await.expect(path)
+    }
+
     /// Any request; an error where no answer came, as from a node that is killed.
     pub(crate) async fn send(
         &self,
@@ -103,11 +129,20 @@ impl Http {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Answer, reqwest::Error> {
+        let sent_as = format!("{method} {path}");
+        let mut request = self.request(method, path, headers);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let (status, headers, content) = received(request).await?;
+        Ok(answer(sent_as, status, headers, &String::from_utf8_lossy(&content)))
+    }
+
+    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> RequestBuilder {
         let url = match path.strip_prefix('/') {
             Some(path) => format!("{}/{path}", self.base),
             None => format!("{}/elsa/api/{path}", self.base),
         };
-        let sent_as = format!("{method} {path}");
         let mut request = self.client.request(method, url);
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("ApiKey {key}"));
@@ -115,22 +150,26 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await?;
-        let body = match text.as_str() {
-            "" => Value::Null,
-            text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
-        };
-        Ok(Answer {
-            request: sent_as,
-            status,
-            headers,
-            body,
-        })
+        request
+    }
+}
+
+async fn received(request: RequestBuilder) -> Result<(u16, HeaderMap, Vec<u8>), reqwest::Error> {
+    let response = request.send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Ok((status, headers, response.bytes().await?.to_vec()))
+}
+
+fn answer(request: String, status: u16, headers: HeaderMap, text: &str) -> Answer {
+    let body = match text {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    Answer {
+        request,
+        status,
+        headers,
+        body,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What integration tests share: a database each, child processes, an HTTP client, and waiting without sleeping.
 
+pub(crate) mod browser;
 mod child;
 mod clock;
 mod database;
@@ -12,6 +13,7 @@ pub(crate) mod node;
 pub(crate) mod openapi;
 pub(crate) mod process;
 mod proxy;
+pub(crate) mod round_robin;
 pub(crate) mod routes;
 pub(crate) mod schedule_load;
 mod server;

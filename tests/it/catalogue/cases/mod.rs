@@ -1,0 +1,141 @@
+//! A case per activity, port and mode. Each waits at least once.
+
+mod control_flow;
+mod flowcharts;
+mod primitives;
+mod structures;
+
+use serde_json::{Map, Value, json};
+
+/// What ends a wait.
+pub(super) enum Step {
+    /// An event for the instance.
+    Event(&'static str, Value),
+    /// The result of its only task.
+    Task(Value),
+    /// Its only timer comes due.
+    Due,
+}
+
+pub(super) struct Case {
+    /// The id of the definition, and of its instance.
+    pub(super) name: &'static str,
+    pub(super) definition: Value,
+    /// In this order, each once everything waits.
+    pub(super) steps: Vec<Step>,
+    pub(super) sub_status: &'static str,
+    pub(super) lines: Vec<&'static str>,
+    pub(super) output: Value,
+}
+
+impl Case {
+    fn ends(mut self, sub_status: &'static str) -> Self {
+        self.sub_status = sub_status;
+        self
+    }
+
+    fn gives(mut self, output: Value) -> Self {
+        self.output = output;
+        self
+    }
+
+    fn with(mut self, property: &str, value: Value) -> Self {
+        self.definition[property] = value;
+        self
+    }
+}
+
+fn case(name: &'static str, root: Value, steps: Vec<Step>, lines: &[&'static str]) -> Case {
+    Case {
+        name,
+        definition: json!({"definitionId": name, "name": name, "root": root}),
+        steps,
+        sub_status: "Finished",
+        lines: lines.to_vec(),
+        output: json!({}),
+    }
+}
+
+fn events(names: &[&'static str]) -> Vec<Step> {
+    names.iter().map(|name| Step::Event(name, Value::Null)).collect()
+}
+
+/// An activity with further properties.
+fn activity(type_name: &str, id: &str, fields: Value) -> Value {
+    let mut all = Map::from_iter([("type".to_owned(), json!(type_name)), ("id".to_owned(), json!(id))]);
+    all.extend(fields.as_object().cloned().unwrap_or_default());
+    Value::Object(all)
+}
+
+fn input(type_name: &str, kind: &str, value: Value) -> Value {
+    json!({"typeName": type_name, "expression": {"type": kind, "value": value}})
+}
+
+fn text(value: &str) -> Value {
+    input("String", "Literal", json!(value))
+}
+
+fn script(type_name: &str, value: &str) -> Value {
+    input(type_name, "JavaScript", json!(value))
+}
+
+fn flag(value: bool) -> Value {
+    input("Boolean", "Literal", json!(value))
+}
+
+fn line(id: &str) -> Value {
+    activity("Elsa.WriteLine", id, json!({"text": text(id)}))
+}
+
+fn says(id: &str, value: &str) -> Value {
+    activity("Elsa.WriteLine", id, json!({"text": script("String", value)}))
+}
+
+fn event(name: &str) -> Value {
+    activity("Elsa.Event", &format!("wait-{name}"), json!({"eventName": text(name)}))
+}
+
+fn sequence(id: &str, activities: &[Value]) -> Value {
+    activity("Elsa.Sequence", id, json!({"activities": activities}))
+}
+
+/// Waits for an event, and then writes a line of the same name.
+fn branch(name: &str) -> Value {
+    sequence(&format!("branch-{name}"), &[event(name), line(name)])
+}
+
+fn arrow(source: &str, port: &str, target: &str) -> Value {
+    json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}})
+}
+
+fn flowchart(activities: &[Value], connections: &[Value]) -> Value {
+    activity(
+        "Elsa.Flowchart",
+        "chart",
+        json!({"activities": activities, "connections": connections}),
+    )
+}
+
+fn choice(label: &str, condition: &str, child: Value) -> Value {
+    json!({"label": label, "condition": {"type": "JavaScript", "value": condition}, "activity": child})
+}
+
+fn mode(type_name: &str, word: &str) -> Value {
+    input(type_name, "Literal", json!(word))
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut all = control_flow::containers();
+    all.extend(control_flow::branches());
+    all.extend(control_flow::loops());
+    all.extend(flowcharts::flowcharts());
+    all.extend(flowcharts::joins());
+    all.extend(flowcharts::tokens());
+    all.extend(structures::state_machines());
+    all.extend(structures::tries());
+    all.extend(structures::do_while());
+    all.extend(primitives::primitives());
+    all.extend(primitives::times());
+    all.extend(primitives::ends());
+    all
+}

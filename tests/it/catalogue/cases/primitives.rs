@@ -1,0 +1,170 @@
+//! Activities that touch one value each, wait for a time or end the workflow.
+
+use serde_json::{Value, json};
+
+use super::{Case, Step, activity, branch, case, event, events, flag, input, line, says, script, sequence, text};
+
+pub(super) fn primitives() -> Vec<Case> {
+    let bound = |id: &str| json!({"typeName": "Object", "memoryReference": {"id": id}});
+    let variable = json!([{"id": "v", "name": "V", "typeName": "Object"}]);
+    let hears = activity(
+        "Elsa.Event",
+        "hears",
+        json!({"eventName": text("word"), "result": bound("v")}),
+    );
+    let task = activity(
+        "Elsa.RunTask",
+        "task",
+        json!({"taskName": text("weigh"), "payload": script("ObjectDictionary", "({n: 1})"), "result": bound("v")}),
+    );
+    let publish = |local: bool, correlation: &str| {
+        activity(
+            "Elsa.PublishEvent",
+            "publish",
+            json!({"eventName": text(&format!("own-{local}-{correlation}")), "isLocalEvent": flag(local),
+                "correlationId": text(correlation), "payload": text("mine")}),
+        )
+    };
+    let hears_own = |local: bool, correlation: &str| {
+        let name = format!("own-{local}-{correlation}");
+        let hears = activity(
+            "Elsa.Event",
+            "hears",
+            json!({"eventName": text(&name), "result": bound("v")}),
+        );
+        sequence(
+            "root",
+            &[event("go"), publish(local, correlation), hears, says("say", "getV()")],
+        )
+    };
+    let set = |value: &str| {
+        activity(
+            "Elsa.SetVariable",
+            "set",
+            json!({"variable": {"id": "v", "name": "V"}, "value": script("Object", value)}),
+        )
+    };
+    let names = sequence(
+        "root",
+        &[
+            activity("Elsa.SetName", "name", json!({"value": text("named")})),
+            activity("Elsa.Correlate", "correlate", json!({"correlationId": text("changed")})),
+            event("go"),
+            says("say", "`${getCorrelationId()}`"),
+            activity(
+                "Elsa.SetOutput",
+                "out",
+                json!({"outputName": text("Out"), "outputValue": text("given")}),
+            ),
+        ],
+    );
+    vec![
+        case(
+            "event",
+            sequence("root", &[hears, says("say", "getV().word")]),
+            vec![Step::Event("word", json!({"word": "hello"}))],
+            &["hello"],
+        )
+        .with("variables", variable.clone()),
+        case(
+            "run-task",
+            sequence("root", &[task, says("say", "`${getV()} g`")]),
+            vec![Step::Task(json!(12))],
+            &["12 g"],
+        )
+        .with("variables", variable.clone()),
+        case("publish-event", hears_own(false, ""), events(&["go"]), &["mine"]).with("variables", variable.clone()),
+        case("publish-local-event", hears_own(true, ""), events(&["go"]), &["mine"])
+            .with("variables", variable.clone()),
+        case(
+            "publish-correlated-event",
+            hears_own(false, "c"),
+            events(&["go"]),
+            &["mine"],
+        )
+        .with("variables", variable.clone()),
+        case(
+            "set-variable",
+            sequence(
+                "root",
+                &[set("({a: [1]})"), event("go"), says("say", "JSON.stringify(getV())")],
+            ),
+            events(&["go"]),
+            &["{\"a\":[1]}"],
+        )
+        .with("variables", variable),
+        case("names-and-outputs", names, events(&["go"]), &["changed"])
+            .with("outputs", json!([{"name": "Out", "type": "String"}]))
+            .gives(json!({"Out": "given"})),
+    ]
+}
+
+pub(super) fn times() -> Vec<Case> {
+    let waits = |type_name: &str, fields: Value| {
+        sequence(
+            "root",
+            &[line("before"), activity(type_name, "wait", fields), line("after")],
+        )
+    };
+    let span = |value: &str| input("TimeSpan", "Literal", json!(value));
+    let due = || vec![Step::Due];
+    vec![
+        case(
+            "delay",
+            waits("Elsa.Delay", json!({"timeSpan": span("01:00:00")})),
+            due(),
+            &["before", "after"],
+        ),
+        case(
+            "timer",
+            waits("Elsa.Timer", json!({"interval": span("01:00:00")})),
+            due(),
+            &["before", "after"],
+        ),
+        case(
+            "cron",
+            waits("Elsa.Cron", json!({"cronExpression": text("0 0 0 1 1 *")})),
+            due(),
+            &["before", "after"],
+        ),
+        case(
+            "start-at",
+            waits(
+                "Elsa.StartAt",
+                json!({"dateTime": input("DateTimeOffset", "Literal", json!("2126-01-01T00:00:00Z"))}),
+            ),
+            due(),
+            &["before", "after"],
+        ),
+    ]
+}
+
+pub(super) fn ends() -> Vec<Case> {
+    let beside = |last: Value| {
+        activity(
+            "Elsa.Parallel",
+            "both",
+            json!({"activities": [branch("never"), sequence("ends", &[event("go"), last])]}),
+        )
+    };
+    let fault = activity(
+        "Elsa.Fault",
+        "fault",
+        json!({"code": text("E1"), "category": text("Test"), "faultType": text("System"), "message": text("on purpose")}),
+    );
+    let complete = activity(
+        "Elsa.Complete",
+        "complete",
+        json!({"outcomes": input("Object", "Literal", json!("Early"))}),
+    );
+    vec![
+        case(
+            "finish",
+            beside(activity("Elsa.Finish", "finish", json!({}))),
+            events(&["go"]),
+            &[],
+        ),
+        case("complete", beside(complete), events(&["go"]), &[]),
+        case("fault", beside(fault), events(&["go"]), &[]).ends("Faulted"),
+    ]
+}

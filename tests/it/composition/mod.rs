@@ -1,0 +1,3 @@
+//! Workflows made of workflows.
+
+mod nested;

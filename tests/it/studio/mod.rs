@@ -1,0 +1,316 @@
+//! Elsa Studio, the unmodified npm package, in headless Chromium: each flow that its users know, on a real node.
+//!
+//! The browser is Debian's `chromium` (or `MAINSPRING_TEST_BROWSER`); the package is in the folder `MAINSPRING_TEST_STUDIO`, or
+//! where `mainspring studio install` puts it. `scripts/test` installs both. Screenshots are in `target/studio`.
+
+mod cluster;
+mod definitions;
+mod editor;
+mod instances;
+mod state_machine;
+mod viewer;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::browser::{self, Browser, Page, by_text};
+use crate::support::single_node::{KEY, SingleNode};
+use crate::support::{Http, TIMEOUT, poll_until};
+
+/// The entries of the open menu.
+const ENTRIES: &str =
+    ".mud-popover-open .mud-menu-item, .mud-popover-open .mud-list-item, .mud-popover-open .mud-list-item-extended";
+
+/// The settings of a node that offers Studio.
+pub(crate) fn settings() -> Vec<String> {
+    let named = std::env::var("MAINSPRING_TEST_STUDIO")
+        .ok()
+        .filter(|name| !name.is_empty());
+    let mut settings = vec!["--check-in".to_owned(), "200ms".to_owned()];
+    if let Some(folder) = named {
+        settings.extend(["--studio".to_owned(), folder]);
+    }
+    settings
+}
+
+/// A page of Studio, signed in at one node or at a proxy before several.
+pub(crate) struct Studio {
+    pub(crate) page: Page,
+    pub(crate) http: Http,
+    base: String,
+    files: PathBuf,
+    _browser: Browser,
+}
+
+impl Studio {
+    /// Opens the sign-in page at an address.
+    pub(crate) async fn open(base: &str, name: &str) -> Self {
+        let program = browser::program().expect("a browser: `apt-get install chromium`, or MAINSPRING_TEST_BROWSER");
+        let browser = Browser::start(&program).await;
+        let files = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../studio").join(name);
+        std::fs::create_dir_all(&files).unwrap();
+        // The browser saves nothing by a path with `..`.
+        let files = files.canonicalize().unwrap();
+        let page = browser.page(&files).await;
+        let studio = Self {
+            page,
+            http: Http::new(base).with_key(KEY),
+            base: base.trim_end_matches('/').to_owned(),
+            files,
+            _browser: browser,
+        };
+        studio.page.goto(&format!("{}/", studio.base)).await;
+        studio
+    }
+
+    /// The same with the key entered.
+    pub(crate) async fn signed_in(base: &str, name: &str) -> Self {
+        let studio = Self::open(base, name).await;
+        studio.sign_in(KEY).await;
+        // The list has its rows, or says that there are none.
+        studio.page.wait("document.querySelector('.ms-page tbody tr')").await;
+        studio
+    }
+
+    /// Enters a key.
+    pub(crate) async fn sign_in(&self, key: &str) {
+        let shown = self.page.wait("document.getElementById('ms-sign-in')?.open").await;
+        // It says so if no Studio is installed.
+        assert_eq!(shown, json!(true));
+        self.page.fill("document.getElementById('ms-key')", key).await;
+        self.page.click_text("#ms-sign-in button", "Sign in").await;
+    }
+
+    /// Opens a page of Studio anew.
+    pub(crate) async fn goto(&self, path: &str) {
+        self.page.goto(&format!("{}/studio/{path}", self.base)).await;
+    }
+
+    /// Follows a link of the navigation.
+    pub(crate) async fn follow(&self, title: &str) {
+        self.page.click_text(".ms-nav a", title).await;
+    }
+
+    /// Waits until no response has come for a moment: a list that is read anew closes the menus of its rows.
+    async fn wait_until_quiet(&self) {
+        let mut seen = usize::MAX;
+        while seen != self.page.responses().len() {
+            seen = self.page.responses().len();
+            tokio::time::sleep(Duration::from_millis(400)).await;
+        }
+    }
+
+    /// Opens the menu of a row, given by the text of one of its cells, and chooses an entry.
+    pub(crate) async fn row_menu(&self, cell: &str, entry: &str) {
+        let button = format!("[...({})?.querySelectorAll('button') ?? []].pop()", row(cell));
+        // A list that is read anew closes the menu.
+        for _ in 0..8 {
+            self.wait_until_quiet().await;
+            self.page.click(&button).await;
+            if self.page.try_click(&by_text(ENTRIES, entry)).await {
+                return;
+            }
+        }
+        panic!("the menu of the row {cell} offers no {entry}");
+    }
+
+    /// Ticks the box of a row.
+    pub(crate) async fn tick(&self, cell: &str) {
+        self.page
+            .click(&format!("({})?.querySelector('label')", row(cell)))
+            .await;
+    }
+
+    /// Chooses an entry of the open menu.
+    pub(crate) async fn choose(&self, entry: &str) {
+        self.page.click_text(ENTRIES, entry).await;
+    }
+
+    /// Clicks a button of the open dialogue.
+    pub(crate) async fn confirm(&self, button: &str) {
+        self.page.click_text(".mud-dialog button", button).await;
+        self.page.wait("!document.querySelector('.mud-dialog')").await;
+    }
+
+    /// Clicks a button.
+    pub(crate) async fn button(&self, text: &str) {
+        self.page.click_text("button", text).await;
+    }
+
+    /// Chooses a tab.
+    pub(crate) async fn tab(&self, text: &str) {
+        self.page.click_text(".mud-tab", text).await;
+    }
+
+    /// Fills a labelled field, and leaves it. What Studio itself still writes into a new form is written over.
+    pub(crate) async fn fill(&self, label: &str, text: &str) {
+        let frames = "await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);";
+        let stays = format!(
+            "(async () => {{ {frames} {frames} return ({})?.value === {}; }})()",
+            field(label),
+            json!(text)
+        );
+        for _ in 0..5 {
+            self.page.fill(&field(label), text).await;
+            self.page.key("Tab", 9, 0).await;
+            if self.page.eval(&stays).await == json!(true) {
+                return;
+            }
+        }
+        panic!("the field {label} does not keep {text}");
+    }
+
+    /// Waits for a row with this cell.
+    pub(crate) async fn wait_for_row(&self, cell: &str) {
+        self.page.wait(&row(cell)).await;
+    }
+
+    /// Waits until no row has this cell.
+    pub(crate) async fn wait_until_no_row(&self, cell: &str) {
+        self.page.wait(&format!("!({})", row(cell))).await;
+    }
+
+    /// The cells of a column, numbered from 0.
+    pub(crate) async fn column(&self, number: usize) -> Vec<String> {
+        let script =
+            format!("[...document.querySelectorAll('tbody tr')].map(r => r.cells[{number}]?.innerText.trim())");
+        let cells = self.page.eval(&script).await;
+        cells
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| cell.as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// Waits until a column, numbered from 0, has exactly these cells.
+    pub(crate) async fn wait_for_column(&self, number: usize, cells: &[&str]) {
+        poll_until(TIMEOUT, &format!("the cells {cells:?}"), async || {
+            (self.column(number).await == cells).then_some(())
+        })
+        .await;
+    }
+
+    /// Keeps a picture.
+    pub(crate) async fn screenshot(&self, name: &str) {
+        self.page.screenshot(name).await;
+    }
+
+    /// The content of the file that the page has saved under a name with this ending, and that was not there before.
+    pub(crate) async fn downloaded(&self, ending: &str) -> Vec<u8> {
+        let folder = self.files.join("downloads");
+        poll_until(TIMEOUT, &format!("a file {ending}"), async || {
+            let mut files = std::fs::read_dir(&folder).ok()?.flatten().map(|entry| entry.path());
+            let file = files.find(|path| path.to_string_lossy().ends_with(ending))?;
+            let content = std::fs::read(&file).ok()?;
+            std::fs::remove_file(file).ok()?;
+            Some(content)
+        })
+        .await
+    }
+
+    /// Lets the page save files.
+    pub(crate) async fn save_downloads(&self) {
+        let folder = self.files.join("downloads");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        self.page.save_downloads(&folder).await;
+    }
+
+    /// Writes a file to be given to the page.
+    pub(crate) fn file(&self, name: &str, content: &Value) -> PathBuf {
+        let file = self.files.join(name);
+        std::fs::write(&file, content.to_string()).unwrap();
+        file
+    }
+
+    /// Waits until the API shows a value that passes; keeps a picture if it does not.
+    pub(crate) async fn wait_for_api(&self, path: &str, what: &str, mut passes: impl FnMut(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            let answer = self.http.get(path).await;
+            if answer.status == 200 && passes(&answer.body) {
+                return answer.body;
+            }
+            if began.elapsed() > TIMEOUT {
+                self.screenshot("failed").await;
+                panic!("waited in vain for {what}: {}", answer.body);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The console has no error, and Blazor has not stopped.
+    pub(crate) async fn assert_no_errors(&self) {
+        let console = self.page.console();
+        assert!(console.is_empty(), "{}", console.join("\n"));
+        let stopped = "getComputedStyle(document.querySelector('#blazor-error-ui')).display !== 'none'";
+        assert_eq!(self.page.eval(stopped).await, json!(false));
+    }
+}
+
+/// The row of a table that has a cell with exactly this text.
+pub(crate) fn row(cell: &str) -> String {
+    let cell = json!(cell);
+    format!(
+        "[...document.querySelectorAll('tbody tr')].find(r => [...r.cells].some(c => c.innerText.trim() === {cell}))"
+    )
+}
+
+/// The visible field with this label.
+pub(crate) fn field(label: &str) -> String {
+    let label = json!(label);
+    format!(
+        "[...document.querySelectorAll('.mud-input-control')].find(c => c.querySelector('label')?.textContent.trim().replace('*', '') === {label}
+            && c.getBoundingClientRect().width && c.querySelector('input:not([type=hidden]), textarea, .mud-select-input-extended, .mud-select-input'))
+            ?.querySelector('input:not([type=hidden]), textarea, div.mud-select-input-extended, div.mud-select-input')"
+    )
+}
+
+/// A node that offers Studio, with these definitions published.
+pub(crate) async fn node(definitions: &[Value]) -> SingleNode {
+    let settings = settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let node = SingleNode::with_key(&settings).await;
+    for definition in definitions {
+        node.http.publish(definition).await;
+    }
+    node
+}
+
+/// A definition with one activity on a flowchart.
+pub(crate) fn on_flowchart(id: &str, name: &str, activity: Value) -> Value {
+    json!({"definitionId": id, "name": name, "root": {"id": "flow", "type": "Elsa.Flowchart", "activities": [activity], "connections": []}})
+}
+
+/// A line of text.
+pub(crate) fn line(id: &str, text: &str) -> Value {
+    json!({"id": id, "type": "Elsa.WriteLine", "name": id, "metadata": {"designer": {"position": {"x": 100, "y": 100}}},
+        "text": {"typeName": "String", "expression": {"type": "Literal", "value": text}}})
+}
+
+/// A wait for an event.
+pub(crate) fn event(id: &str, name: &str) -> Value {
+    json!({"id": id, "type": "Elsa.Event", "name": id, "metadata": {"designer": {"position": {"x": 100, "y": 100}}},
+        "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": name}}})
+}
+
+/// The node of the canvas that shows this name.
+pub(crate) fn on_canvas(name: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('.x6-node')].find(n => n.textContent.includes({}))?.querySelector('foreignObject')",
+        json!(name)
+    )
+}
+
+/// Selects an activity on the canvas, and waits for a field of its properties.
+pub(crate) async fn select(studio: &Studio, name: &str, label: &str) {
+    studio.page.click_until(&on_canvas(name), &field(label)).await;
+}
+
+/// The button with exactly this text.
+pub(crate) fn button(text: &str) -> String {
+    by_text("button", text)
+}

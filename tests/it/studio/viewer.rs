@@ -1,0 +1,74 @@
+//! The viewer: journal, details of an activity, variables, incidents, call stack, and live changes.
+
+use serde_json::json;
+
+use super::{Studio, event, node, on_canvas, on_flowchart};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_is_viewed_while_it_goes_on() {
+    let mut waiting = on_flowchart("waiting", "Waiting", event("wait", "Go"));
+    waiting["variables"] = json!([{"id": "v1", "name": "Total", "typeName": "String", "isArray": false, "value": "seven",
+        "storageDriverTypeName": "Elsa.Workflows.WorkflowInstanceStorageDriver, Elsa.Workflows.Core"}]);
+    let faulting = on_flowchart(
+        "faulting",
+        "Faulting",
+        json!({"id": "boom", "type": "Elsa.Fault", "name": "boom", "metadata": {"designer": {"position": {"x": 100, "y": 100}}},
+            "message": {"typeName": "String", "expression": {"type": "Literal", "value": "It broke"}}}),
+    );
+    let node = node(&[waiting, faulting]).await;
+    let studio = Studio::signed_in(&format!("http://{}", node.address), "viewer").await;
+    let started = node.http.execute("waiting", &json!({})).await;
+    let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
+    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    studio.page.wait(&on_canvas("wait")).await;
+    studio.page.wait_for_text("Event - Started").await;
+    studio.page.wait_for_text("Suspended").await;
+    studio.tab("Variables").await;
+    studio.page.wait_for_text("seven").await;
+    studio.screenshot("1-waiting").await;
+
+    // A commit is shown without a click.
+    node.http.trigger("Go", &json!({})).await;
+    studio.page.wait_for_text("Event - Completed").await;
+    studio.tab("Details").await;
+    studio
+        .page
+        .wait("[...document.querySelectorAll('td')].some(cell => cell.innerText.trim() === 'Finished')")
+        .await;
+
+    // Details of an activity, and how it was called.
+    let details = "document.body.innerText.includes('Elsa.Event')";
+    studio.page.click_until(&on_canvas("wait"), details).await;
+    studio.page.wait_for_response("/activity-executions/list").await;
+    studio.page.wait_for_text("Elsa.Event").await;
+    studio.page.click_text(".mud-tab", "Activity Call Stack").await;
+    assert_eq!(studio.page.wait_for_response("/call-stack").await, 200);
+    studio.screenshot("2-finished").await;
+
+    // A workflow that faults is started in Studio; the browser notes the 500 that Elsa answers with.
+    studio.assert_no_errors().await;
+    studio.goto("workflows/definitions").await;
+    studio.row_menu("Faulting", "Run").await;
+    let seen = studio
+        .wait_for_api("workflow-instances?subStatus=Faulted", "the faulted one", |body| {
+            body["totalCount"] == json!(1)
+        })
+        .await;
+    let faulted = seen["items"][0]["id"].as_str().unwrap().to_owned();
+    studio.goto(&format!("workflows/instances/{faulted}/view")).await;
+    // Its title has the number of incidents.
+    let incidents =
+        "[...document.querySelectorAll('.mud-tab')].find(tab => tab.textContent.trim().startsWith('Incidents'))";
+    studio.page.click(incidents).await;
+    studio.page.wait_for_text("It broke").await;
+    studio.screenshot("3-incident").await;
+    let console = studio.page.take_console();
+    assert!(
+        console
+            .iter()
+            .all(|line| line.contains("500") && line.contains("/execute")),
+        "{console:?}"
+    );
+    studio.assert_no_errors().await;
+    node.assert_invariants();
+}
