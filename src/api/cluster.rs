@@ -1,20 +1,21 @@
 //! The cluster for operators: nodes, work queue and locks; schedules, which can be paused, resumed and triggered.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Api;
 use super::fields::Fields;
 use super::openapi::{IdempotencyKey, NoFields, PageQuery, Started};
 use super::paging;
 use super::path::Id;
+use super::{Api, PREFIX};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 use crate::runtime::{
@@ -32,6 +33,17 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(pause_schedule))
         .routes(routes!(resume_schedule))
         .routes(routes!(trigger_schedule))
+}
+
+/// The routes of schedules under their older name, which the OpenAPI document leaves out.
+pub(super) fn older_routes() -> Router<Api> {
+    let routes = Router::new()
+        .route("/cluster/timers", get(schedules))
+        .route("/cluster/timers/{id}", get(schedule))
+        .route("/cluster/timers/{id}/pause", post(pause_schedule))
+        .route("/cluster/timers/{id}/resume", post(resume_schedule))
+        .route("/cluster/timers/{id}/trigger", post(trigger_schedule));
+    Router::new().nest(PREFIX, routes)
 }
 
 /// Lists the nodes, oldest registration first.
@@ -114,7 +126,7 @@ fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
 }
 
 /// Lists the schedules of published definitions, by their next fire time.
-#[utoipa::path(get, path = "/cluster/timers", tag = "Cluster", params(PageQuery, ScheduleQuery),
+#[utoipa::path(get, path = "/cluster/schedules", tag = "Cluster", params(PageQuery, ScheduleQuery),
     responses((status = 200, description = "A page of schedules.", body = Listed<ScheduleView>)))]
 pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
@@ -133,7 +145,7 @@ pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
 }
 
 /// Gets a schedule.
-#[utoipa::path(get, path = "/cluster/timers/{id}", tag = "Cluster",
+#[utoipa::path(get, path = "/cluster/schedules/{id}", tag = "Cluster",
     params(("id" = String, Path, description = "The id of the schedule.")),
     responses(
         (status = 200, description = "The schedule.", body = ScheduleView),
@@ -146,7 +158,7 @@ pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
 /// Pauses a schedule.
 ///
 /// Occurrences during a pause do not fire.
-#[utoipa::path(post, path = "/cluster/timers/{id}/pause", tag = "Cluster",
+#[utoipa::path(post, path = "/cluster/schedules/{id}/pause", tag = "Cluster",
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
@@ -159,7 +171,7 @@ pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: Re
 }
 
 /// Resumes a schedule that is paused.
-#[utoipa::path(post, path = "/cluster/timers/{id}/resume", tag = "Cluster",
+#[utoipa::path(post, path = "/cluster/schedules/{id}/resume", tag = "Cluster",
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
@@ -174,7 +186,7 @@ pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: R
 /// Starts an instance of a schedule now, also of a paused one.
 ///
 /// The occurrences of the schedule stay as they are.
-#[utoipa::path(post, path = "/cluster/timers/{id}/trigger", tag = "Cluster",
+#[utoipa::path(post, path = "/cluster/schedules/{id}/trigger", tag = "Cluster",
     params(("id" = String, Path, description = "The id of the schedule."), IdempotencyKey),
     request_body = Option<NoFields>,
     responses(

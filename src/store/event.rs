@@ -58,7 +58,7 @@ impl NewEvent {
 
 /// How many rows of work an event became.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fanout {
+pub(crate) struct PublishedEvent {
     pub(crate) resumed: u64,
     pub(crate) started: u64,
     pub(crate) kept: bool,
@@ -83,7 +83,7 @@ pub(super) const RANDOM_KEY_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
 /// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
-pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
+pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<PublishedEvent> {
     let deadline = Instant::now() + UNSEEDED_TIMEOUT;
     let mut doubt_ends = None;
     let mut pause = DOUBT_PAUSE;
@@ -104,9 +104,9 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
             }
             Err(error) if error.is_paused() => return accepted_before(pool, event, error).await,
             outcome => {
-                return outcome.map(|fanout| Fanout {
+                return outcome.map(|published| PublishedEvent {
                     doubted: doubt_ends.is_some(),
-                    ..fanout
+                    ..published
                 });
             }
         }
@@ -120,12 +120,16 @@ fn unknown(error: Error) -> Error {
 }
 
 /// An event that was accepted under its client's key before the pause; otherwise the refusal.
-async fn accepted_before(pool: &Pool, event: &NewEvent, paused: Error) -> Result<Fanout> {
+async fn accepted_before(pool: &Pool, event: &NewEvent, paused: Error) -> Result<PublishedEvent> {
     let is_known = !event.request.is_random() && find_request(pool, &event.tenant, &event.request).await?.is_some();
-    if is_known { Ok(Fanout::default()) } else { Err(paused) }
+    if is_known {
+        Ok(PublishedEvent::default())
+    } else {
+        Err(paused)
+    }
 }
 
-async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<Fanout> {
+async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<PublishedEvent> {
     failpoint::hit("accept.before").await?;
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -187,7 +191,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         find_request(pool, &event.tenant, &event.request).await?;
     }
     metrics::counter!("mainspring_events_total").increment(1);
-    Ok(fanout(row))
+    Ok(published_event(row))
 }
 
 fn count(row: &Row, name: &str) -> u64 {
@@ -195,8 +199,8 @@ fn count(row: &Row, name: &str) -> u64 {
 }
 
 /// Reads the result of the publish.
-pub(super) fn fanout(row: &Row) -> Fanout {
-    Fanout {
+pub(super) fn published_event(row: &Row) -> PublishedEvent {
+    PublishedEvent {
         resumed: count(row, "resumed"),
         started: count(row, "started"),
         kept: count(row, "kept") > 0,

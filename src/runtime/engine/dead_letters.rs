@@ -217,11 +217,11 @@ impl Engine {
         )
         .await?;
         if let Some(replayed) = stimulus {
-            tracing::info!(dead_letter = id, fanout = ?replayed.fanout, "an expired event was published again from its dead letter");
+            tracing::info!(dead_letter = id, published = ?replayed.published, "an expired event was published again from its dead letter");
             return Ok(DeadLetterReplayed {
                 instance_id: replayed.instance,
                 work_id: None,
-                published: replayed.fanout.map(|fanout| event_published(&node, &fanout)),
+                published: replayed.published.map(|published| event_published(&node, &published)),
             });
         }
         let replayed = dead_letter::replay(&node.database.pool, self.tenant(), number(id)?).await?;

@@ -7,7 +7,7 @@ use crate::id::InstanceId;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{EventAccepted, EventRequest, NO_CONTROLS, is_plain, plain_correlation_id};
 use crate::store::code::SubStatusCode;
-use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::event::{self, NewEvent, PublishedEvent};
 use crate::store::instance;
 use crate::store::request::{IdempotencyKey, find_request};
 use crate::{Error, Result};
@@ -48,15 +48,15 @@ impl Engine {
             activity_execution_id: request.activity_execution_id,
             lifetime: self.inner.settings.inbox_lifetime,
         };
-        let fanout = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
-        for workflow in &fanout.refused {
+        let published = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
+        for workflow in &published.refused {
             tracing::info!(
                 workflow,
                 event = request.name,
                 "the activation strategy of the workflow refused a start by an event"
             );
         }
-        Ok(event_published(&node, &fanout))
+        Ok(event_published(&node, &published))
     }
 
     /// Refuses an event for an instance that has faulted. A repetition under an idempotency key gets its first answer all
@@ -82,21 +82,21 @@ impl Engine {
 }
 
 /// An event became rows: pollers are woken for them. Returns what became of it.
-pub(super) fn event_published(node: &NodeContext, fanout: &Fanout) -> EventAccepted {
+pub(super) fn event_published(node: &NodeContext, published: &PublishedEvent) -> EventAccepted {
     // Of an event in doubt there may be any number of rows.
-    let rows = fanout.resumed + fanout.started + u64::from(fanout.doubted);
+    let rows = published.resumed + published.started + u64::from(published.doubted);
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    if fanout.fan_out.is_some() || fanout.doubted {
+    if published.fan_out.is_some() || published.doubted {
         node.claims.fan_outs.notify_one();
     }
     if rows > 0 {
         node.work_accepted(None, None, rows);
     }
     EventAccepted {
-        resumed: fanout.resumed,
-        started: fanout.started,
-        kept: fanout.kept,
-        refused: fanout.refused.len() as u64,
-        fan_out: fanout.fan_out,
+        resumed: published.resumed,
+        started: published.started,
+        kept: published.kept,
+        refused: published.refused.len() as u64,
+        fan_out: published.fan_out,
     }
 }

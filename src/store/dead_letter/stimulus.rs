@@ -5,7 +5,7 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::super::event::{Fanout, PUBLISHES, RANDOM_KEY_LIFETIME, fanout};
+use super::super::event::{PUBLISHES, PublishedEvent, RANDOM_KEY_LIFETIME, published_event};
 use super::super::fan_out::{MAX_DIRECT, MAX_DIRECT_BYTES};
 use super::super::stimulus_key::{self, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
@@ -21,8 +21,8 @@ const TAKE: &str = include_str!("../../../sql/queries/dead_letter/take_stimulus.
 pub(crate) struct ReplayedStimulus {
     /// The target instance, if it has one.
     pub(crate) instance: Option<InstanceId>,
-    /// Its fan-out; none: its target instance has ended, and it was only deleted.
-    pub(crate) fanout: Option<Fanout>,
+    /// What the event became; none: its target instance has ended, and it was only deleted.
+    pub(crate) published: Option<PublishedEvent>,
 }
 
 /// Publishes the stimulus of a dead letter and deletes it, or neither. None: there is no such dead letter of a stimulus.
@@ -82,12 +82,14 @@ pub(crate) async fn replay(
                 &i64::try_from(RANDOM_KEY_LIFETIME.as_micros()).unwrap_or(i64::MAX),
                 &MAX_DIRECT_BYTES,
             ];
-            published = Some(fanout(&client.query_one(scope.pick(&PUBLISHES), &params).await?));
+            published = Some(published_event(
+                &client.query_one(scope.pick(&PUBLISHES), &params).await?,
+            ));
         }
         client.batch_execute("COMMIT").await?;
         Ok::<_, Error>(Some(ReplayedStimulus {
             instance: target,
-            fanout: published,
+            published,
         }))
     })
     .await?;

@@ -355,9 +355,9 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
     assert_eq!(env.fixture.match_inbox(&pool).await, 1);
     let count = async |table: &str| env.fixture.count(&format!("SELECT count(*) FROM {table}")).await;
     assert_eq!((count("work").await, count("inbox").await), (1, 0));
-    let fanout = event::publish(&pool, class, &event("now")).await.unwrap();
-    assert_eq!((fanout.started, fanout.kept), (0, false));
-    assert_eq!(fanout.refused, ["d", "d"]);
+    let published = event::publish(&pool, class, &event("now")).await.unwrap();
+    assert_eq!((published.started, published.kept), (0, false));
+    assert_eq!(published.refused, ["d", "d"]);
     // The same event again changes nothing.
     assert!(
         event::publish(&pool, class, &event("now"))
@@ -368,8 +368,8 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
     );
     env.fixture.is_sound().await;
     env.fixture.execute("DELETE FROM work; DELETE FROM activation").await;
-    let fanout = event::publish(&pool, class, &event("free")).await.unwrap();
-    assert_eq!((fanout.started, fanout.refused.len()), (1, 1));
+    let published = event::publish(&pool, class, &event("free")).await.unwrap();
+    assert_eq!((published.started, published.refused.len()), (1, 1));
     env.fixture.is_sound().await;
 }
 

@@ -72,7 +72,7 @@ async fn the_replay_of_a_large_event_is_given_page_by_page_too() {
     let id = crowd.writer.dead_letters().await[0].id;
     let (pool, tenant) = (&crowd.writer.pool, TenantId::default());
     let replayed = stimulus::replay(pool, crowd.class, &tenant, id, LIFETIME).await;
-    assert!(replayed.unwrap().unwrap().fanout.unwrap().fan_out.is_some());
+    assert!(replayed.unwrap().unwrap().published.unwrap().fan_out.is_some());
     crowd.finish().await;
     crowd.assert_each_once(50).await;
     crowd.fixture.is_sound().await;
@@ -190,7 +190,7 @@ async fn a_key_is_remembered_while_its_retry_can_come() {
             .await
             .unwrap()
     };
-    assert!(replays().await.unwrap().fanout.unwrap().kept);
+    assert!(replays().await.unwrap().published.unwrap().kept);
     assert_eq!(crowd.fixture.count(&seconds("route = 'replay'")).await, 60);
     assert!(replays().await.is_none());
     crowd

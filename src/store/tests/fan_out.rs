@@ -9,7 +9,7 @@ use crate::db::Pool;
 use crate::id::{BookmarkId, DefinitionId, FanOutId, InstanceId};
 use crate::store::commit::CommitRequest;
 use crate::store::definition::{self, StartSources, TriggerRow};
-use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::event::{self, NewEvent, PublishedEvent};
 use crate::store::fan_out::{self, FanOutPage, FanOutStep, PAGE_ROWS};
 use crate::store::{activation, maintenance};
 use crate::testing::store::{self, Fixture, Writer, burst, waiting};
@@ -70,15 +70,15 @@ impl Crowd {
         self.fixture.execute(&bookmarks).await;
     }
 
-    pub(super) async fn publish(&self, event: &NewEvent) -> Fanout {
+    pub(super) async fn publish(&self, event: &NewEvent) -> PublishedEvent {
         event::publish(&self.writer.pool, self.class, event).await.unwrap()
     }
 
     /// Publishes an event that becomes a fan-out.
     pub(super) async fn defers(&self, event: &NewEvent) -> FanOutId {
-        let fanout = self.publish(event).await;
-        assert_eq!((fanout.resumed, fanout.started, fanout.kept), (0, 0, false));
-        fanout.fan_out.unwrap()
+        let published = self.publish(event).await;
+        assert_eq!((published.resumed, published.started, published.kept), (0, 0, false));
+        published.fan_out.unwrap()
     }
 
     pub(super) async fn step(&self) -> FanOutStep {
@@ -180,8 +180,8 @@ async fn an_event_for_more_than_a_thousand_bookmarks_is_given_to_them_page_by_pa
 #[tokio::test]
 async fn an_event_for_a_thousand_bookmarks_is_given_to_them_at_once() {
     let crowd = Crowd::of(MANY - 1).await;
-    let fanout = crowd.publish(&event("a")).await;
-    assert_eq!((fanout.resumed, fanout.fan_out), (1000, None));
+    let published = crowd.publish(&event("a")).await;
+    assert_eq!((published.resumed, published.fan_out), (1000, None));
     crowd.assert_each_once(MANY - 1).await;
     assert_eq!(crowd.step().await, FanOutStep::Idle);
     crowd.fixture.is_sound().await;

@@ -49,7 +49,7 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     crowd.fixture.is_sound().await;
     let (pool, tenant) = (&crowd.writer.pool, TenantId::default());
     let replayed = stimulus::replay(pool, crowd.class, &tenant, found[0].id, Duration::from_secs(60)).await;
-    assert_eq!(replayed.unwrap().unwrap().fanout.unwrap().resumed, 1);
+    assert_eq!(replayed.unwrap().unwrap().published.unwrap().resumed, 1);
     crowd.assert_each_once(MANY).await;
     crowd.fixture.is_sound().await;
 }

@@ -219,7 +219,7 @@ impl Case {
         let id = self.writer.dead_letters().await[0].id;
         async move {
             let replayed = stimulus::replay(&pool, class, &TenantId::default(), id, LIFETIME).await;
-            replayed.unwrap().unwrap().fanout.unwrap();
+            replayed.unwrap().unwrap().published.unwrap();
         }
         .boxed()
     }

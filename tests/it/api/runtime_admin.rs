@@ -68,8 +68,8 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
     assert_eq!(again["state"], paused["state"]);
     one.child.wait_for_log("the cluster is paused").await;
 
-    let timers = second.get("cluster/timers").await.expect(200);
-    let timer = format!("cluster/timers/{}", timers["items"][0]["id"].as_str().unwrap());
+    let timers = second.get("cluster/schedules").await.expect(200);
+    let timer = format!("cluster/schedules/{}", timers["items"][0]["id"].as_str().unwrap());
     for (path, body) in [
         ("workflow-definitions/waits/dispatch", json!({})),
         ("workflow-definitions/waits/execute", json!({})),

@@ -13,7 +13,7 @@ fn definition(id: &str, timer: &Value) -> Value {
 }
 
 async fn timers(http: &Http, query: &str) -> Vec<Value> {
-    let mut listed = http.get(&format!("cluster/timers{query}")).await.expect(200);
+    let mut listed = http.get(&format!("cluster/schedules{query}")).await.expect(200);
     let items = listed["items"].take();
     let items = items.as_array().unwrap().clone();
     assert_eq!(listed["totalCount"], items.len(), "{query}");
@@ -68,7 +68,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     assert_fields!(fired, {"misfired": 0, "skipped": 0});
 
     // Paused at one node, it fires at none.
-    let ticking = format!("cluster/timers/{}", id_of(first, "ticking").await);
+    let ticking = format!("cluster/schedules/{}", id_of(first, "ticking").await);
     let paused = second.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
     assert_fields!(paused, {"state": "paused", "isPaused": true});
     let again = first.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
@@ -91,7 +91,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     assert!(timers(first, "?definitionId=nothing").await.is_empty());
     for (page, count) in [(0, 2), (1, 1), (7, 0)] {
         let listed = first
-            .get(&format!("cluster/timers?page={page}&pageSize=2"))
+            .get(&format!("cluster/schedules?page={page}&pageSize=2"))
             .await
             .expect(200);
         assert_eq!(
@@ -100,7 +100,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
         );
     }
     let cron = first
-        .get(&format!("cluster/timers/{}", id_of(first, "nightly").await))
+        .get(&format!("cluster/schedules/{}", id_of(first, "nightly").await))
         .await
         .expect(200);
     assert_fields!(cron, {"activityId": "cron", "activityType": "Elsa.Cron", "timeZone": "Europe/Berlin", "state": "waiting"});
@@ -137,7 +137,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     );
 
     // With an overlap of `Skip` no second one beside the first.
-    let trigger = format!("cluster/timers/{}/trigger", id_of(first, "nightly").await);
+    let trigger = format!("cluster/schedules/{}/trigger", id_of(first, "nightly").await);
     first.post(&trigger, &json!({})).await.expect(200);
     let refused = second.post(&trigger, &json!({})).await;
     refused.assert_refused(409, "schedule-running");
@@ -151,11 +151,11 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
 
     // Errors name the field.
     for bad in ["?state=asleep", "?pageSize=0", "?pageSize=1001"] {
-        let answer = first.get(&format!("cluster/timers{bad}")).await;
+        let answer = first.get(&format!("cluster/schedules{bad}")).await;
         answer.assert_refused(400, "invalid-field");
     }
     for unknown in ["none", "%F0%9F%92%A3"] {
-        let path = format!("cluster/timers/{unknown}");
+        let path = format!("cluster/schedules/{unknown}");
         let mut answers = vec![first.get(&path).await];
         for verb in ["pause", "resume", "trigger"] {
             answers.push(first.post(&format!("{path}/{verb}"), &json!({})).await);
@@ -165,6 +165,11 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
         }
     }
     assert_eq!(first.get(&format!("{ticking}/pause")).await.status, 405);
+    let older = ticking.replace("schedules", "timers");
+    assert_eq!(first.get(&older).await.expect(200)["id"], shown["id"]);
+    first.post(&format!("{older}/pause"), &json!({})).await.expect(200);
+    first.post(&format!("{older}/resume"), &json!({})).await.expect(200);
+    assert_eq!(first.get("cluster/timers?state=asleep").await.status, 400);
     first.post(&format!("{ticking}/pause"), &json!({})).await.expect(200);
     assert_invariants(&database).await;
 }

@@ -52,8 +52,8 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
     let test = idle().await;
     waiting(&test).await;
     let id = InstanceId::from("i");
-    let fanout = test.trigger("go", Value::Null).await;
-    assert_eq!(fanout.resumed, 1);
+    let published = test.trigger("go", Value::Null).await;
+    assert_eq!(published.resumed, 1);
     // As 2,499 more publishes leave them.
     let more = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body)
                 SELECT tenant_id, instance_id, kind, body FROM mainspring.work, generate_series(2, 2500)";

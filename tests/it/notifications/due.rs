@@ -99,8 +99,8 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     .await;
     wait_until("the schedule to fire", async || fired().await >= 2).await;
 
-    let listed = http.get("cluster/timers").await.expect(200);
-    let timer = format!("cluster/timers/{}", listed["items"][0]["id"].as_str().unwrap());
+    let listed = http.get("cluster/schedules").await.expect(200);
+    let timer = format!("cluster/schedules/{}", listed["items"][0]["id"].as_str().unwrap());
     let paused = http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
     // The wake timer of the scheduler has fired: from here on it knows of no due row.
     let sql = "SELECT clock_timestamp() > max(next_fire) + interval '2 seconds' FROM mainspring.schedule";

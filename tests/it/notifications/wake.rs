@@ -205,7 +205,7 @@ async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_ha
         timer, {"type": "Elsa.Event", "id": "wait", "eventName": "go"}]}});
     http.publish(&queue).await;
     wait_until("an occurrence to wait", async || {
-        let listed = http.get("cluster/timers").await.expect(200);
+        let listed = http.get("cluster/schedules").await.expect(200);
         let schedule = &listed["items"][0];
         schedule["isQueued"] == true && schedule["nextOccurrence"].is_null()
     })
@@ -214,6 +214,6 @@ async fn an_occurrence_that_waits_for_what_another_node_runs_starts_when_that_ha
     http.trigger("go", &json!({})).await;
     client.wait_for_rows("instance", 2).await;
     waiting(&client, 1).await;
-    let listed = http.get("cluster/timers").await.expect(200);
+    let listed = http.get("cluster/schedules").await.expect(200);
     assert_fields!(listed["items"][0], {"fired": 2, "isQueued": false});
 }

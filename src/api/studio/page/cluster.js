@@ -53,7 +53,7 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
   const sections = [
     ['Nodes', 'cluster/nodes', 'No node is registered.'],
     ['Queue', 'cluster/queue', 'No work waits.'],
-    ['Schedules', 'cluster/timers?pageSize=50', 'No schedule is published.'],
+    ['Schedules', 'cluster/schedules?pageSize=50', 'No schedule is published.'],
     ['Locks', 'cluster/locks', 'No lock is held.'],
     ['Fan-outs', 'cluster/fan-outs?pageSize=50', 'No event is being given to many bookmarks.'],
     ['Dead letters', 'cluster/dead-letters?pageSize=50', 'No dead letter: nothing was given up.'],

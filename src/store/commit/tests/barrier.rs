@@ -64,8 +64,8 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
     }
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(begins_to_wait.await.unwrap(), CommitOutcome::Committed(_));
-    let fanout = publishes.await.unwrap();
-    assert_eq!((fanout.resumed, fanout.kept), (1, false));
+    let published = publishes.await.unwrap();
+    assert_eq!((published.resumed, published.kept), (1, false));
     fixture.is_sound().await;
 }
 

@@ -11,7 +11,7 @@ use crate::db::Session;
 use crate::id::{Incarnation, InstanceId, NodeId, StimulusHash, TenantId};
 use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
-use crate::store::event::{self, Fanout, NewEvent};
+use crate::store::event::{self, NewEvent, PublishedEvent};
 use crate::store::maintenance;
 use crate::store::stimulus_key::StimulusKey;
 use crate::testing::store::{self, Fixture, Writer, burst, occupy, spawn, waiting};
@@ -39,7 +39,7 @@ fn targeted(key: &str, target: usize) -> NewEvent {
     event
 }
 
-async fn publish(fixture: &Fixture, writer: &Writer, event: &NewEvent) -> Fanout {
+async fn publish(fixture: &Fixture, writer: &Writer, event: &NewEvent) -> PublishedEvent {
     event::publish(&writer.pool, fixture.base.schema().lock_class(), event)
         .await
         .unwrap()
@@ -122,8 +122,8 @@ async fn an_event_and_a_later_correlation_never_miss_each_other_when_the_correla
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(correlating.await.unwrap(), CommitOutcome::Committed(_));
-    let fanout = publishes.await.unwrap();
-    assert_eq!((fanout.resumed, fanout.kept), (1, false));
+    let published = publishes.await.unwrap();
+    assert_eq!((published.resumed, published.kept), (1, false));
     fixture.is_sound().await;
 }
 
@@ -207,7 +207,7 @@ async fn only_a_targeted_stimulus_becomes_a_dead_letter_and_is_replayed_to_its_t
     // No bookmark waits yet: it is kept again, for the same target.
     for dead_letter in &found {
         let replayed = replay(&fixture, &writer, dead_letter.id).await.unwrap();
-        assert!(replayed.fanout.unwrap().kept);
+        assert!(replayed.published.unwrap().kept);
         assert!(replay(&fixture, &writer, dead_letter.id).await.is_none(), "twice");
     }
     assert!(writer.dead_letters().await.is_empty());
@@ -240,13 +240,13 @@ async fn a_replay_matches_open_bookmarks_and_is_deleted_after_the_end_of_its_ins
     let found = writer.dead_letters().await;
     writer.commits(waiting(burst("i", None), "b", HASH)).await;
     let replayed = replay(&fixture, &writer, found[0].id).await.unwrap();
-    assert_eq!(replayed.fanout.unwrap().resumed, 1);
+    assert_eq!(replayed.published.unwrap().resumed, 1);
     fixture.execute("DELETE FROM work").await;
     let mut ends = burst("i", Some(1));
     ends.effects.bookmarks_burned = vec![crate::id::BookmarkId::new("b")];
     writer.commits(ends).await;
     let unneeded = replay(&fixture, &writer, found[1].id).await.unwrap();
-    assert!(unneeded.fanout.is_none() && unneeded.instance == Some(InstanceId::new("i")));
+    assert!(unneeded.published.is_none() && unneeded.instance == Some(InstanceId::new("i")));
     assert!(writer.dead_letters().await.is_empty());
     // What was kept for an instance that has ended says so.
     publish(&fixture, &writer, &targeted("c", 1)).await;
@@ -322,7 +322,7 @@ async fn a_replay_and_a_new_bookmark_never_miss_each_other() {
     fixture.so_many_wait(2).await;
     blocker.client.batch_execute("ROLLBACK").await.unwrap();
     assert_outcome!(begins.await.unwrap(), CommitOutcome::Committed(_));
-    assert_eq!(replays.await.unwrap().unwrap().unwrap().fanout.unwrap().resumed, 1);
+    assert_eq!(replays.await.unwrap().unwrap().unwrap().published.unwrap().resumed, 1);
     fixture.is_sound().await;
 }
 
