@@ -14,8 +14,8 @@ use mainspring::activity::{Catalogue, Console};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::{ActivityExecutionId, InstanceId, StimulusHash};
 use mainspring::internals::{
-    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Part, Program, References, ScriptEngine,
-    ScriptScope, SubStatus, WorkflowReference, event_hash, stimulus_hash,
+    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Program, References, ScriptEngine,
+    ScriptScope, SubStatus, UsedVersion, WorkflowReference, event_hash, stimulus_hash,
 };
 use mainspring::runtime::{InterpreterOptions, ScriptOptions};
 use serde_json::{Map, Value, json};
@@ -154,13 +154,13 @@ fn nine_workflows(bencher: Bencher, form: &str) {
         version_id: "".into(),
         version: 1,
     };
-    let part = Part {
+    let part = UsedVersion {
         references: References::new(),
         definition: child.clone(),
     };
     let composition = Composition {
         references: [(reference, child.id.clone())].into(),
-        parts: [(child.id, part)].into(),
+        used: [(child.id, part)].into(),
     };
     let program = Arc::new(interpreter.compile_composed(&definition, &composition).unwrap());
     let outcome = runtime.block_on(interpreter.run(&program, start()));

@@ -28,7 +28,7 @@
 --   bulk_action        cancels and deletes of many instances, page by page
 --   inbox              stimuli that no bookmark and no trigger waited for yet
 --   inbox_match        published triggers whose stimuli in the inbox are not all started yet
---   dead_letter        rows of these three that are not tried again
+--   dead_letter        rows of work, timers and stimuli that are not tried again
 --   unmatched_work     rows of work that ended without an effect, for callers that ask for the result
 --   idempotency_key    keys of requests that were accepted
 -- Activation
@@ -111,7 +111,7 @@ CREATE TABLE cluster_job (
     period interval NOT NULL DEFAULT '1 hour'
 ) WITH (fillfactor = 50);
 INSERT INTO cluster_job (name)
-VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unrunnable'),
+VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unsupported'),
        ('purge-definitions');
 
 -- Names of locks, and what waits for them, are known to the process alone. Unlogged: worthless a moment later.

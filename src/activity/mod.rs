@@ -53,8 +53,8 @@ pub(crate) use context::{
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, Slots, TRANSITIONS, camel_case, case_condition, case_port,
-    slot_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, ItemChildren, TRANSITIONS, camel_case, case_condition, case_port,
+    item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::descriptor::{slot_port, transition_condition};
+use super::descriptor::{item_port, transition_condition};
 use super::{
     Activity, ActivityContext, ActivityNode, BreakBehavior, Descriptor, EndedChild, Fault, NodeIndex, STATES, Step,
     TRANSITIONS,
@@ -31,8 +31,8 @@ impl Activity for StateMachine {
                 "Flow",
                 "Executes a state machine made of named states and trigger-driven transitions.",
             )
-            .slots(STATES, &["entry", "exit"])
-            .slots(TRANSITIONS, &["trigger", "action"])
+            .item_children(STATES, &["entry", "exit"])
+            .item_children(TRANSITIONS, &["trigger", "action"])
             .on_break(BreakBehavior::Mark)
     }
 
@@ -51,36 +51,36 @@ impl Activity for StateMachine {
         let machine = context.node().cached(|| Machine::of(context.node()));
         let current = context.property(CURRENT_STATE).as_str();
         let current = current.and_then(|name| machine.by_name.get(name).copied());
-        let part = Part::read(child.tag.as_ref());
+        let part = ChildRole::read(child.tag.as_ref());
         let (Some(state), Some(part)) = (current, part) else {
             return Ok(Step::Wait);
         };
         let number = match part {
-            Part::Entry => return Ok(wait_for_triggers(context, &machine, state)),
-            Part::Trigger(number) | Part::Action(number) | Part::Exit(number) => number,
+            ChildRole::Entry => return Ok(wait_for_triggers(context, &machine, state)),
+            ChildRole::Trigger(number) | ChildRole::Action(number) | ChildRole::Exit(number) => number,
         };
         // A transition of another state has been overtaken.
         let Some(transition) = machine.leaving(state).find(|transition| transition.number == number) else {
             return Ok(Step::Wait);
         };
         match part {
-            Part::Entry => Ok(Step::Wait),
-            Part::Trigger(_) if !holds(context, transition).await? => {
+            ChildRole::Entry => Ok(Step::Wait),
+            ChildRole::Trigger(_) if !holds(context, transition).await? => {
                 context.schedule_with(child.index, Map::new(), Some(part.tag()));
                 Ok(Step::Wait)
             }
-            Part::Trigger(_) => {
+            ChildRole::Trigger(_) => {
                 for other in machine.leaving(state).filter(|other| other.number != number) {
                     context.cancel(other.trigger);
                     context.unschedule(other.trigger);
                 }
                 Ok(match transition.action {
-                    Some(action) => run(context, action, Part::Action(number)),
+                    Some(action) => run(context, action, ChildRole::Action(number)),
                     None => exit(context, &machine, state, transition),
                 })
             }
-            Part::Action(_) => Ok(exit(context, &machine, state, transition)),
-            Part::Exit(_) => Ok(enter(context, &machine, transition.to)),
+            ChildRole::Action(_) => Ok(exit(context, &machine, state, transition)),
+            ChildRole::Exit(_) => Ok(enter(context, &machine, transition.to)),
         }
     }
 
@@ -97,7 +97,7 @@ fn enter(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> 
     };
     context.set_property(CURRENT_STATE, entered.name.clone());
     match entered.entry {
-        Some(entry) => run(context, entry, Part::Entry),
+        Some(entry) => run(context, entry, ChildRole::Entry),
         None => wait_for_triggers(context, machine, state),
     }
 }
@@ -105,19 +105,19 @@ fn enter(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> 
 fn wait_for_triggers(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> Step {
     let mut step = Step::Done;
     for transition in machine.leaving(state) {
-        step = run(context, transition.trigger, Part::Trigger(transition.number));
+        step = run(context, transition.trigger, ChildRole::Trigger(transition.number));
     }
     step
 }
 
 fn exit(context: &mut ActivityContext<'_>, machine: &Machine, state: usize, transition: &Transition) -> Step {
     match machine.states.get(state).and_then(|left| left.exit) {
-        Some(exit) => run(context, exit, Part::Exit(transition.number)),
+        Some(exit) => run(context, exit, ChildRole::Exit(transition.number)),
         None => enter(context, machine, transition.to),
     }
 }
 
-fn run(context: &mut ActivityContext<'_>, child: NodeIndex, part: Part) -> Step {
+fn run(context: &mut ActivityContext<'_>, child: NodeIndex, part: ChildRole) -> Step {
     context.schedule_with(child, Map::new(), Some(part.tag()));
     Step::Wait
 }
@@ -132,14 +132,14 @@ async fn holds(context: &mut ActivityContext<'_>, transition: &Transition) -> Re
 
 /// What a child is for; of a transition by its number.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum ChildRole {
     Entry,
     Trigger(usize),
     Action(usize),
     Exit(usize),
 }
 
-impl Part {
+impl ChildRole {
     fn tag(self) -> Value {
         match self {
             Self::Entry => json!({"entry": true}),
@@ -194,8 +194,8 @@ struct Transition {
 impl Machine {
     fn of(node: &ActivityNode) -> Self {
         let ports: HashMap<&str, NodeIndex> = node.ports.iter().map(|(port, child)| (port.as_str(), *child)).collect();
-        let child = |property: &str, number: usize, slot: &str| {
-            let port = slot_port(property, number, slot);
+        let child = |property: &str, number: usize, name: &str| {
+            let port = item_port(property, number, name);
             ports.get(port.as_str()).copied()
         };
         let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -30,13 +30,13 @@ pub(crate) fn known_categories() -> &'static [&'static str] {
 
 /// A part of a try. Its name is that of its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum TryPart {
     Try,
     Catch,
     Finally,
 }
 
-impl Part {
+impl TryPart {
     fn name(self) -> &'static str {
         match self {
             Self::Try => "Try",
@@ -72,8 +72,8 @@ pub(crate) fn guards(
     fault: &Value,
 ) -> Option<Guarding> {
     match next_part(node, inputs, properties, fault)? {
-        Part::Catch => Some(Guarding::Catches),
-        Part::Try | Part::Finally => Some(Guarding::Holds),
+        TryPart::Catch => Some(Guarding::Catches),
+        TryPart::Try | TryPart::Finally => Some(Guarding::Holds),
     }
 }
 
@@ -105,17 +105,17 @@ impl Activity for Try {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        Ok(begin(context, Part::Try, Value::Null))
+        Ok(begin(context, TryPart::Try, Value::Null))
     }
 
     /// Called with the fault that has left the running part, or with null for what is no fault.
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
         let fault = resumption.payload.unwrap_or_default();
         let next = next_part(context.node(), context.inputs(), &context.properties, &fault);
-        if next == Some(Part::Catch) {
+        if next == Some(TryPart::Catch) {
             context.set_output("Fault", fault.clone());
         }
-        Ok(begin(context, next.unwrap_or(Part::Finally), fault))
+        Ok(begin(context, next.unwrap_or(TryPart::Finally), fault))
     }
 
     async fn child_completed(&self, context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
@@ -128,16 +128,16 @@ impl Activity for Try {
 }
 
 /// Begins a part or, if the definition has none, the last one.
-fn begin(context: &mut ActivityContext<'_>, part: Part, fault: Value) -> Step {
+fn begin(context: &mut ActivityContext<'_>, part: TryPart, fault: Value) -> Step {
     let (part, child) = match port(context, part) {
         Some(child) => (part, child),
-        None => match port(context, Part::Finally) {
-            Some(last) => (Part::Finally, last),
+        None => match port(context, TryPart::Finally) {
+            Some(last) => (TryPart::Finally, last),
             None => return Step::Done,
         },
     };
     let mut variables = Map::new();
-    if part != Part::Try {
+    if part != TryPart::Try {
         variables.insert(FAULT.to_owned(), fault);
     }
     context.set_property(PART, part.name());
@@ -147,17 +147,17 @@ fn begin(context: &mut ActivityContext<'_>, part: Part, fault: Value) -> Step {
 
 /// Goes on after a part that has ended by itself.
 fn after(context: &mut ActivityContext<'_>) -> Step {
-    match Part::running(&context.properties) {
-        Some(Part::Try | Part::Catch) => begin(context, Part::Finally, Value::Null),
-        Some(Part::Finally) | None => Step::Done,
+    match TryPart::running(&context.properties) {
+        Some(TryPart::Try | TryPart::Catch) => begin(context, TryPart::Finally, Value::Null),
+        Some(TryPart::Finally) | None => Step::Done,
     }
 }
 
-fn port(context: &ActivityContext<'_>, part: Part) -> Option<NodeIndex> {
+fn port(context: &ActivityContext<'_>, part: TryPart) -> Option<NodeIndex> {
     match part {
-        Part::Try => context.port("Try"),
-        Part::Catch => context.port("Catch"),
-        Part::Finally => context.port("Finally"),
+        TryPart::Try => context.port("Try"),
+        TryPart::Catch => context.port("Catch"),
+        TryPart::Finally => context.port("Finally"),
     }
 }
 
@@ -167,13 +167,13 @@ fn next_part(
     inputs: &Map<String, Value>,
     properties: &Map<String, Value>,
     fault: &Value,
-) -> Option<Part> {
-    let has = |part: Part| node.ports.iter().any(|(name, _)| name == part.name());
-    let running = Part::running(properties)?;
-    if running == Part::Try && has(Part::Catch) && selects(inputs, fault) {
-        return Some(Part::Catch);
+) -> Option<TryPart> {
+    let has = |part: TryPart| node.ports.iter().any(|(name, _)| name == part.name());
+    let running = TryPart::running(properties)?;
+    if running == TryPart::Try && has(TryPart::Catch) && selects(inputs, fault) {
+        return Some(TryPart::Catch);
     }
-    (running != Part::Finally && has(Part::Finally)).then_some(Part::Finally)
+    (running != TryPart::Finally && has(TryPart::Finally)).then_some(TryPart::Finally)
 }
 
 /// Whether a fault is one of those to catch: any one if no code and no category is given.

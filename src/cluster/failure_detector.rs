@@ -1,6 +1,6 @@
 //! Which nodes have expired, as they missed their check-ins.
 //!
-//! A node counts the silence of others only while its own check-ins are answered: a stall of the database silences all
+//! A node counts how late others are only while its own check-ins are answered: a stall of the database delays those of all
 //! nodes, and a node that was stopped finds all others late when it goes on. So its own check-ins must have been answered
 //! for as long as the tolerance of the late node; a pause between two of them starts the count again. When most of the
 //! others seem expired at once, it waits one more interval.

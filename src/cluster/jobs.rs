@@ -20,7 +20,7 @@ fn interval(job: Job) -> Duration {
     match job {
         Job::ReleaseOrphaned | Job::PurgeExpired => Duration::from_secs(10),
         Job::CreatePartitions | Job::PurgeDefinitions => Duration::from_secs(3600),
-        Job::ReportUnrunnable => Duration::from_secs(60),
+        Job::ReportUnsupported => Duration::from_secs(60),
     }
 }
 
@@ -89,13 +89,13 @@ async fn run(
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
         Job::PurgeDefinitions => definition::delete::purge_all(pool).await.map(drop),
-        Job::ReportUnrunnable => {
-            for stranded in activity_type::stranded(pool).await? {
+        Job::ReportUnsupported => {
+            for unsupported in activity_type::unsupported_work(pool).await? {
                 tracing::warn!(
-                    workflow = stranded.definition,
-                    version = stranded.version,
-                    lacking = ?stranded.lacking,
-                    waiting = stranded.waiting,
+                    workflow = unsupported.definition,
+                    version = unsupported.version,
+                    missing = ?unsupported.missing,
+                    waiting = unsupported.waiting,
                     "no node knows all activities of a workflow that has work; the work waits for such a node"
                 );
             }

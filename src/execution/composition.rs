@@ -72,9 +72,9 @@ pub type References = BTreeMap<WorkflowReference, VersionId>;
 /// What references are to mean from now on: definition, version and its number.
 pub(crate) type Targets = BTreeMap<WorkflowReference, (DefinitionId, VersionId, i32)>;
 
-/// One version in a composition.
+/// One version in a composition, with what its own references mean.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct UsedVersion {
     /// The version.
     pub definition: WorkflowDefinition,
     /// What it uses in turn.
@@ -87,22 +87,22 @@ pub struct Composition {
     /// What the definition itself uses.
     pub references: References,
     /// All versions that are used, by their ids.
-    pub parts: HashMap<VersionId, Part>,
+    pub used: HashMap<VersionId, UsedVersion>,
 }
 
 impl Composition {
     /// The version that a reference of the definition itself (`None`) or of one of the versions means.
-    pub(super) fn find(&self, within: Option<&VersionId>, reference: &WorkflowReference) -> Option<&Part> {
+    pub(super) fn find(&self, within: Option<&VersionId>, reference: &WorkflowReference) -> Option<&UsedVersion> {
         let references = match within {
             None => &self.references,
-            Some(version) => &self.parts.get(version)?.references,
+            Some(version) => &self.used.get(version)?.references,
         };
-        self.parts.get(references.get(reference)?)
+        self.used.get(references.get(reference)?)
     }
 
     /// Adds what another composition has.
     pub(crate) fn extend(&mut self, other: Self) {
-        self.parts.extend(other.parts);
+        self.used.extend(other.used);
     }
 
     /// The definitions on the way from what has these references to the definition `wanted`, which is the last of them; none
@@ -115,12 +115,12 @@ impl Composition {
                 continue;
             }
             seen.insert(version, from);
-            let Some(part) = self.parts.get(version) else { continue };
+            let Some(part) = self.used.get(version) else { continue };
             if part.definition.definition_id == *wanted {
                 let mut path = vec![wanted.clone()];
                 let mut at = from;
                 while let Some(version) = at {
-                    if let Some(part) = self.parts.get(version) {
+                    if let Some(part) = self.used.get(version) {
                         path.push(part.definition.definition_id.clone());
                     }
                     at = seen.get(version).copied().flatten();

@@ -39,12 +39,12 @@ pub(super) enum IncidentStrategy {
 impl IncidentStrategy {
     /// The strategy of a workflow; none if it has none, or an unknown one.
     pub(super) fn of(definition: &WorkflowDefinition) -> Option<Self> {
-        Self::parse(given(&definition.options)?)
+        Self::parse(strategy_value(&definition.options)?)
     }
 
     /// The strategy of an activity and of what it contains.
     pub(super) fn of_activity(node: &ActivityNode) -> Option<Self> {
-        Self::parse(given(node.property("customProperties")?.as_object()?)?)
+        Self::parse(strategy_value(node.property("customProperties")?.as_object()?)?)
     }
 
     /// `FaultStrategy`, or .NET's name of the type with or without its assembly.
@@ -68,20 +68,20 @@ impl IncidentStrategy {
     }
 }
 
-fn given(properties: &serde_json::Map<String, Value>) -> Option<&Value> {
-    let given = PROPERTY.iter().find_map(|name| properties.get(*name));
-    given.filter(|value| !value.is_null() && value.as_str() != Some(""))
+fn strategy_value(properties: &serde_json::Map<String, Value>) -> Option<&Value> {
+    let value = PROPERTY.iter().find_map(|name| properties.get(*name));
+    value.filter(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
 /// The error of a workflow whose strategy is unknown.
 pub(super) fn unknown_strategy(definition: &WorkflowDefinition) -> Option<String> {
-    error("of the workflow", given(&definition.options)?)
+    error("of the workflow", strategy_value(&definition.options)?)
 }
 
 /// The error of an activity whose strategy is unknown.
 pub(super) fn unknown_activity_strategy(node: &ActivityNode) -> Option<String> {
     let custom = node.property("customProperties")?.as_object()?;
-    error(&format!("of the activity {}", node.id), given(custom)?)
+    error(&format!("of the activity {}", node.id), strategy_value(custom)?)
 }
 
 fn error(whose: &str, value: &Value) -> Option<String> {

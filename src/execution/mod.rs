@@ -52,7 +52,7 @@ pub(crate) use bounds::check_value;
 pub use burst_contract::{Burst, BurstResult, Instruction};
 pub(crate) use child::{ChildStart, ParentLink};
 pub(crate) use composition::Targets;
-pub use composition::{Composition, Part, References, WorkflowReference};
+pub use composition::{Composition, References, UsedVersion, WorkflowReference};
 pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;

@@ -18,7 +18,7 @@ use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
     ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
-    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, requirement, slot_port,
+    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, requirement, item_port,
     transition_condition,
 };
 use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
@@ -256,7 +256,7 @@ impl<'a> Compiler<'a> {
             level,
         }) = self.nested.pop_front()
         {
-            let Some(part) = self.composition.parts.get(version) else {
+            let Some(part) = self.composition.used.get(version) else {
                 continue;
             };
             let path = self.tree.get(activity).map_or("", |node| &node.node_id);
@@ -340,7 +340,7 @@ impl<'a> Compiler<'a> {
         let reference = WorkflowReference::of(self.catalogue, raw)?;
         let composition: &'a Composition = self.composition;
         let part = composition.find(self.within, &reference)?;
-        let (version, _) = composition.parts.get_key_value(&part.definition.id)?;
+        let (version, _) = composition.used.get_key_value(&part.definition.id)?;
         Some((version, registered(WorkflowAsActivity(describe(&part.definition)))))
     }
 
@@ -382,7 +382,7 @@ impl<'a> Compiler<'a> {
             let value = match places.iter().find(|place| place.property() == name) {
                 None => value.clone(),
                 Some(ChildProperty::Cases) => without_children(value, &[CASE_ACTIVITY]),
-                Some(ChildProperty::Slots((_, slots))) => without_children(value, slots),
+                Some(ChildProperty::ItemChildren((_, names))) => without_children(value, names),
                 Some(ChildProperty::One(..) | ChildProperty::List(..)) => return None,
             };
             Some((name.clone(), value))
@@ -444,7 +444,7 @@ impl<'a> Compiler<'a> {
             ChildProperty::Cases => cases
                 .filter_map(|(number, case)| Some((case_port(number), case.get(CASE_ACTIVITY)?)))
                 .collect(),
-            ChildProperty::Slots((property, slots)) => {
+            ChildProperty::ItemChildren((property, names)) => {
                 let items = raw
                     .get(property)
                     .and_then(Value::as_array)
@@ -452,8 +452,8 @@ impl<'a> Compiler<'a> {
                     .flatten()
                     .enumerate();
                 let of_item = |(number, item): (usize, &'a Value)| {
-                    let children = slots.iter().filter_map(move |slot| Some((*slot, item.get(slot)?)));
-                    children.map(move |(slot, child)| (slot_port(property, number, slot), child))
+                    let children = names.iter().filter_map(move |name| Some((*name, item.get(name)?)));
+                    children.map(move |(name, child)| (item_port(property, number, name), child))
                 };
                 items.flat_map(of_item).collect()
             }
@@ -462,7 +462,7 @@ impl<'a> Compiler<'a> {
             let child = self.push(child, parent);
             if let (Some(child), Some(node)) = (child, self.tree.get_mut(parent)) {
                 match place {
-                    ChildProperty::One(..) | ChildProperty::Cases | ChildProperty::Slots(..) => {
+                    ChildProperty::One(..) | ChildProperty::Cases | ChildProperty::ItemChildren(..) => {
                         node.ports.push((port, child));
                     }
                     ChildProperty::List(..) => node.activities.push(child),
@@ -480,13 +480,13 @@ fn registered(activity: impl crate::activity::Activity) -> RegisteredActivity {
 }
 
 /// A list of items, without the children in these properties of them.
-fn without_children(items: &Value, slots: &[&str]) -> Value {
+fn without_children(items: &Value, children: &[&str]) -> Value {
     let Value::Array(items) = items else {
         return items.clone();
     };
     let own = items.iter().map(|item| match item {
         Value::Object(fields) => {
-            let own = fields.iter().filter(|(name, _)| !slots.contains(&name.as_str()));
+            let own = fields.iter().filter(|(name, _)| !children.contains(&name.as_str()));
             Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
         }
         other => other.clone(),
@@ -541,7 +541,7 @@ fn condition(name: String, given: Option<&Value>) -> NodeInput {
 fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeInput> {
     let expressions = descriptor.inputs.iter().filter(|input| !input.is_raw);
     let cases = descriptor.has_cases.then(|| properties.get(CASES)).flatten();
-    let has_transitions = descriptor.slots.iter().any(|(property, _)| *property == TRANSITIONS);
+    let has_transitions = descriptor.item_children.iter().any(|(property, _)| *property == TRANSITIONS);
     let transitions = has_transitions.then(|| properties.get(TRANSITIONS)).flatten();
     expressions
         .map(|input| {

@@ -22,7 +22,7 @@ pub(super) fn whole_number(value: &Value) -> Option<u64> {
     number.or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// A text for a message, cut to 40 characters.
+/// A text for a message, shortened to 40 characters.
 pub(super) fn quoted(text: &str) -> String {
     const MAX_LENGTH: usize = 40;
     if text.chars().count() <= MAX_LENGTH {

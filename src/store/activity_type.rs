@@ -7,9 +7,9 @@ use crate::id::{Incarnation, TenantId, VersionId};
 
 const UNSURVEYED: &str = include_str!("../../sql/queries/activity_type/unsurveyed.sql");
 const SURVEY: &str = include_str!("../../sql/queries/activity_type/survey.sql");
-const LACKING: &str = include_str!("../../sql/queries/activity_type/lacking.sql");
-const LACKS: &str = include_str!("../../sql/queries/activity_type/set_missing.sql");
-const STRANDED: &str = include_str!("../../sql/queries/activity_type/count_stranded.sql");
+const UNSUPPORTED_VERSIONS: &str = include_str!("../../sql/queries/activity_type/unsupported_versions.sql");
+const SET_MISSING: &str = include_str!("../../sql/queries/activity_type/set_missing.sql");
+const COUNT_UNSUPPORTED: &str = include_str!("../../sql/queries/activity_type/count_unsupported.sql");
 
 /// A page of published versions whose activity types are not recorded yet, after a given version.
 pub(crate) async fn unsurveyed_versions(pool: &Pool, behind: &VersionKey) -> Result<Vec<VersionKey>> {
@@ -37,36 +37,36 @@ pub(crate) async fn record(pool: &Pool, key: &VersionKey, types: &[String]) -> R
 
 /// The versions that use activity types other than the known ones, with those types.
 pub(crate) async fn unsupported_versions(pool: &Pool, known: &[String]) -> Result<Vec<(VersionKey, Vec<String>)>> {
-    let rows = pool.query(LACKING, &[&known]).await?;
+    let rows = pool.query(UNSUPPORTED_VERSIONS, &[&known]).await?;
     let (at, types) = (VersionColumns::of(&rows)?, column(&rows, "missing")?);
     Ok(rows.iter().map(|row| (version(at, row), row.get(types))).collect())
 }
 
 /// Records in the row of a node which activity types it does not know.
-pub(crate) async fn report_missing(pool: &Pool, incarnation: Incarnation, lacks: &[String]) -> Result<()> {
-    pool.query(LACKS, &[&incarnation.0, &lacks]).await?;
+pub(crate) async fn report_missing(pool: &Pool, incarnation: Incarnation, missing: &[String]) -> Result<()> {
+    pool.query(SET_MISSING, &[&incarnation.0, &missing]).await?;
     Ok(())
 }
 
 /// Work that no live node can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stranded {
+pub(crate) struct UnsupportedWork {
     pub(crate) definition: String,
     pub(crate) version: i32,
     /// The activity types that no node knows.
-    pub(crate) lacking: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// How many rows wait; counted up to a thousand.
     pub(crate) waiting: i64,
 }
 
 /// The work that no live node can run, by version.
-pub(crate) async fn stranded(pool: &Pool) -> Result<Vec<Stranded>> {
-    let rows = pool.query(STRANDED, &[]).await?;
+pub(crate) async fn unsupported_work(pool: &Pool) -> Result<Vec<UnsupportedWork>> {
+    let rows = pool.query(COUNT_UNSUPPORTED, &[]).await?;
     let at = columns!(rows; definition_id, version, missing, waiting)?;
-    let row = |row: &tokio_postgres::Row| Stranded {
+    let row = |row: &tokio_postgres::Row| UnsupportedWork {
         definition: row.get(at.definition_id),
         version: row.get(at.version),
-        lacking: row.get(at.missing),
+        missing: row.get(at.missing),
         waiting: row.get(at.waiting),
     };
     Ok(rows.iter().map(row).collect())

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 use serde_json::Value;
 
-use super::instance::list::{self, ListCursor, ListFilter, ListPools};
+use super::instance::list::{self, InstanceListFilter, ListCursor, ListPools};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
@@ -120,7 +120,7 @@ pub(crate) async fn next(pool: &Pool, except: &[String]) -> Result<Option<BulkAc
 pub(crate) async fn page(
     pool: &Pool,
     action: &BulkActionState,
-    filter: &ListFilter,
+    filter: &InstanceListFilter,
     size: PageSize,
 ) -> Result<BulkPage> {
     let found = match action.cut {
@@ -130,7 +130,7 @@ pub(crate) async fn page(
     within(ANSWER_TIMEOUT, write(pool, action, found, size)).await
 }
 
-async fn find_starts(pool: &Pool, action: &BulkActionState, filter: &ListFilter, rows: i64) -> Result<Found> {
+async fn find_starts(pool: &Pool, action: &BulkActionState, filter: &InstanceListFilter, rows: i64) -> Result<Found> {
     let done = Found {
         ids: Vec::new(),
         cursor_work: action.cursor_work,
@@ -175,7 +175,7 @@ async fn find_starts(pool: &Pool, action: &BulkActionState, filter: &ListFilter,
 async fn find_instances(
     pool: &Pool,
     action: &BulkActionState,
-    filter: &ListFilter,
+    filter: &InstanceListFilter,
     cut: DateTime<Utc>,
     rows: i64,
 ) -> Result<Found> {
@@ -239,7 +239,7 @@ async fn write(pool: &Pool, action: &BulkActionState, mut found: Found, size: Pa
         0
     };
     let written = if found.ids.is_empty() {
-        Written::default()
+        PageChanges::default()
     } else {
         change(client, action, &found.ids).await?
     };
@@ -270,7 +270,7 @@ async fn write(pool: &Pool, action: &BulkActionState, mut found: Found, size: Pa
 }
 
 #[derive(Default)]
-struct Written {
+struct PageChanges {
     processed: i64,
     works: Vec<(InstanceId, WorkId)>,
     busy: Vec<InstanceId>,
@@ -278,7 +278,7 @@ struct Written {
 }
 
 /// Deletes or cancels these instances.
-async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, ids: &[String]) -> Result<Written> {
+async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, ids: &[String]) -> Result<PageChanges> {
     let tenant = action.tenant.as_str();
     let (lock_work, lock_instances) = (
         client.prepare_cached(LOCK_WORK).await?,
@@ -290,7 +290,7 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
         let cancel = client.prepare_cached(CANCEL).await?;
         let row = client.query_one(&cancel, &[&tenant, &ids]).await?;
         let at = columns!(row; processed, busy)?;
-        return Ok(Written {
+        return Ok(PageChanges {
             processed: row.get(at.processed),
             works: Vec::new(),
             busy: row
@@ -316,7 +316,7 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
         .map(InstanceId::new)
         .collect();
     let works = row.get::<_, Vec<i64>>(at.works).into_iter().map(WorkId);
-    Ok(Written {
+    Ok(PageChanges {
         processed: row.get(at.processed),
         works: instances.iter().cloned().zip(works).collect(),
         busy: instances,

@@ -87,7 +87,7 @@ pub(crate) enum Job {
     /// Creates partitions ahead of time.
     CreatePartitions,
     /// Logs work that no node can run.
-    ReportUnrunnable,
+    ReportUnsupported,
     /// The purge of deleted versions of definitions that nothing has any more.
     PurgeDefinitions,
 }
@@ -97,7 +97,7 @@ impl Job {
         Self::ReleaseOrphaned,
         Self::PurgeExpired,
         Self::CreatePartitions,
-        Self::ReportUnrunnable,
+        Self::ReportUnsupported,
         Self::PurgeDefinitions,
     ];
 
@@ -106,7 +106,7 @@ impl Job {
             Self::ReleaseOrphaned => "release-orphaned",
             Self::PurgeExpired => "purge-expired",
             Self::CreatePartitions => "create-partitions",
-            Self::ReportUnrunnable => "report-unrunnable",
+            Self::ReportUnsupported => "report-unsupported",
             Self::PurgeDefinitions => "purge-definitions",
         }
     }

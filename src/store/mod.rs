@@ -1,4 +1,4 @@
-//! Rows and SQL: what the engine keeps in the database. Only this module and `db` run SQL on it.
+//! Rows and SQL: what the engine keeps in the database. Only this module, `db`, the lock provider `postgres` and `bench` run SQL.
 //!
 //! # Layout
 //!
@@ -10,9 +10,10 @@
 //! - `inbox_match`: the starts for what the inbox keeps when a trigger is published.
 //! - `schedule`: what starts when it is time. `activation`: the steps after a publish changed an activation strategy.
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
-//! - `node`: registration, check-in and removal. `lock`: the locks of the server. `activity_type`: what a node cannot run.
+//! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
+//!   `activity_type`: what a node cannot run. `activity_stats`: how often activities ran. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants. `observe`: what benchmarks and
-//!   the demo read of a cluster. `token`: the key of resume tokens. `clock`: the clock of the database.
+//!   the demo read of a cluster. `token`: the key of signed texts. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.

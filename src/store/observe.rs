@@ -148,7 +148,7 @@ pub(crate) async fn ran(
 
 /// What the server has written so far.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct ServerWrites {
     /// The process that serves this session.
     pub(crate) backend: i32,
     pub(crate) wal_bytes: i64,
@@ -156,7 +156,7 @@ pub(crate) struct Written {
 }
 
 /// What the server has written so far, for all its databases.
-pub(crate) async fn written(client: &Client) -> Result<Written> {
+pub(crate) async fn written(client: &Client) -> Result<ServerWrites> {
     let row = within(ANSWER_TIMEOUT, client.query_one(COST, &[])).await?;
     let flushes = match row.get("wal_flushes") {
         Some(flushes) => flushes,
@@ -164,7 +164,7 @@ pub(crate) async fn written(client: &Client) -> Result<Written> {
             .await?
             .get("wal_flushes"),
     };
-    Ok(Written {
+    Ok(ServerWrites {
         backend: row.get("backend"),
         wal_bytes: row.get("wal_bytes"),
         flushes,

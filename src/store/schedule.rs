@@ -328,7 +328,7 @@ pub(crate) async fn stale(
 
 /// A filter for schedules.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ListFilter<'a> {
+pub(crate) struct ScheduleListFilter<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) definition_id: Option<&'a str>,
     pub(crate) activity_type: Option<&'a str>,
@@ -363,7 +363,7 @@ pub(crate) struct ScheduleListRow {
 pub(crate) async fn list(
     pool: &Pool,
     tenant: &TenantId,
-    filter: &ListFilter<'_>,
+    filter: &ScheduleListFilter<'_>,
 ) -> Result<(u64, Vec<ScheduleListRow>)> {
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.as_str(),

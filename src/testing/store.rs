@@ -21,7 +21,7 @@ use crate::store::commit::{CommitGuard, WriterTasks};
 use crate::store::dead_letter::{self, DeadLetterFilter, DeadLetterRow};
 use crate::store::event::NewEvent;
 use crate::store::node::removal::{self, RemovalCause};
-use crate::store::record::{Entry, ExecutionRef, Record};
+use crate::store::record::{ExecutionRef, NewEntry, Record};
 use crate::store::request::IdempotencyKey;
 use crate::store::{check, inbox_match, maintenance, node};
 use crate::testing::{Proxy, TestDatabase};
@@ -335,7 +335,7 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
         activity_type_version: 1,
         activity_name: None,
     };
-    let entry = Entry {
+    let entry = NewEntry {
         at: 0,
         event_name: "Started",
         message: None,

@@ -297,7 +297,7 @@ FROM (
     UNION ALL
     SELECT 'cluster-job-out-of-schedule', count(*), min(j.name)
     FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),
-                 ('create-partitions', interval '1 hour'), ('report-unrunnable', interval '1 minute'),
+                 ('create-partitions', interval '1 hour'), ('report-unsupported', interval '1 minute'),
                  ('purge-definitions', interval '1 hour')) j(name, period)
     LEFT JOIN cluster_job c ON c.name = j.name
     WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.period

@@ -7,7 +7,7 @@
 WITH runner AS MATERIALIZED (
     SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles)
         AND n.last_seen >= clock_timestamp() - n.tolerance
-), nowhere AS MATERIALIZED (
+), unsupported AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id
     FROM definition d
     WHERE EXISTS (SELECT 1 FROM runner r WHERE r.missing_activity_types <> '{}') AND (d.was_published OR d.was_started)
@@ -15,20 +15,20 @@ WITH runner AS MATERIALIZED (
 ), rows AS (
     SELECT w.kind, CASE WHEN w.claimed_by IS NOT NULL THEN 'claimed'
                         WHEN w.available_at > now() THEN 'retrying'
-                        WHEN EXISTS (SELECT 1 FROM nowhere)
+                        WHEN EXISTS (SELECT 1 FROM unsupported)
                              AND (w.tenant_id, coalesce(w.version_id,
                                                         (SELECT i.version_id FROM instance i
                                                          WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id), ''))
-                                 IN (SELECT * FROM nowhere) THEN 'nowhere'
+                                 IN (SELECT * FROM unsupported) THEN 'nowhere'
                         WHEN w.crashes >= 2 THEN 'suspect'
                         ELSE 'ready' END AS state,
            w.created_at AS since, w.available_at
     FROM work w
     UNION ALL
-    SELECT 5, CASE WHEN EXISTS (SELECT 1 FROM nowhere)
+    SELECT 5, CASE WHEN EXISTS (SELECT 1 FROM unsupported)
                         AND (t.tenant_id, coalesce((SELECT i.version_id FROM instance i
                                                     WHERE i.tenant_id = t.tenant_id AND i.id = t.instance_id), ''))
-                            IN (SELECT * FROM nowhere) THEN 'nowhere'
+                            IN (SELECT * FROM unsupported) THEN 'nowhere'
                    WHEN t.crashes >= 2 THEN 'suspect' ELSE 'ready' END, t.due, t.available_at
     FROM timer t WHERE t.claimed_by IS NULL AND t.available_at <= now()
     UNION ALL

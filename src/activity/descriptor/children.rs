@@ -21,7 +21,7 @@ pub(crate) const STATES: &str = "states";
 pub(crate) const TRANSITIONS: &str = "transitions";
 
 /// A list of items with children of their own: its property, and the properties of an item that hold one child each.
-pub(crate) type Slots = (&'static str, &'static [&'static str]);
+pub(crate) type ItemChildren = (&'static str, &'static [&'static str]);
 
 /// A property of an activity that holds children.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub(crate) enum ChildProperty {
     List(String, String),
     /// [`CASES`], each with one child or none.
     Cases,
-    /// A list of items, each with a child or none in each of its slots.
-    Slots(Slots),
+    /// A list of items, each with a child or none in each of these properties.
+    ItemChildren(ItemChildren),
 }
 
 impl ChildProperty {
@@ -42,11 +42,11 @@ impl ChildProperty {
         let ports = descriptor.ports.iter();
         let ports = ports.map(|port| Self::One(port.clone(), camel_case(port)));
         let cases = descriptor.has_cases.then_some(Self::Cases);
-        let slots = descriptor.slots.iter().copied().map(Self::Slots);
+        let items = descriptor.item_children.iter().copied().map(Self::ItemChildren);
         let lists = descriptor.lists.iter();
         let lists = lists.map(|port| Self::List(port.clone(), camel_case(port)));
         let container = descriptor.is_container.then(Self::activities);
-        ports.chain(cases).chain(slots).chain(lists).chain(container).collect()
+        ports.chain(cases).chain(items).chain(lists).chain(container).collect()
     }
 
     /// The children of a container.
@@ -59,7 +59,7 @@ impl ChildProperty {
         match self {
             Self::One(_, property) | Self::List(_, property) => property,
             Self::Cases => CASES,
-            Self::Slots((property, _)) => property,
+            Self::ItemChildren((property, _)) => property,
         }
     }
 
@@ -79,8 +79,8 @@ impl ChildProperty {
                 })
                 .collect(),
             // Elsa has one port for all of them.
-            Self::Slots((_, slots)) => items
-                .flat_map(|item| slots.iter().filter_map(|slot| item.get(slot)))
+            Self::ItemChildren((_, names)) => items
+                .flat_map(|item| names.iter().filter_map(|name| item.get(name)))
                 .map(|child| (SLOTS_PORT.to_owned(), child))
                 .collect(),
         }
@@ -98,28 +98,28 @@ impl ChildProperty {
                 .iter_mut()
                 .filter_map(|case| case.get_mut(CASE_ACTIVITY))
                 .collect(),
-            (Self::Slots((_, slots)), Value::Array(items)) => items
+            (Self::ItemChildren((_, names)), Value::Array(items)) => items
                 .iter_mut()
                 .filter_map(Value::as_object_mut)
                 .flat_map(|item| {
-                    let place = |name: &str| slots.iter().position(|slot| *slot == name);
+                    let place = |name: &str| names.iter().position(|one| *one == name);
                     let children = item.iter_mut().filter_map(|(name, child)| Some((place(name)?, child)));
                     let mut children: Vec<(usize, &mut Value)> = children.collect();
                     children.sort_by_key(|(place, _)| *place);
                     children.into_iter().map(|(_, child)| child)
                 })
                 .collect(),
-            (Self::List(..) | Self::Cases | Self::Slots(..), _) => Vec::new(),
+            (Self::List(..) | Self::Cases | Self::ItemChildren(..), _) => Vec::new(),
         }
     }
 }
 
-/// The port that designers show the children of all slots in.
+/// The port that designers show the children of all items in.
 const SLOTS_PORT: &str = "Activities";
 
-/// The port of the child in a slot of an item, in the compiled tree.
-pub(crate) fn slot_port(property: &str, number: usize, slot: &str) -> String {
-    format!("{property}[{number}].{slot}")
+/// The port of the child in a property of an item, in the compiled tree.
+pub(crate) fn item_port(property: &str, number: usize, name: &str) -> String {
+    format!("{property}[{number}].{name}")
 }
 
 /// The input with the condition of a transition.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub(crate) use children::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, Slots, TRANSITIONS, case_condition, case_port, slot_port,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, ItemChildren, TRANSITIONS, case_condition, case_port, item_port,
     transition_condition,
 };
 pub use input::InputDescriptor;
@@ -108,7 +108,7 @@ pub struct Descriptor {
     /// It has `cases`, each with a label, a condition and perhaps an activity.
     pub(crate) has_cases: bool,
     /// Its lists of items with children of their own.
-    pub(crate) slots: Vec<Slots>,
+    pub(crate) item_children: Vec<ItemChildren>,
     /// The outcomes that a flowchart can connect; `Done` if the list is empty.
     pub outcomes: Vec<String>,
     /// It holds a list of `activities`, variables and perhaps connections.
@@ -154,7 +154,7 @@ impl Descriptor {
             ports: Vec::new(),
             lists: Vec::new(),
             has_cases: false,
-            slots: Vec::new(),
+            item_children: Vec::new(),
             outcomes: Vec::new(),
             is_container: false,
             is_start: false,
@@ -249,8 +249,8 @@ impl Descriptor {
     }
 
     /// Adds a list of items, each of which holds one activity in each of these properties, or none.
-    pub(crate) fn slots(mut self, property: &'static str, of_item: &'static [&'static str]) -> Self {
-        self.slots.push((property, of_item));
+    pub(crate) fn item_children(mut self, property: &'static str, of_item: &'static [&'static str]) -> Self {
+        self.item_children.push((property, of_item));
         self
     }
 

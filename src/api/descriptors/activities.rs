@@ -19,9 +19,9 @@ use crate::http::{ApiError, ApiResult};
 
 /// The activity types of one node, written when they are asked for first.
 #[derive(Default)]
-pub(in crate::api) struct ActivityDescriptors(OnceLock<Written>);
+pub(in crate::api) struct ActivityDescriptors(OnceLock<WrittenDescriptors>);
 
-struct Written {
+struct WrittenDescriptors {
     items: Vec<Value>,
     list: Bytes,
     /// By type and version.
@@ -29,7 +29,7 @@ struct Written {
 }
 
 impl ActivityDescriptors {
-    fn of(&self, catalogue: &Catalogue) -> &Written {
+    fn of(&self, catalogue: &Catalogue) -> &WrittenDescriptors {
         self.0.get_or_init(|| {
             let placeholder = Descriptor::placeholder();
             let mut descriptors = catalogue.descriptors();
@@ -45,7 +45,7 @@ impl ActivityDescriptors {
                 versions.insert(descriptor.version, written(&item));
                 items.push(item);
             }
-            Written {
+            WrittenDescriptors {
                 list: super::list_of(&items),
                 items,
                 each,

@@ -307,7 +307,7 @@ impl BurstRun<'_> {
 
     /// Starts a child instance with the commit of the burst.
     fn start_child(&mut self, number: u64, id: InstanceId, request: ChildRequest) -> Result<(), Fault> {
-        self.admit_all(&request.input)?;
+        self.check_values(&request.input)?;
         let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());

@@ -108,7 +108,10 @@ impl BurstRun<'_> {
             .as_ref()
             .map_or(&Value::Null, |trigger| &trigger.payload);
         let payload = admit("The payload", payload, self.options.max_value_bytes).map(drop);
-        let admitted = self.admit_all(&input).and(self.admit_all(&variables)).and(payload);
+        let admitted = self
+            .check_values(&input)
+            .and(self.check_values(&variables))
+            .and(payload);
         if let Err(fault) = admitted {
             self.invalid_values = Some(fault);
             self.state.trigger = None;

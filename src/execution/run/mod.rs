@@ -194,7 +194,7 @@ impl BurstRun<'_> {
             let declared = node.variables.iter().find(|variable| variable.name == name);
             variables.insert(name, scope::convert(value, declared));
         }
-        if let Err(fault) = self.admit_all(&variables) {
+        if let Err(fault) = self.check_values(&variables) {
             self.invalid_values = Some(fault);
             variables.clear();
         }
@@ -404,7 +404,8 @@ impl BurstRun<'_> {
         Ok(())
     }
 
-    pub(super) fn admit_all(&self, values: &Map<String, Value>) -> Result<(), Fault> {
+    /// Fails if a name or value is longer than an instance keeps, or cannot be stored.
+    pub(super) fn check_values(&self, values: &Map<String, Value>) -> Result<(), Fault> {
         for (name, value) in values {
             admit("A name", &Value::String(name.clone()), 1024)?;
             admit(&format!("The value of {name}"), value, self.options.max_value_bytes)?;

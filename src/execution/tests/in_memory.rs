@@ -10,8 +10,8 @@ use crate::activity::{Catalogue, Console, describe};
 use crate::definition::WorkflowDefinition;
 use crate::execution::journal::JournalEntry;
 use crate::execution::{
-    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, InterpreterOptions, Part, Program,
-    References, event_hash,
+    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, References,
+    UsedVersion, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -70,13 +70,13 @@ pub(super) fn composition(
             });
         found.collect::<References>()
     };
-    let part = |part: &WorkflowDefinition| Part {
+    let part = |part: &WorkflowDefinition| UsedVersion {
         references: references(part),
         definition: part.clone(),
     };
     Composition {
         references: references(definition),
-        parts: used.iter().map(|it| (it.id.clone(), part(it))).collect(),
+        used: used.iter().map(|it| (it.id.clone(), part(it))).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::shown::short;
-use crate::activity::{ActivityNode, STATES, TRANSITIONS, slot_port};
+use crate::activity::{ActivityNode, STATES, TRANSITIONS, item_port};
 use crate::definition::ValidationError;
 
 /// How many names of states a message lists.
@@ -83,7 +83,7 @@ pub(super) fn warn(node: &ActivityNode, warnings: &mut Vec<ValidationError>) {
         warnings.push(ValidationError::of(&node.id, message));
     }
     for (number, _) in objects(node.property(TRANSITIONS)) {
-        let port = slot_port(TRANSITIONS, number, "trigger");
+        let port = item_port(TRANSITIONS, number, "trigger");
         if !node.ports.iter().any(|(other, _)| *other == port) {
             let message = format!(
                 "{TRANSITIONS}[{number}] of the state machine {} has no trigger, so it is never taken; add an activity to \

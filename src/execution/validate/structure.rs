@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::shown::short;
 use super::{control_flow, state_machine};
 use crate::activity::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, Slots, TRANSITIONS, camel_case, case_condition, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition, transition_condition,
 };
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::EXPRESSION_TYPES;
@@ -110,8 +110,8 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<V
     if descriptor.has_cases {
         cases(catalogue, fields, id, errors);
     }
-    for slots in &descriptor.slots {
-        items(catalogue, fields, *slots, id, errors);
+    for children in &descriptor.item_children {
+        items(catalogue, fields, *children, id, errors);
     }
     if descriptor.type_name == "Elsa.StateMachine" {
         state_machine::check(fields, id, errors);
@@ -178,7 +178,7 @@ fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &
 fn items(
     catalogue: &Catalogue,
     fields: &Map<String, Value>,
-    (property, slots): Slots,
+    (property, names): ItemChildren,
     id: &str,
     errors: &mut Vec<ValidationError>,
 ) {
@@ -190,9 +190,9 @@ fn items(
         if let Some(expression) = condition.and_then(|condition| condition.get("expression")) {
             expressions(&transition_condition(number), expression, id, errors);
         }
-        for slot in slots {
-            if let Some(child) = entry.get(slot).filter(|child| !child.is_null()) {
-                activity(catalogue, child, &format!("{id}.{property}[{number}].{slot}"), errors);
+        for name in names {
+            if let Some(child) = entry.get(name).filter(|child| !child.is_null()) {
+                activity(catalogue, child, &format!("{id}.{property}[{number}].{name}"), errors);
             }
         }
     }

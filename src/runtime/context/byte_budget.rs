@@ -31,7 +31,7 @@ pub(crate) struct ByteBudget {
 #[derive(Default)]
 struct State {
     used: Bytes,
-    /// Instances that need room, in the order of their turns. Polls leave them out.
+    /// Instances that need room, first come first served. Polls leave them out.
     waiting: VecDeque<InstanceKey>,
     /// Room was returned since they were tried.
     has_more_room: bool,
@@ -58,7 +58,7 @@ impl ByteBudget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a claim may take now. Instances that wait have their turn first: a claim without them takes no room.
+    /// What a claim may take now. Instances that wait come first: a claim without them takes no room.
     pub(crate) fn bounds(&self, includes_waiting: bool) -> ClaimBounds {
         let state = self.state();
         let is_open = includes_waiting || state.waiting.is_empty();
@@ -119,7 +119,7 @@ impl ByteBudget {
         let before = state.waiting.len();
         let is_over = |key: &InstanceKey| tried.contains(key) && !left.contains(key);
         state.waiting.retain(|key| !is_over(key));
-        // The next ones have their turn.
+        // The next ones are tried.
         state.has_more_room |= state.waiting.len() < before;
         let known: HashSet<InstanceKey> = state.waiting.iter().cloned().collect();
         let mut not_kept = Vec::new();
@@ -148,7 +148,7 @@ impl ByteBudget {
     }
 
     /// Whether waiting instances can be tried with more room than before.
-    pub(crate) fn has_turn(&self) -> bool {
+    pub(crate) fn can_retry(&self) -> bool {
         let state = self.state();
         state.has_more_room && !state.waiting.is_empty()
     }
@@ -220,19 +220,19 @@ mod tests {
         assert_eq!(budget.waiting_to_try(), keys(0..4));
         budget.tried(&keys(0..4), keys(2..4));
         assert_eq!(budget.waiting(), keys(2..6));
-        assert!(budget.has_turn(), "two had their turn, so others may have theirs");
+        assert!(budget.can_retry(), "two were tried, so others may be");
         assert_eq!(budget.waiting_to_try(), keys(2..6));
         budget.tried(&keys(2..6), [keys(2..6), keys(7..8)].concat());
         assert!(
-            !budget.has_turn() && budget.waiting_to_try().is_empty(),
+            !budget.can_retry() && budget.waiting_to_try().is_empty(),
             "nothing has changed"
         );
         drop(charge);
-        assert!(budget.has_turn());
+        assert!(budget.can_retry());
         assert_eq!(budget.waiting_to_try(), keys(2..6));
         budget.show(&key(7).1);
         budget.tried(&keys(2..6), Vec::new());
-        assert!(budget.waiting().is_empty() && !budget.has_turn());
+        assert!(budget.waiting().is_empty() && !budget.can_retry());
     }
 
     #[test]

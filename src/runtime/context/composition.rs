@@ -2,9 +2,9 @@
 
 use crate::Result;
 use crate::definition::WorkflowDefinition;
-use crate::execution::{Composition, Part, References, WorkflowReference};
+use crate::execution::{Composition, References, UsedVersion, WorkflowReference};
 use crate::id::{DefinitionId, VersionId};
-use crate::store::definition::composition::{PartRow, ReferenceKey};
+use crate::store::definition::composition::{ReferenceKey, UsedVersionRow};
 
 /// A reference as a row.
 pub(crate) fn key_of(reference: &WorkflowReference) -> ReferenceKey {
@@ -26,13 +26,13 @@ fn reference_of(key: ReferenceKey) -> WorkflowReference {
 }
 
 /// A version with its references. Parses all of the definition: a large one on a compute thread.
-pub(crate) fn part_of(row: PartRow) -> Result<Part> {
+pub(crate) fn used_version_of(row: UsedVersionRow) -> Result<UsedVersion> {
     let mut definition = WorkflowDefinition::from_value(row.body)?;
     definition.id = row.version_id;
     definition.definition_id = row.definition_id;
     definition.version = row.version;
     let references = row.references.into_iter();
-    Ok(Part {
+    Ok(UsedVersion {
         definition,
         references: references
             .map(|(key, used)| (reference_of(key), used))
@@ -41,13 +41,16 @@ pub(crate) fn part_of(row: PartRow) -> Result<Part> {
 }
 
 /// A version, and what it uses.
-pub(crate) fn composed(rows: Vec<PartRow>, version: &VersionId) -> Result<Option<(WorkflowDefinition, Composition)>> {
+pub(crate) fn composed(
+    rows: Vec<UsedVersionRow>,
+    version: &VersionId,
+) -> Result<Option<(WorkflowDefinition, Composition)>> {
     let mut composition = Composition::default();
     for row in rows {
-        let part = part_of(row)?;
-        composition.parts.insert(part.definition.id.clone(), part);
+        let part = used_version_of(row)?;
+        composition.used.insert(part.definition.id.clone(), part);
     }
-    let own = composition.parts.remove(version);
+    let own = composition.used.remove(version);
     Ok(own.map(|own| {
         composition.references = own.references;
         (own.definition, composition)

@@ -28,7 +28,7 @@ pub(crate) struct InFlight {
 
 #[derive(Default)]
 struct State {
-    bursts: HashMap<InstanceKey, HashMap<u64, Burst>>,
+    bursts: HashMap<InstanceKey, HashMap<u64, RunningBurst>>,
     next: u64,
     /// How many polls for new work were about to begin.
     polls: u64,
@@ -41,7 +41,7 @@ struct State {
     in_doubt: HashSet<InstanceKey>,
 }
 
-struct Burst {
+struct RunningBurst {
     claims: HashSet<Claim>,
     /// The polls before it.
     polls: u64,
@@ -69,7 +69,7 @@ impl InFlight {
         state.next += 1;
         let number = state.next;
         let cancelled = CancellationToken::new();
-        let burst = Burst {
+        let burst = RunningBurst {
             claims: claims.into_iter().collect(),
             polls: state.polls,
             has_more: false,

@@ -9,6 +9,8 @@
 //!   `unsupported` for versions left to other nodes.
 //! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
+//! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
+//! - `composition`: versions with all that they use, from their rows.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 
 pub(crate) mod byte_budget;

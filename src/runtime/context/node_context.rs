@@ -17,7 +17,7 @@ use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
 use super::wake_sender::WakeSender;
-use super::wake_timer::ScheduleState;
+use super::wake_timer::SchedulerState;
 use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
@@ -41,7 +41,7 @@ pub(crate) struct NodeContext {
     pub(crate) caches: Caches,
     pub(crate) claims: ClaimState,
     pub(crate) notifications: Notifications,
-    pub(crate) schedules: ScheduleState,
+    pub(crate) schedules: SchedulerState,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) pause: PauseState,
     pub(crate) observed: Arc<Observed>,

@@ -197,7 +197,7 @@ async fn compile(
             format!("no workflow definition has the version id {version:?}"),
         )
     };
-    let rows = definition::composition::parts(pool, tenant, &[version.as_str()]).await?;
+    let rows = definition::composition::used_versions(pool, tenant, &[version.as_str()]).await?;
     let is_long = rows.len() > 10 || rows.iter().any(|row| compute::is_large(&row.body));
     let (wanted, interpreter) = (version.clone(), interpreter.clone());
     let compiling = compute::run(is_long, move || {

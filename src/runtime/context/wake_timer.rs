@@ -110,7 +110,7 @@ impl WakeTimer {
 }
 
 /// The scheduler's part of the context.
-pub(crate) struct ScheduleState {
+pub(crate) struct SchedulerState {
     /// When the next schedule is due.
     pub(crate) timer: WakeTimer,
     /// Occurrences are queued until an instance of their schedule has ended.
@@ -119,7 +119,7 @@ pub(crate) struct ScheduleState {
     pub(crate) election: Election,
 }
 
-impl ScheduleState {
+impl SchedulerState {
     pub(crate) fn new(election: Election) -> Self {
         Self {
             timer: WakeTimer::default(),

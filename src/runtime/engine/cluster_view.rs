@@ -235,7 +235,7 @@ fn node(row: NodeRow) -> ClusterNode {
         running: unsigned(row.running),
         roles: row.roles,
         scheduler_term: row.scheduler_term.map(unsigned),
-        lacks: row.lacks,
+        lacks: row.missing,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
-use crate::runtime::context::wake_timer::ScheduleState;
+use crate::runtime::context::wake_timer::SchedulerState;
 use crate::runtime::scheduler::fire;
 use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
@@ -185,7 +185,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             notifier: services.notifier,
             replies: Arc::clone(&shared.replies),
         },
-        schedules: ScheduleState::new(election),
+        schedules: SchedulerState::new(election),
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
         pause: PauseState::default(),
         observed: Arc::clone(&shared.observed),

@@ -10,7 +10,7 @@ use crate::db::bounded_list;
 use crate::runtime::context::instance_list::{InstanceFilter, InstanceList, InstanceOrder, InstancePage};
 use crate::runtime::context::request::{InstanceSummary, Listed, Page};
 use crate::runtime::worker::instance_filter::list_filter;
-use crate::store::instance::list::{self, ListCursor, ListOrder, ListPage, ListPools};
+use crate::store::instance::list::{self, InstanceListOrder, ListCursor, ListPage, ListPools};
 use crate::{Error, Result};
 
 /// The longest cursor: a name may be long.
@@ -34,10 +34,10 @@ impl Engine {
     pub async fn list_instances(&self, filter: &InstanceFilter, page: &InstancePage) -> Result<InstanceList> {
         let (limit, offset) = page.page.window();
         let order = match page.order {
-            InstanceOrder::Created => ListOrder::Created,
-            InstanceOrder::Updated => ListOrder::Updated,
-            InstanceOrder::Finished => ListOrder::Finished,
-            InstanceOrder::Name => ListOrder::Name,
+            InstanceOrder::Created => InstanceListOrder::Created,
+            InstanceOrder::Updated => InstanceListOrder::Updated,
+            InstanceOrder::Finished => InstanceListOrder::Finished,
+            InstanceOrder::Name => InstanceListOrder::Name,
         };
         let after = page
             .cursor
@@ -64,13 +64,13 @@ impl Engine {
     }
 }
 
-fn write_cursor(cursor: &ListCursor, order: ListOrder, descending: bool) -> String {
+fn write_cursor(cursor: &ListCursor, order: InstanceListOrder, descending: bool) -> String {
     let text = serde_json::json!([order.word(), descending, cursor.key, cursor.id]).to_string();
     URL_SAFE_NO_PAD.encode(text)
 }
 
 /// Fails for a cursor of another order.
-fn read_cursor(text: &str, order: ListOrder, descending: bool) -> Result<ListCursor> {
+fn read_cursor(text: &str, order: InstanceListOrder, descending: bool) -> Result<ListCursor> {
     let wrong = || {
         let message = "it must be the nextCursor of a page in the same order";
         Error::invalid("invalid-field", "the cursor cannot be read").field("cursor", message)
@@ -81,8 +81,9 @@ fn read_cursor(text: &str, order: ListOrder, descending: bool) -> Result<ListCur
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
     let (word, is_descending, key, id): (String, bool, String, String) =
         serde_json::from_slice(&bytes).map_err(|_| wrong())?;
-    let is_time = order != ListOrder::Name;
-    let is_valid = key == "infinity" && order == ListOrder::Finished || DateTime::parse_from_rfc3339(&key).is_ok();
+    let is_time = order != InstanceListOrder::Name;
+    let is_valid =
+        key == "infinity" && order == InstanceListOrder::Finished || DateTime::parse_from_rfc3339(&key).is_ok();
     if word != order.word()
         || is_descending != descending
         || is_time && !is_valid
@@ -104,24 +105,26 @@ mod tests {
             key: "2026-01-01T00:00:00.000005Z".to_owned(),
             id: "i".to_owned(),
         };
-        let text = write_cursor(&cursor, ListOrder::Created, true);
-        assert_eq!(read_cursor(&text, ListOrder::Created, true).unwrap(), cursor);
+        let text = write_cursor(&cursor, InstanceListOrder::Created, true);
+        assert_eq!(read_cursor(&text, InstanceListOrder::Created, true).unwrap(), cursor);
         assert_eq!(
-            read_cursor(&text, ListOrder::Created, false).unwrap_err().code(),
+            read_cursor(&text, InstanceListOrder::Created, false)
+                .unwrap_err()
+                .code(),
             "invalid-field"
         );
         assert_eq!(
-            read_cursor(&text, ListOrder::Name, true).unwrap_err().code(),
+            read_cursor(&text, InstanceListOrder::Name, true).unwrap_err().code(),
             "invalid-field"
         );
         let forged = ListCursor {
             key: "yesterday".to_owned(),
             ..cursor
         };
-        let text = write_cursor(&forged, ListOrder::Created, true);
+        let text = write_cursor(&forged, InstanceListOrder::Created, true);
         for bad in [text.as_str(), "", "%", &"a".repeat(20_000)] {
             assert_eq!(
-                read_cursor(bad, ListOrder::Created, true).unwrap_err().code(),
+                read_cursor(bad, InstanceListOrder::Created, true).unwrap_err().code(),
                 "invalid-field"
             );
         }

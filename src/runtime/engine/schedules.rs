@@ -10,7 +10,7 @@ use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::runtime::context::request::{Idempotency, Listed, Page};
 use crate::runtime::scheduler::decide::{self, ScheduleFiring, Tally};
 use crate::schedule::{Fire, time_zone_database};
-use crate::store::schedule::{self, ListFilter, NewPlan, ScheduleRow};
+use crate::store::schedule::{self, NewPlan, ScheduleListFilter, ScheduleRow};
 use crate::store::{instance, start as store_start};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
@@ -146,7 +146,7 @@ impl Engine {
     /// safe.
     pub async fn schedules(&self, filter: &ScheduleFilter, page: Page) -> Result<Listed<ScheduleSummary>> {
         let (limit, offset) = page.window();
-        let filter = ListFilter {
+        let filter = ScheduleListFilter {
             id: None,
             definition_id: filter.definition_id.as_ref().map(DefinitionId::as_str),
             activity_type: filter.activity_type.as_deref(),
@@ -162,10 +162,10 @@ impl Engine {
 
     /// One schedule; unknown: [`Error::is_not_found`]. Cancellation safe.
     pub async fn schedule(&self, id: &str) -> Result<ScheduleSummary> {
-        let filter = ListFilter {
+        let filter = ScheduleListFilter {
             id: Some(id),
             limit: 1,
-            ..ListFilter::default()
+            ..ScheduleListFilter::default()
         };
         let (_, rows) = schedule::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))

@@ -12,7 +12,7 @@ use crate::runtime::context::instance_list::InstanceFilter;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::Reply;
 use crate::store::bulk_action::{self, BulkActionState, BulkPage, PAGE_ROWS, PageSize};
-use crate::store::instance::list::ListFilter;
+use crate::store::instance::list::InstanceListFilter;
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
@@ -172,7 +172,7 @@ async fn step(node: &NodeContext, action: &BulkActionState, paused: &mut HashMap
 }
 
 /// The instances that an action means; a cancel means unfinished ones only.
-fn filter_of(action: &BulkActionState) -> Result<ListFilter> {
+fn filter_of(action: &BulkActionState) -> Result<InstanceListFilter> {
     let filter: InstanceFilter = serde_json::from_value(action.filter.clone())
         .map_err(|error| Error::internal("the filter of a bulk action cannot be read").caused_by(error))?;
     list_filter(&filter)

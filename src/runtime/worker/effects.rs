@@ -10,7 +10,7 @@ use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{
     BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
 };
-use crate::store::record::{Entry, Execution, ExecutionRef, Record, RecordRow};
+use crate::store::record::{ExecutionRef, NewEntry, NewExecution, Record, RecordRow};
 use crate::{Error, Result, weight};
 
 /// The number of a status in the database.
@@ -223,7 +223,7 @@ fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
             activity_type_version: execution.activity_type_version,
             activity_name: execution.activity_name.as_deref(),
         };
-        let execution = Execution {
+        let execution = NewExecution {
             status: execution.status,
             started: execution.started.map(micros),
             completed: execution.completed.map(micros),
@@ -251,7 +251,7 @@ fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
             activity_type_version: entry.activity_type_version,
             activity_name: entry.activity_name.as_deref(),
         };
-        let entry = Entry {
+        let entry = NewEntry {
             at: micros(entry.at),
             event_name: entry.event_name,
             message: entry.message.as_deref(),

@@ -6,12 +6,12 @@ use super::effects::{status_number, sub_status_number};
 use crate::execution::{Status, SubStatus};
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::context::instance_list::{InstanceFilter, InstanceTime, TimeOperator};
-use crate::store::instance::list::{ListFilter, TimeRange};
+use crate::store::instance::list::{InstanceListFilter, TimeRange};
 use crate::{Error, Result};
 
 /// The filter as the store has it.
-pub(crate) fn list_filter(filter: &InstanceFilter) -> Result<ListFilter> {
-    let mut list = ListFilter {
+pub(crate) fn list_filter(filter: &InstanceFilter) -> Result<InstanceListFilter> {
+    let mut list = InstanceListFilter {
         ids: filter.ids.iter().map(InstanceId::as_str).map(str::to_owned).collect(),
         definition_ids: filter
             .definition_ids
@@ -38,7 +38,7 @@ pub(crate) fn list_filter(filter: &InstanceFilter) -> Result<ListFilter> {
             .map(str::to_owned)
             .collect(),
         search: filter.search_term.clone().filter(|term| !term.is_empty()),
-        ..ListFilter::default()
+        ..InstanceListFilter::default()
     };
     for time in &filter.time_filters {
         let range = match time.column {

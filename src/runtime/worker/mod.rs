@@ -4,11 +4,12 @@
 //!
 //! - `poll`: the loop that finds work that is due; `poll_state`: how far it has come.
 //! - `claim`, `prepare`, `commit`: the steps of a burst, one consuming type each.
-//! - `execute`: drives the steps; `complete`: what follows a commit; `release`: gives up claims.
+//! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
 //! - `family`: which definitions a burst may start children of, and what follows a commit with children.
+//! - `pause`: what follows a pause of the cluster; `observed`: announces what is observed here.
 //! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are meant.
 
 mod activity_faults;

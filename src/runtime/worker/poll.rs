@@ -173,7 +173,7 @@ impl Poller<'_> {
         let isolation = Arc::clone(&workers.isolation).try_acquire_owned().ok();
         let isolation = isolation.filter(|_| settled);
         claims.wake_timer.clear_due();
-        // What waits for room has its turn first, and at most half of a claim.
+        // What waits for room comes first, and at most half of a claim.
         let limit = permits.len().min(self.state.size.instances());
         let mut waiting = claims.bytes.waiting_to_try();
         waiting.truncate(limit.div_ceil(2));
@@ -221,10 +221,10 @@ impl Poller<'_> {
             execute::spawn(node, loaded, permit);
         }
         // What could not be claimed is deferred for a moment or waits for room, so this does not spin.
-        Ok(full || claims.bytes.has_turn())
+        Ok(full || claims.bytes.can_retry())
     }
 
-    /// Claims and loads within the bytes that are free; what does not fit waits. `waiting`: what had its turn.
+    /// Claims and loads within the bytes that are free; what does not fit waits. `waiting`: what waited for room.
     async fn load(
         &mut self,
         locked: Vec<Locked>,
@@ -331,7 +331,7 @@ impl Poller<'_> {
 }
 
 /// Waits a moment until enough permits are free for a poll to be worth its cost. One by one, so that a request that came
-/// meanwhile has its turn.
+/// meanwhile is tried.
 async fn gather(workers: &Workers, permits: &mut Vec<OwnedSemaphorePermit>, took: Duration) {
     let enough = BATCH.min(workers.count / 2);
     let until = Instant::now() + took.clamp(GATHERING.0, GATHERING.1);

@@ -208,7 +208,7 @@ mod tests {
         now += WHOLE_REST;
         state.recent = true;
         assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
-        assert!(!state.recent, "old rows of another shard would never have their turn");
+        assert!(!state.recent, "old rows of another shard would never be polled");
         assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         state.own_shard_is_done();
         for _ in 0..WHOLE {

@@ -38,7 +38,7 @@ pub(crate) async fn refresh(node: &NodeContext) -> Result<()> {
         } else {
             tracing::warn!(
                 ?missing,
-                "this node lacks activities of published versions; it leaves those to other nodes"
+                "activities of published versions are missing at this node; it leaves those versions to other nodes"
             );
         }
         unsupported.set_reported(missing);
@@ -90,7 +90,7 @@ pub(super) async fn leave_to_others(
     missing: Vec<String>,
     rows: &[ClaimedRow],
 ) {
-    tracing::info!(instance = %key.1, %version, ?missing, "this node lacks activities; the instance is left to other nodes");
+    tracing::info!(instance = %key.1, %version, ?missing, "activities are missing at this node; the instance is left to other nodes");
     let version = (key.0.clone(), version.clone());
     node.claims.unsupported.add_found(version, missing);
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();

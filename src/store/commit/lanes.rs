@@ -14,7 +14,7 @@ use super::breaker::Breaker;
 use super::classify::{self, Loss};
 use super::holders::ActivationHolders;
 use super::pending::{Pending, end_unwritten, fault, refuse, reply};
-use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockMode, SendMode, Winners};
+use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockedRows, SendMode, Winners};
 use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
 use super::statement::StatementShape;
 use super::{CommitGuard, CommitOutcome};
@@ -75,7 +75,7 @@ impl Default for WriterOptions {
 
 /// One lane with its connection.
 pub(super) struct LaneTask {
-    mode: LockMode,
+    mode: LockedRows,
     connector: Connector,
     incarnation: Incarnation,
     writer: i16,
@@ -113,7 +113,7 @@ impl LaneTask {
         connector: &Connector,
         incarnation: Incarnation,
         writer: i16,
-        mode: LockMode,
+        mode: LockedRows,
         options: &WriterOptions,
         breaker: &Arc<Breaker>,
     ) -> Self {
@@ -250,7 +250,8 @@ impl LaneTask {
     /// request that ends an instance which holds something goes into a batch of such. A contended request is alone, or with
     /// those that missed the same stimulus keys.
     fn take_batch<G: CommitGuard>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
-        let waits_for_row = self.mode == LockMode::Wait && backlog.front().is_some_and(|first| first.missed.is_empty());
+        let waits_for_row =
+            self.mode == LockedRows::Wait && backlog.front().is_some_and(|first| first.missed.is_empty());
         let most = if waits_for_row { 1 } else { self.options.batch };
         let mut instances = HashSet::new();
         let mut keys = HashSet::new();
@@ -261,7 +262,7 @@ impl LaneTask {
             pending.request.holds |= self.holders.contains(&pending.request);
             let apart = batch.first().is_some_and(|first: &Pending<G>| {
                 first.request.holds != pending.request.holds
-                    || self.mode == LockMode::Wait && first.missed != pending.missed
+                    || self.mode == LockedRows::Wait && first.missed != pending.missed
             });
             let size = pending.request.size();
             let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
@@ -300,7 +301,7 @@ impl LaneTask {
                 continue;
             }
             match contended {
-                // While it is full the burst is given back without blame: if this lane waited, one publisher that holds a
+                // While it is full the claims are released without a failure: if this lane waited, one publisher that holds a
                 // key for long would stop the commits of all that need no such key.
                 Some(lane) => match lane.try_reserve() {
                     Ok(place) => {
@@ -341,7 +342,7 @@ impl LaneTask {
         let mut parts = VecDeque::from([batch]);
         let mut busy = Vec::new();
         let mut doubt_since = None;
-        if self.mode == LockMode::SkipLocked {
+        if self.mode == LockedRows::Skip {
             self.futile = 0;
         }
         while let Some(mut part) = parts.pop_front() {
@@ -376,7 +377,7 @@ impl LaneTask {
                     parts.push_front(part);
                 }
                 // A stimulus key stayed locked: they wait for it together again.
-                Err(broken) if broken.failure == ErrorClass::Busy && self.mode == LockMode::Wait => {
+                Err(broken) if broken.failure == ErrorClass::Busy && self.mode == LockedRows::Wait => {
                     busy.append(&mut part)
                 }
                 Err(broken) if part.len() > 1 => {
@@ -452,7 +453,7 @@ impl LaneTask {
         };
         let mut skips_holders = false;
         let waits =
-            self.mode == LockMode::Wait && part.len() == 1 && part.iter().all(|pending| pending.missed.is_empty());
+            self.mode == LockedRows::Wait && part.len() == 1 && part.iter().all(|pending| pending.missed.is_empty());
         let mut missed_keys = Vec::new();
         let winners = match connection
             .write(part.iter_mut().map(|pending| &mut *pending.request), waits)

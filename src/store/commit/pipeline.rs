@@ -29,17 +29,18 @@ const LOOKUP_PERIOD: Duration = Duration::from_secs(30);
 
 /// What a lane does at a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LockMode {
+pub(super) enum LockedRows {
     /// Skips it: one locked row must not stall the batch.
-    SkipLocked,
+    Skip,
     /// Waits for it, under the connection's `lock_timeout`.
     Wait,
 }
 
-impl LockMode {
+impl LockedRows {
+    /// The name of the lane in the log.
     pub(super) fn lane(self) -> &'static str {
         match self {
-            Self::SkipLocked => "fast",
+            Self::Skip => "skipping",
             Self::Wait => "contended",
         }
     }
@@ -134,18 +135,18 @@ impl CommitConnection {
         connector: &Connector,
         incarnation: Incarnation,
         writer: i16,
-        mode: LockMode,
+        mode: LockedRows,
         send: SendMode,
     ) -> Result<Self> {
         let session = connector.open().await?;
         let client = &session.client;
-        let lock_timeout = if mode == LockMode::SkipLocked { 2_000 } else { 500 };
+        let lock_timeout = if mode == LockedRows::Skip { 2_000 } else { 500 };
         // One plan for all batches: to plan a small one again takes longer than to execute it.
         let setup = format!("SET lock_timeout = {lock_timeout}; SET plan_cache_mode = force_generic_plan");
         within(ANSWER_TIMEOUT, client.batch_execute(&setup)).await?;
         let locks = match mode {
-            LockMode::SkipLocked => LOCKS,
-            LockMode::Wait => LOCKS_WAITING,
+            LockedRows::Skip => LOCKS,
+            LockedRows::Wait => LOCKS_WAITING,
         };
         let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.text(BATCH))).await?;
         Ok(Self {

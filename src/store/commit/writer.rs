@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::breaker::Breaker;
 use super::lanes::{LaneTask, WriterOptions};
 use super::pending::Pending;
-use super::pipeline::{CommitConnection, LockMode};
+use super::pipeline::{CommitConnection, LockedRows};
 use super::queue::{CloseOnDrop, Queue};
 use super::{CommitGuard, CommitReply, CommitRequest};
 use crate::db::Connector;
@@ -58,12 +58,11 @@ impl<G: CommitGuard + 'static> CommitWriter<G> {
         let breaker = Arc::<Breaker>::default();
         let lane = |writer, mode| LaneTask::new(connector, incarnation, writer, mode, &options, &breaker);
         let [first_writer, contended_writer, second_writer] = WRITERS;
-        let mut first = lane(first_writer, LockMode::SkipLocked);
-        first.connection = Some(
-            CommitConnection::open(connector, incarnation, first_writer, LockMode::SkipLocked, options.send).await?,
-        );
-        let second = lane(second_writer, LockMode::SkipLocked);
-        let contended = lane(contended_writer, LockMode::Wait);
+        let mut first = lane(first_writer, LockedRows::Skip);
+        first.connection =
+            Some(CommitConnection::open(connector, incarnation, first_writer, LockedRows::Skip, options.send).await?);
+        let second = lane(second_writer, LockedRows::Skip);
+        let contended = lane(contended_writer, LockedRows::Wait);
         let tasks = WriterTasks {
             second: AbortOnDropHandle::new(tokio::spawn(
                 second.run_second(Arc::clone(&queue), to_contended.clone()),

@@ -26,14 +26,14 @@ use crate::{Error, Result, compute};
 const HEAD: &str = include_str!("../../../sql/queries/composition/head.sql");
 const LOCK: &str = include_str!("../../../sql/queries/composition/lock.sql");
 const RESOLVE: &str = include_str!("../../../sql/queries/composition/resolve.sql");
-const PARTS: &str = include_str!("../../../sql/queries/composition/parts.sql");
+const USED_VERSIONS: &str = include_str!("../../../sql/queries/composition/used_versions.sql");
 const CONSUMERS: &str = include_str!("../../../sql/queries/composition/consumers.sql");
 const USERS: &str = include_str!("../../../sql/queries/composition/users.sql");
 const FREEZE: &str = include_str!("../../../sql/queries/composition/freeze.sql");
 const TYPES: &str = include_str!("../../../sql/queries/composition/types.sql");
 
 /// The most versions in one composition.
-const MOST_PARTS: usize = 1_000;
+const MOST_USED: usize = 1_000;
 
 /// The most versions that are shown as activity types.
 const MOST_TYPES: i64 = 5_000;
@@ -52,7 +52,7 @@ pub(crate) struct ResolvedVersion {
 
 /// A version with its references.
 #[derive(Debug)]
-pub(crate) struct PartRow {
+pub(crate) struct UsedVersionRow {
     pub(crate) version_id: VersionId,
     pub(crate) definition_id: DefinitionId,
     pub(crate) version: i32,
@@ -355,14 +355,14 @@ fn resolved_rows(rows: &[Row], count: usize) -> Result<Vec<Option<ResolvedVersio
 }
 
 /// Versions, and all that they use.
-pub(crate) async fn parts(pool: &Pool, tenant: &TenantId, versions: &[&str]) -> Result<Vec<PartRow>> {
-    let rows = pool.query(PARTS, &[&tenant.as_str(), &versions]).await?;
-    if rows.len() > MOST_PARTS {
-        let message = format!("a workflow uses more than {MOST_PARTS} versions of others as activities");
+pub(crate) async fn used_versions(pool: &Pool, tenant: &TenantId, versions: &[&str]) -> Result<Vec<UsedVersionRow>> {
+    let rows = pool.query(USED_VERSIONS, &[&tenant.as_str(), &versions]).await?;
+    if rows.len() > MOST_USED {
+        let message = format!("a workflow uses more than {MOST_USED} versions of others as activities");
         return Err(Error::invalid("composition-too-large", message));
     }
     let at = columns!(rows; version_id, definition_id, version, body, is_final, row_version, refs)?;
-    let mut parts = Vec::with_capacity(rows.len());
+    let mut used = Vec::with_capacity(rows.len());
     for row in &rows {
         let (JsonText(body), JsonText(references)) = (row.get(at.body), row.get(at.refs));
         let references: Vec<(String, String, String, i32, String)> = serde_json::from_slice(&references)
@@ -378,7 +378,7 @@ pub(crate) async fn parts(pool: &Pool, tenant: &TenantId, versions: &[&str]) -> 
                 };
                 (key, VersionId::new(used))
             });
-        parts.push(PartRow {
+        used.push(UsedVersionRow {
             version_id: VersionId::new(row.get::<_, String>(at.version_id)),
             definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
             version: row.get(at.version),
@@ -388,7 +388,7 @@ pub(crate) async fn parts(pool: &Pool, tenant: &TenantId, versions: &[&str]) -> 
             references: references.collect(),
         });
     }
-    Ok(parts)
+    Ok(used)
 }
 
 /// The newest versions that use a definition, through all levels, by the ids of their definitions; at most `limit`.

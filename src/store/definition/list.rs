@@ -35,7 +35,7 @@ const SCOPES: [&str; 6] = [
 
 /// By what a list is ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ListOrder {
+pub(crate) enum DefinitionListOrder {
     #[default]
     Name,
     Created,
@@ -62,7 +62,7 @@ static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 /// A filter for versions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ListFilter<'a> {
+pub(crate) struct DefinitionListFilter<'a> {
     pub(crate) scope: VersionScope,
     pub(crate) version: Option<i32>,
     /// The ids of versions, deleted ones too.
@@ -70,21 +70,25 @@ pub(crate) struct ListFilter<'a> {
     pub(crate) definition_ids: Vec<&'a str>,
     pub(crate) is_system: Option<bool>,
     pub(crate) search: Option<&'a str>,
-    pub(crate) order: ListOrder,
+    pub(crate) order: DefinitionListOrder,
     pub(crate) descending: bool,
     pub(crate) limit: i64,
     pub(crate) offset: i64,
 }
 
 /// The statement of a filter.
-pub(super) fn text(filter: &ListFilter<'_>) -> &'static str {
+pub(super) fn text(filter: &DefinitionListFilter<'_>) -> &'static str {
     let order = filter.order as usize * 2 + usize::from(filter.descending);
     let at = filter.scope as usize * ORDERS.len() + order;
     TEXTS.get(at).map_or(LIST, String::as_str)
 }
 
 /// Lists a page, with the total number.
-pub(crate) async fn list(pool: &Pool, tenant: &TenantId, filter: &ListFilter<'_>) -> Result<(u64, Vec<DefinitionRow>)> {
+pub(crate) async fn list(
+    pool: &Pool,
+    tenant: &TenantId,
+    filter: &DefinitionListFilter<'_>,
+) -> Result<(u64, Vec<DefinitionRow>)> {
     let params: [&(dyn ToSql + Sync); 8] = [
         &tenant.as_str(),
         &filter.version_ids,
@@ -125,15 +129,19 @@ mod tests {
             VersionScope::Draft,
         ];
         for scope in scopes {
-            for order in [ListOrder::Name, ListOrder::Created, ListOrder::Version] {
+            for order in [
+                DefinitionListOrder::Name,
+                DefinitionListOrder::Created,
+                DefinitionListOrder::Version,
+            ] {
                 for descending in [false, true] {
-                    let filter = ListFilter {
+                    let filter = DefinitionListFilter {
                         scope,
                         order,
                         descending,
                         search: Some("text"),
                         limit: 10,
-                        ..ListFilter::default()
+                        ..DefinitionListFilter::default()
                     };
                     let listed = list(&pool, &TenantId::default(), &filter).await;
                     let (total, rows) = listed.unwrap_or_else(|error| panic!("{error:?}\n{}", text(&filter)));

@@ -198,7 +198,7 @@ pub(crate) struct NodeRow {
     pub(crate) running: i64,
     pub(crate) age_ms: Option<i64>,
     /// Activity types that published versions use and this node does not know.
-    pub(crate) lacks: Vec<String>,
+    pub(crate) missing: Vec<String>,
     pub(crate) roles: Vec<String>,
     /// The term in which it is the active scheduler.
     pub(crate) scheduler_term: Option<i64>,
@@ -216,7 +216,7 @@ pub(crate) async fn list(pool: &Pool) -> Result<Vec<NodeRow>> {
         state: row.get(at.state),
         running: row.get(at.running),
         age_ms: row.get(at.age_ms),
-        lacks: row.get(at.missing_activity_types),
+        missing: row.get(at.missing_activity_types),
         roles: row.get(at.roles),
         scheduler_term: row.get(at.scheduler_term),
     };

@@ -24,9 +24,9 @@ pub(super) struct Activity<'a> {
     pub(super) scheduled_after: Option<u64>,
 }
 
-/// As [`super::Entry`], after its place in the activities.
+/// As [`super::NewEntry`], after its place in the activities.
 #[derive(Deserialize)]
-pub(super) struct Entry<'a> {
+pub(super) struct StoredEntry<'a> {
     place: usize,
     pub(super) at: i64,
     #[serde(borrow)]
@@ -39,9 +39,9 @@ pub(super) struct Entry<'a> {
     pub(super) payload: Option<&'a RawValue>,
 }
 
-/// As [`super::Execution`], after its place in the activities.
+/// As [`super::NewExecution`], after its place in the activities.
 #[derive(Deserialize)]
-pub(super) struct Execution<'a> {
+pub(super) struct StoredExecution<'a> {
     place: usize,
     #[serde(borrow)]
     pub(super) status: Cow<'a, str>,
@@ -67,7 +67,7 @@ pub(super) struct Journal<'a> {
     #[serde(borrow)]
     pub(super) activities: Vec<Activity<'a>>,
     #[serde(borrow)]
-    journal: Vec<Entry<'a>>,
+    journal: Vec<StoredEntry<'a>>,
 }
 
 /// The activity executions of a body.
@@ -76,7 +76,7 @@ pub(super) struct Executions<'a> {
     #[serde(borrow)]
     activities: Vec<Activity<'a>>,
     #[serde(borrow)]
-    executions: Vec<Execution<'a>>,
+    executions: Vec<StoredExecution<'a>>,
 }
 
 /// Reads one of the two from a body.
@@ -86,7 +86,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T> {
 
 impl<'a> Journal<'a> {
     /// The entries in order, each with the place of its execution and the execution.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Activity<'a>, &Entry<'a>)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Activity<'a>, &StoredEntry<'a>)> {
         self.journal
             .iter()
             .filter_map(|entry| Some((entry.place, self.activities.get(entry.place)?, entry)))
@@ -95,7 +95,7 @@ impl<'a> Journal<'a> {
 
 impl<'a> Executions<'a> {
     /// The states of the executions.
-    pub(super) fn states(&self) -> impl Iterator<Item = (&Activity<'a>, &Execution<'a>)> {
+    pub(super) fn states(&self) -> impl Iterator<Item = (&Activity<'a>, &StoredExecution<'a>)> {
         self.executions
             .iter()
             .filter_map(|execution| Some((self.activities.get(execution.place)?, execution)))

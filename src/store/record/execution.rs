@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::body::{self, Activity, Execution, Executions};
-use super::read::{MAX_BYTES, Part, Reader, StoredRecord};
+use super::body::{self, Activity, Executions, StoredExecution};
+use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord};
 use crate::compute;
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
@@ -113,17 +113,18 @@ struct Collector {
 }
 
 impl Collector {
-    fn add(&mut self, part: &Part) -> Result<()> {
+    fn add(&mut self, part: &RecordPage) -> Result<()> {
         for record in &part.records {
             let executions: Executions<'_> = body::read(&record.body)?;
             for (activity, execution) in executions.states() {
-                self.state(record, activity, execution)?;
+                self.add_state(record, activity, execution)?;
             }
         }
         Ok(())
     }
 
-    fn state(&mut self, record: &StoredRecord, reference: &Activity<'_>, state: &Execution<'_>) -> Result<()> {
+    /// Adds what one record has of an execution to the execution, if it is one of those that are read.
+    fn add_state(&mut self, record: &StoredRecord, reference: &Activity<'_>, state: &StoredExecution<'_>) -> Result<()> {
         let number = reference.number;
         let at = |offset: i64| record.began_at + TimeDelta::microseconds(offset);
         if self.query.is_detailed {

@@ -3,8 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::body::{self, Activity, Entry, Journal};
-use super::read::{MAX_BYTES, Part, Reader, StoredRecord};
+use super::body::{self, Activity, Journal, StoredEntry};
+use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord};
 use crate::compute;
 use crate::db::{Pool, columns};
 use crate::id::{ActivityExecutionId, InstanceId, TenantId};
@@ -63,7 +63,7 @@ fn row(
     record: &StoredRecord,
     sequence: i64,
     activity: &Activity<'_>,
-    entry: &Entry<'_>,
+    entry: &StoredEntry<'_>,
 ) -> Result<JournalEntryRow> {
     let id = |number| ActivityExecutionId::of(instance.as_str(), number);
     Ok(JournalEntryRow {
@@ -136,7 +136,7 @@ struct FilteredRead {
 }
 
 impl FilteredRead {
-    fn add(&mut self, part: &Part) -> Result<()> {
+    fn add(&mut self, part: &RecordPage) -> Result<()> {
         for record in &part.records {
             let journal: Journal<'_> = body::read(&record.body)?;
             let admitted: Vec<bool> = journal.activities.iter().map(|it| self.filter.admits(it)).collect();

@@ -11,7 +11,7 @@ pub(crate) mod merge;
 mod read;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::NewEntry as Slot;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub(crate) struct ExecutionRef<'a> {
 
 /// An entry of the journal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct NewEntry<'a> {
     /// Microseconds since the burst began.
     pub(crate) at: i64,
     pub(crate) event_name: &'a str,
@@ -55,7 +55,7 @@ pub(crate) struct Entry<'a> {
 
 /// The state of an activity execution after the burst.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Execution<'a> {
+pub(crate) struct NewExecution<'a> {
     pub(crate) status: &'a str,
     /// Microseconds since the burst began; none: in an earlier commit.
     pub(crate) started: Option<i64>,
@@ -91,7 +91,7 @@ impl Serialize for ExecutionRef<'_> {
 /// With its place in `activities`.
 struct Indexed<T>(usize, T);
 
-impl Serialize for Indexed<Entry<'_>> {
+impl Serialize for Indexed<NewEntry<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let Self(index, entry) = self;
         (
@@ -107,7 +107,7 @@ impl Serialize for Indexed<Entry<'_>> {
     }
 }
 
-impl Serialize for Indexed<Execution<'_>> {
+impl Serialize for Indexed<NewExecution<'_>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let Self(index, execution) = self;
         (
@@ -137,17 +137,17 @@ pub(crate) struct Record<'a> {
 #[derive(Default, Serialize)]
 struct Body<'a> {
     activities: Vec<ExecutionRef<'a>>,
-    journal: Vec<Indexed<Entry<'a>>>,
-    executions: Vec<Indexed<Execution<'a>>>,
+    journal: Vec<Indexed<NewEntry<'a>>>,
+    executions: Vec<Indexed<NewExecution<'a>>>,
 }
 
 impl<'a> Record<'a> {
-    pub(crate) fn entry(&mut self, reference: ExecutionRef<'a>, entry: Entry<'a>) {
+    pub(crate) fn entry(&mut self, reference: ExecutionRef<'a>, entry: NewEntry<'a>) {
         let index = self.index(reference);
         self.body.journal.push(Indexed(index, entry));
     }
 
-    pub(crate) fn execution(&mut self, reference: ExecutionRef<'a>, execution: Execution<'a>) {
+    pub(crate) fn execution(&mut self, reference: ExecutionRef<'a>, execution: NewExecution<'a>) {
         let index = self.index(reference);
         self.body.executions.push(Indexed(index, execution));
     }

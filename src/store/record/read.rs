@@ -26,7 +26,7 @@ pub(super) struct StoredRecord {
 }
 
 /// Records of one read.
-pub(super) struct Part {
+pub(super) struct RecordPage {
     pub(super) records: Vec<StoredRecord>,
     /// Their bytes.
     pub(super) bytes: usize,
@@ -34,7 +34,7 @@ pub(super) struct Part {
     pub(super) is_last: bool,
 }
 
-impl Part {
+impl RecordPage {
     /// Whether its records are many.
     pub(super) fn is_long(&self) -> bool {
         self.bytes > LONG_BYTES
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Part> {
+    pub(super) async fn next(&mut self) -> Result<RecordPage> {
         let (tenant, instance) = (self.tenant.as_str(), self.instance.as_str());
         let rows = self
             .pool
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             })
             .collect();
         let bytes = records.iter().map(|record| record.body.len()).sum();
-        Ok(Part {
+        Ok(RecordPage {
             records,
             bytes,
             is_last,

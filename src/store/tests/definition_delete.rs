@@ -50,7 +50,7 @@ async fn a_start_beside_a_delete_keeps_its_version() {
     assert_eq!(purges.await.unwrap().unwrap(), 0, "a start has it");
     assert_eq!(used.version_id.as_str(), versions[0]);
     assert!(
-        !definition::composition::parts(&pool, &tenant, &[used.version_id.as_str()])
+        !definition::composition::used_versions(&pool, &tenant, &[used.version_id.as_str()])
             .await
             .unwrap()
             .is_empty()

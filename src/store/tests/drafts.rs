@@ -43,7 +43,7 @@ async fn a_draft_that_was_started_is_replaced_by_the_next_save() {
     let second = save("three").await;
     assert_ne!(second.version_id, first.version_id);
     assert_eq!(second.version, 1, "the same draft, for those who list versions");
-    let parts = definition::composition::parts(pool, &tenant, &[first.version_id.as_str()])
+    let parts = definition::composition::used_versions(pool, &tenant, &[first.version_id.as_str()])
         .await
         .unwrap();
     assert_eq!(parts[0].body["name"], "two");

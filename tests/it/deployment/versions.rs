@@ -8,19 +8,19 @@ use crate::support::node::{Node, assert_invariants, publish, wait_until_finished
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// An activity type that the older version lacks.
-const LACKING: &str = "Elsa.SetName";
+const MISSING: &str = "Elsa.SetName";
 
 const NEW: [&str; 2] = ["--check-in", "200ms"];
-const OLD: [&str; 4] = ["--check-in", "200ms", "--disable-activity", LACKING];
+const OLD: [&str; 4] = ["--check-in", "200ms", "--disable-activity", MISSING];
 
-/// Two lines with what is lacking, a delay and an event between them.
+/// Two lines with the missing activity, a delay and an event between them.
 fn definition() -> Value {
     let script = |type_name: &str, text: &str| json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": text}});
     json!({
         "definitionId": "named",
         "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
             {"type": "Elsa.WriteLine", "id": "first", "text": script("String", "'named ' + getInput('n')")},
-            {"type": LACKING, "id": "name", "value": script("String", "'n' + getInput('n')")},
+            {"type": MISSING, "id": "name", "value": script("String", "'n' + getInput('n')")},
             {"type": "Elsa.Delay", "id": "rest", "timeSpan": script("TimeSpan", "'00:00:00.200'")},
             {"type": "Elsa.Event", "id": "word", "eventName": script("String", "'named-' + getInput('n')")},
             {"type": "Elsa.WriteLine", "id": "second", "text": script("String", "'named ' + getInput('n')")}
@@ -44,8 +44,8 @@ async fn event(http: &Http, name: String) {
     http.trigger(&name, &json!({})).await;
 }
 
-/// The activity types that each node publishes as lacking.
-async fn lacks(http: &Http, wanted: &[(&str, bool)]) {
+/// The activity types that each node publishes as missing.
+async fn missing(http: &Http, wanted: &[(&str, bool)]) {
     wait_until("the nodes to publish what they lack", async || {
         let listed = http.get("cluster/nodes").await.expect(200);
         let said: Vec<(String, Value)> = listed["items"]
@@ -55,7 +55,7 @@ async fn lacks(http: &Http, wanted: &[(&str, bool)]) {
             .map(|node| (node["nodeId"].as_str().unwrap().to_owned(), node["lacks"].clone()))
             .collect();
         wanted.iter().all(|(name, lacks)| {
-            let types = if *lacks { json!([LACKING]) } else { json!([]) };
+            let types = if *lacks { json!([MISSING]) } else { json!([]) };
             said.contains(&((*name).to_owned(), types))
         })
     })
@@ -86,7 +86,7 @@ async fn what_a_node_cannot_run_it_leaves_to_one_that_can() {
     refused.assert_refused(400, "invalid-definition");
     publish_named(http(&new)).await;
     publish(http(&old)).await;
-    lacks(http(&third), &[("new", false), ("old", true), ("third", true)]).await;
+    missing(http(&third), &[("new", false), ("old", true), ("third", true)]).await;
     let client = database.connect().await;
     let (runs, clients) = (12, [http(&old), http(&third), http(&new)]);
     for n in 0..runs {
@@ -120,7 +120,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     let old = Node::start_with(&database, "old", &OLD, "");
     publish_named(http(&new)).await;
     publish(http(&old)).await;
-    lacks(http(&old), &[("old", true)]).await;
+    missing(http(&old), &[("old", true)]).await;
     let client = database.connect().await;
     // Some of them wait for their delay, some for their event.
     for n in 0..4 {
@@ -153,7 +153,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     .await;
     assert!(!queue.iter().any(|item| item["state"] == "ready"), "{queue:?}");
     client
-        .run("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unrunnable'")
+        .run("UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'report-unsupported'")
         .await;
     old.child
         .wait_for_log("no node knows all activities of a workflow")
@@ -190,7 +190,7 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
         .await;
     let old = Node::start_with(&database, "old", &OLD, "");
     old.child.wait_for_log("the instance is left to other nodes").await;
-    lacks(http(&old), &[("old", true)]).await;
+    missing(http(&old), &[("old", true)]).await;
     assert_eq!(client.rows("work WHERE failures > 0 OR crashes > 0").await, 0);
     let _again = Node::start_with(&database, "again", &NEW, "");
     for n in 0..3 {
@@ -246,5 +246,5 @@ async fn nothing_faults_because_of_a_rolling_deployment() {
     }
     wait_until_finished(&client, started.iter().sum::<usize>() as i64).await;
     nothing_faulted(&database, &client).await;
-    lacks(http(&nodes[0]), &[("a1", false), ("b1", false), ("c1", false)]).await;
+    missing(http(&nodes[0]), &[("a1", false), ("b1", false), ("c1", false)]).await;
 }

@@ -7,7 +7,7 @@ use crate::activity::{Descriptor, describe};
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Composition, Program, References, WorkflowReference};
 use crate::id::{DefinitionId, VersionId};
-use crate::runtime::context::composition::{composed, key_of, part_of};
+use crate::runtime::context::composition::{composed, key_of, used_version_of};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
 use crate::store::definition::composition::{
@@ -20,7 +20,7 @@ pub(super) const ATTEMPTS: usize = 10;
 
 /// The definitions that a publish writes, with the versions that they become.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct NewReferences {
     pub(super) versions: HashMap<DefinitionId, (VersionId, i32)>,
     pub(super) composition: Composition,
 }
@@ -53,7 +53,7 @@ impl Engine {
         &self,
         node: &NodeContext,
         definition: &WorkflowDefinition,
-        written: &Written,
+        written: &NewReferences,
     ) -> Result<Resolution> {
         let (pool, tenant, interpreter) = (&node.database.pool, &self.inner.tenant, &self.inner.interpreter);
         let mut found = Resolution {
@@ -76,7 +76,7 @@ impl Engine {
                 let Some(Some(version)) = known.get(&key) else { continue };
                 let becomes = written.versions.get(&version.definition_id);
                 let used = becomes.map_or(&version.version_id, |(version, _)| version).clone();
-                if !found.composition.parts.contains_key(&used) {
+                if !found.composition.used.contains_key(&used) {
                     wanted.insert(used.clone());
                 }
                 let row = ReferenceRow {
@@ -92,7 +92,7 @@ impl Engine {
                         }
                     }
                     Some(owner) => {
-                        if let Some(part) = found.composition.parts.get_mut(&owner) {
+                        if let Some(part) = found.composition.used.get_mut(&owner) {
                             part.references.insert(reference, used);
                         }
                         if let Some(draft) = found.drafts.iter_mut().find(|draft| draft.version_id == owner)
@@ -108,8 +108,8 @@ impl Engine {
             if wanted.is_empty() {
                 continue;
             }
-            for row in store::parts(pool, tenant, &wanted).await? {
-                if found.composition.parts.contains_key(&row.version_id) {
+            for row in store::used_versions(pool, tenant, &wanted).await? {
+                if found.composition.used.contains_key(&row.version_id) {
                     continue;
                 }
                 let draft = (!row.is_final).then(|| FrozenDraft {
@@ -118,13 +118,13 @@ impl Engine {
                     row_version: row.row_version.clone(),
                     references: Vec::new(),
                 });
-                let part = part_of(row)?;
+                let part = used_version_of(row)?;
                 if let Some(draft) = draft {
                     let inner = interpreter.references(&part.definition).into_iter();
                     pending.extend(inner.map(|(reference, _)| (Some(draft.version_id.clone()), reference)));
                     found.drafts.push(draft);
                 }
-                found.composition.parts.insert(part.definition.id.clone(), part);
+                found.composition.used.insert(part.definition.id.clone(), part);
             }
         }
         refuse_cycle(
@@ -133,7 +133,7 @@ impl Engine {
             &definition.definition_id,
         )?;
         for draft in &found.drafts {
-            if let Some(part) = found.composition.parts.get(&draft.version_id) {
+            if let Some(part) = found.composition.used.get(&draft.version_id) {
                 refuse_cycle(&found.composition, &part.references, &draft.definition_id)?;
             }
         }
@@ -146,7 +146,7 @@ impl Engine {
         node: &NodeContext,
         version: &VersionId,
     ) -> Result<Option<(WorkflowDefinition, Composition)>> {
-        let rows = store::parts(&node.database.pool, &self.inner.tenant, &[version.as_str()]).await?;
+        let rows = store::used_versions(&node.database.pool, &self.inner.tenant, &[version.as_str()]).await?;
         let is_final = rows.iter().any(|row| row.version_id == *version && row.is_final);
         let large = rows.iter().any(|row| compute::is_large(&row.body));
         let wanted = version.clone();
@@ -155,7 +155,10 @@ impl Engine {
             return Ok(None);
         };
         if !is_final {
-            composition = self.resolve(node, &definition, &Written::default()).await?.composition;
+            composition = self
+                .resolve(node, &definition, &NewReferences::default())
+                .await?
+                .composition;
         }
         Ok(Some((definition, composition)))
     }
@@ -176,7 +179,7 @@ impl Engine {
     /// Marks a draft as started, with the versions that it uses. False: it changed meanwhile.
     pub(super) async fn start_composed_draft(&self, node: &NodeContext, version: &VersionId) -> Result<bool> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let rows = store::parts(pool, tenant, &[version.as_str()]).await?;
+        let rows = store::used_versions(pool, tenant, &[version.as_str()]).await?;
         let Some(row) = rows.iter().find(|row| row.version_id == *version && !row.is_final) else {
             return Ok(true);
         };
@@ -184,7 +187,7 @@ impl Engine {
         let Some((definition, _)) = composed(rows, version)? else {
             return Ok(false);
         };
-        let found = self.resolve(node, &definition, &Written::default()).await?;
+        let found = self.resolve(node, &definition, &NewReferences::default()).await?;
         self.compile_composed(&definition, &found.composition).await?;
         let own = FrozenDraft {
             definition_id: id,

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::composition::{ATTEMPTS, Resolution, Written, changing, cycle, distinct};
+use super::composition::{ATTEMPTS, NewReferences, Resolution, changing, cycle, distinct};
 use super::{Validated, announce_change, log_warnings, model, new_definition, not_found};
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Part, Targets};
+use crate::execution::{Targets, UsedVersion};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::composition::composed;
 use crate::runtime::context::node_context::NodeContext;
@@ -100,7 +100,7 @@ impl Engine {
         let mut validated = None;
         let mut warnings = Vec::new();
         if !matches!(subject, Subject::Consumers(_)) {
-            own = self.resolve(node, &definition, &Written::default()).await?;
+            own = self.resolve(node, &definition, &NewReferences::default()).await?;
             let (program, found) = self.compile_composed(&definition, &own.composition).await?;
             warnings = found;
             validated = Some(self.starts_of(program).await?);
@@ -192,23 +192,23 @@ impl Engine {
         consumers: &[ConsumerRow],
     ) -> Result<Vec<Updated>> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let mut written = Written::default();
+        let mut written = NewReferences::default();
         let (id, version) = (definition.definition_id.clone(), definition.id.clone());
         written.versions.insert(id, (version.clone(), definition.version));
         if own.references.is_empty() {
             // Only the consumers of a published version are updated: it has its references.
-            let rows = store::parts(pool, tenant, &[version.as_str()]).await?;
+            let rows = store::used_versions(pool, tenant, &[version.as_str()]).await?;
             if let Some((_, composition)) = composed(rows, &version)? {
                 written.composition = composition;
             }
         } else {
             written.composition = own.composition.clone();
         }
-        let part = Part {
+        let part = UsedVersion {
             definition: definition.clone(),
             references: std::mem::take(&mut written.composition.references),
         };
-        written.composition.parts.insert(version, part);
+        written.composition.used.insert(version, part);
         let ids: Vec<&str> = consumers.iter().map(|consumer| consumer.version_id.as_str()).collect();
         let mut bodies = HashMap::new();
         for row in read::find_many(pool, tenant, &ids, MOST_BYTES).await? {
@@ -245,7 +245,7 @@ impl Engine {
         node: &NodeContext,
         consumer: &ConsumerRow,
         mut model: WorkflowDefinition,
-        written: &mut Written,
+        written: &mut NewReferences,
     ) -> Result<Option<Updated>> {
         let interpreter = &self.inner.interpreter;
         let mut targets = Targets::new();
@@ -305,13 +305,13 @@ impl Engine {
         let validated = self.starts_of(program).await;
         let validated = validated.map_err(|error| if error.is_invalid() { refused(error) } else { error })?;
         new.references = resolution.references.clone();
-        let part = Part {
+        let part = UsedVersion {
             definition: model,
             references: resolution.composition.references.clone(),
         };
         written.versions.insert(consumer.definition_id.clone(), becomes.clone());
         written.composition.extend(resolution.composition.clone());
-        written.composition.parts.insert(becomes.0.clone(), part);
+        written.composition.used.insert(becomes.0.clone(), part);
         Ok(Some(Updated {
             new,
             becomes,

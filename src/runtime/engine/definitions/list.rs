@@ -7,7 +7,7 @@ use crate::runtime::context::request::{
 };
 use crate::runtime::engine::Engine;
 use crate::store::definition::DefinitionRow;
-use crate::store::definition::list::{self, ListFilter, ListOrder, VersionScope};
+use crate::store::definition::list::{self, DefinitionListFilter, DefinitionListOrder, VersionScope};
 
 impl Engine {
     /// Lists versions of definitions, without their bodies.
@@ -22,7 +22,7 @@ impl Engine {
             VersionOptions::Draft => (VersionScope::Draft, None),
             VersionOptions::Specific(version) => (VersionScope::All, Some(version)),
         };
-        let wanted = ListFilter {
+        let wanted = DefinitionListFilter {
             scope,
             version,
             version_ids: filter.version_ids.iter().map(VersionId::as_str).collect(),
@@ -30,9 +30,9 @@ impl Engine {
             is_system: filter.is_system,
             search: filter.search_term.as_deref().filter(|term| !term.is_empty()),
             order: match filter.order {
-                DefinitionOrder::Name => ListOrder::Name,
-                DefinitionOrder::Created => ListOrder::Created,
-                DefinitionOrder::Version => ListOrder::Version,
+                DefinitionOrder::Name => DefinitionListOrder::Name,
+                DefinitionOrder::Created => DefinitionListOrder::Created,
+                DefinitionOrder::Version => DefinitionListOrder::Version,
             },
             descending: filter.descending,
             limit,

@@ -72,7 +72,7 @@ impl TimeRange {
 
 /// A filter for instances; an empty list means any.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ListFilter {
+pub(crate) struct InstanceListFilter {
     pub(crate) ids: Vec<String>,
     pub(crate) definition_ids: Vec<String>,
     pub(crate) version_ids: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct ListFilter {
 
 /// The column of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ListOrder {
+pub(crate) enum InstanceListOrder {
     #[default]
     Created,
     Updated,
@@ -99,7 +99,7 @@ pub(crate) enum ListOrder {
     Name,
 }
 
-impl ListOrder {
+impl InstanceListOrder {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -132,7 +132,7 @@ pub(crate) struct ListCursor {
 /// Which rows of the list.
 #[derive(Clone, Debug)]
 pub(crate) struct ListPage {
-    pub(crate) order: ListOrder,
+    pub(crate) order: InstanceListOrder,
     pub(crate) descending: bool,
     pub(crate) limit: i64,
     pub(crate) offset: i64,
@@ -170,7 +170,7 @@ enum Wanted {
 struct Parameters<'a> {
     tenant: &'a str,
     versions: Option<Vec<String>>,
-    filter: &'a ListFilter,
+    filter: &'a InstanceListFilter,
     pattern: Option<String>,
     behind_prefix: String,
     found_versions: Vec<String>,
@@ -224,7 +224,7 @@ impl<'a> ListPools<'a> {
 pub(crate) async fn oldest(
     pools: ListPools<'_>,
     tenant: &TenantId,
-    filter: &ListFilter,
+    filter: &InstanceListFilter,
     after: Option<ListCursor>,
     limit: i64,
 ) -> Result<Vec<InstanceRow>> {
@@ -233,7 +233,7 @@ pub(crate) async fn oldest(
     };
     let parameters = parameters.for_large_pages();
     let page = ListPage {
-        order: ListOrder::Created,
+        order: InstanceListOrder::Created,
         descending: false,
         limit,
         offset: 0,
@@ -247,7 +247,7 @@ pub(crate) async fn oldest(
 /// The place of a row in the order of creation.
 pub(crate) fn place_by_creation(row: &InstanceRow) -> ListCursor {
     ListCursor {
-        key: ListOrder::Created.key(row),
+        key: InstanceListOrder::Created.key(row),
         id: row.id.as_str().to_owned(),
     }
 }
@@ -256,7 +256,7 @@ pub(crate) fn place_by_creation(row: &InstanceRow) -> ListCursor {
 pub(crate) async fn list(
     pools: ListPools<'_>,
     tenant: &TenantId,
-    filter: &ListFilter,
+    filter: &InstanceListFilter,
     page: &ListPage,
 ) -> Result<ListedRows> {
     let nothing = ListedRows {
@@ -294,7 +294,7 @@ pub(crate) async fn list(
 async fn parameters<'a>(
     pools: ListPools<'_>,
     tenant: &'a TenantId,
-    filter: &'a ListFilter,
+    filter: &'a InstanceListFilter,
 ) -> Result<Option<Parameters<'a>>> {
     let versions = version_ids(pools, tenant, filter).await?;
     if versions.as_ref().is_some_and(Vec::is_empty) {
@@ -345,7 +345,7 @@ async fn parameters<'a>(
 pub(crate) async fn version_ids(
     pools: ListPools<'_>,
     tenant: &TenantId,
-    filter: &ListFilter,
+    filter: &InstanceListFilter,
 ) -> Result<Option<Vec<String>>> {
     if filter.definition_ids.is_empty() && filter.version.is_none() {
         return Ok((!filter.version_ids.is_empty()).then(|| filter.version_ids.clone()));
@@ -369,16 +369,16 @@ fn given<T>(list: &[T]) -> Option<&[T]> {
 /// The pattern of LIKE for a text anywhere in what an index of trigrams has, or at the beginning of what one without has.
 fn pattern(text: &str, anywhere: bool) -> String {
     let indexed = if anywhere { INDEXED_ANYWHERE } else { INDEXED };
-    let cut = text
+    let shortened = text
         .char_indices()
         .nth(indexed)
         .and_then(|(end, _)| text.get(..end))
         .unwrap_or(text);
-    let mut pattern = String::with_capacity(cut.len() + 2);
+    let mut pattern = String::with_capacity(shortened.len() + 2);
     if anywhere {
         pattern.push('%');
     }
-    for character in cut.chars() {
+    for character in shortened.chars() {
         if matches!(character, '%' | '_' | '\\') {
             pattern.push('\\');
         }

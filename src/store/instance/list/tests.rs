@@ -17,11 +17,11 @@ fn the_end_of_a_prefix_is_behind_it() {
     }
 }
 
-const ORDERS: [ListOrder; 4] = [
-    ListOrder::Created,
-    ListOrder::Updated,
-    ListOrder::Finished,
-    ListOrder::Name,
+const ORDERS: [InstanceListOrder; 4] = [
+    InstanceListOrder::Created,
+    InstanceListOrder::Updated,
+    InstanceListOrder::Finished,
+    InstanceListOrder::Name,
 ];
 
 /// Each order and direction, from the beginning and behind a place.
@@ -54,11 +54,11 @@ async fn every_shape_of_the_statement_runs() {
     let mut shapes = std::collections::HashSet::new();
     for bits in 0..16 {
         let is = |bit: u32| bits & (1 << bit) > 0;
-        let filter = ListFilter {
+        let filter = InstanceListFilter {
             search: is(0).then(|| "text".to_owned()),
             name: is(1).then(|| "name".to_owned()),
             correlation_ids: if is(2) { vec!["c".to_owned()] } else { Vec::new() },
-            ..ListFilter::default()
+            ..InstanceListFilter::default()
         };
         for source in [Source::AtOnce, Source::FewRunning, Source::EachVersion] {
             if source == Source::EachVersion && bits & 7 > 0 {
@@ -113,7 +113,7 @@ async fn filled() -> (Fixture, Pool) {
 
 fn newest() -> ListPage {
     ListPage {
-        order: ListOrder::Created,
+        order: InstanceListOrder::Created,
         descending: true,
         limit: 100,
         offset: 0,
@@ -125,23 +125,23 @@ fn newest() -> ListPage {
 async fn a_count_above_ten_thousand_is_an_estimate_and_says_so() {
     let (_fixture, pool) = filled().await;
     let tenant = TenantId::default();
-    let total = async |filter: ListFilter| {
+    let total = async |filter: InstanceListFilter| {
         let listed = list(ListPools::of_work(&pool), &tenant, &filter, &newest())
             .await
             .unwrap();
         assert_eq!(listed.rows.len(), 100);
         (listed.total, listed.is_estimate)
     };
-    let (all, is_estimate) = total(ListFilter::default()).await;
+    let (all, is_estimate) = total(InstanceListFilter::default()).await;
     assert!(is_estimate && (50_000..200_000).contains(&all), "{all}");
     // Counted up to the bound, then estimated.
-    let one = ListFilter {
+    let one = InstanceListFilter {
         definition_ids: vec!["d0".to_owned()],
-        ..ListFilter::default()
+        ..InstanceListFilter::default()
     };
     let (of_one, is_estimate) = total(one.clone()).await;
     assert!(is_estimate && of_one > 10_000, "{of_one}");
-    let named = ListFilter {
+    let named = InstanceListFilter {
         created: TimeRange {
             from: Some(Utc::now() - Duration::seconds(10_000)),
             ..TimeRange::default()
@@ -156,15 +156,15 @@ async fn a_count_above_ten_thousand_is_an_estimate_and_says_so() {
 async fn lists_of_a_large_table_find_their_rows_by_index() {
     let (_fixture, pool) = filled().await;
     let (tenant, page) = (TenantId::default(), newest());
-    let any = ListFilter::default;
+    let any = InstanceListFilter::default;
     let text = |text: &str| vec![text.to_owned()];
     #[rustfmt::skip]
     let lists = [
         ("all", any(), vec!["instance_by_time"]),
-        ("by definition", ListFilter { definition_ids: text("d1"), ..any() }, vec!["instance_by_version"]),
-        ("by version", ListFilter { version_ids: text("v1"), ..any() }, vec!["instance_by_version"]),
-        ("by id", ListFilter { ids: text("c4ca4238a0b923820dcc509a6f75849b"), ..any() }, vec!["instance_pkey"]),
-        ("by a text", ListFilter { search: Some("customer d3d9446802a44259".to_owned()), ..any() },
+        ("by definition", InstanceListFilter { definition_ids: text("d1"), ..any() }, vec!["instance_by_version"]),
+        ("by version", InstanceListFilter { version_ids: text("v1"), ..any() }, vec!["instance_by_version"]),
+        ("by id", InstanceListFilter { ids: text("c4ca4238a0b923820dcc509a6f75849b"), ..any() }, vec!["instance_pkey"]),
+        ("by a text", InstanceListFilter { search: Some("customer d3d9446802a44259".to_owned()), ..any() },
          vec!["instance_name", "instance_correlation", "instance_pkey"]),
     ];
     for (name, filter, indexes) in lists {
@@ -190,15 +190,15 @@ async fn lists_of_a_large_table_find_their_rows_by_index() {
 async fn a_page_of_a_bulk_action_of_many_versions_is_read_in_the_order_of_creation() {
     let (_fixture, pool) = filled().await;
     let tenant = TenantId::default();
-    let filter = ListFilter {
+    let filter = InstanceListFilter {
         definition_ids: (0..60).map(|number| format!("d{number}")).collect(),
-        ..ListFilter::default()
+        ..InstanceListFilter::default()
     };
     let pools = ListPools::of_work(&pool);
     let parameters = parameters(pools, &tenant, &filter).await.unwrap().unwrap();
     let parameters = parameters.for_large_pages();
     let page = ListPage {
-        order: ListOrder::Created,
+        order: InstanceListOrder::Created,
         descending: false,
         limit: 1000,
         offset: 0,

@@ -6,7 +6,7 @@
 WITH runner AS MATERIALIZED (
     SELECT n.missing_activity_types FROM node n WHERE 'worker' = ANY (n.roles)
         AND n.last_seen >= clock_timestamp() - n.tolerance
-), nowhere AS MATERIALIZED (
+), unsupported AS MATERIALIZED (
     SELECT d.tenant_id, d.version_id, d.definition_id, d.version,
            ARRAY(SELECT DISTINCT t FROM runner r, unnest(r.missing_activity_types) t
                WHERE t = ANY (d.activity_types) ORDER BY t) AS missing
@@ -18,16 +18,16 @@ WITH runner AS MATERIALIZED (
     (SELECT w.tenant_id, coalesce(w.version_id, (SELECT i.version_id FROM instance i
                                                  WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id)) AS version_id
      FROM work w
-     WHERE EXISTS (SELECT 1 FROM nowhere) AND w.claimed_by IS NULL AND w.available_at <= now()
+     WHERE EXISTS (SELECT 1 FROM unsupported) AND w.claimed_by IS NULL AND w.available_at <= now()
      ORDER BY w.available_at, w.id LIMIT 1000)
     UNION ALL
     (SELECT t.tenant_id, (SELECT i.version_id FROM instance i WHERE i.tenant_id = t.tenant_id AND i.id = t.instance_id)
      FROM timer t
-     WHERE EXISTS (SELECT 1 FROM nowhere) AND t.claimed_by IS NULL AND t.available_at <= now()
+     WHERE EXISTS (SELECT 1 FROM unsupported) AND t.claimed_by IS NULL AND t.available_at <= now()
      ORDER BY t.available_at LIMIT 1000)
 )
 SELECT n.definition_id, n.version, n.missing, count(*) AS waiting
-FROM nowhere n
+FROM unsupported n
 JOIN waiting w ON w.tenant_id = n.tenant_id AND w.version_id = n.version_id
 GROUP BY n.definition_id, n.version, n.missing
 ORDER BY n.definition_id, n.version
