@@ -31,6 +31,7 @@
 //! Private, from above: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http` and `auth` (server
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections).
+//! Below them `compute` (long computations), `weight` (bytes of JSON), `private_file`, `failpoint`, and `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
 //! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says

@@ -406,8 +406,8 @@ CREATE INDEX instance_incident ON instance (created_at) WHERE incident_count > 0
 CREATE INDEX instance_parent ON instance (parent_instance_id, created_at) WHERE parent_instance_id IS NOT NULL;
 
 -- Makes the indexes by which names and correlation ids are searched: by any part of their first 256 characters where the
--- extension pg_trgm is installed (each trigram of a longer value would cost its start an entry), else by their beginning. A start without either costs nothing. Repeatable: an operator who installs the
--- extension later calls it again.
+-- extension pg_trgm is installed (each trigram of a longer value would cost its start an entry), else by their beginning. A
+-- start without either costs nothing. Repeatable: an operator who installs the extension later calls it again.
 CREATE FUNCTION create_search_indexes() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -524,9 +524,10 @@ CREATE TABLE burst_record (
     --        "journal": [[place in activities, microseconds since began_at, event, message, source, state, payload]],
     --        "executions": [[place in activities, status, started, completed, state, outputs, payload, properties,
     --                        exception, has bookmarks, faults]]}.
-    -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is
-    -- `instance:number`); the last one is left out where the parent scheduled the execution by itself, and after the
-    -- burst in which it started.
+
+    -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is `instance:number`);
+    -- the last one is left out where the parent scheduled the execution by itself, and after the burst in which it started.
+
     -- Text, because each commit would pay for a type that parses it; readers cast.
     body text NOT NULL,
     PRIMARY KEY (instance_id, version, at, tenant_id)
@@ -668,9 +669,9 @@ CREATE INDEX timer_claimed ON timer (claimed_by) WHERE claimed_by IS NOT NULL;
 -- Timers in backoff, not those that are not due yet.
 CREATE INDEX timer_postponed ON timer (available_at) WHERE claimed_by IS NULL AND available_at > due;
 
--- An event for which many bookmarks wait, or an earlier event of this table, or that a workflow publishes. Events of one hash take their turns in the
--- order of their ids. A turn starts what the triggers start and draws a cut; then pages of bookmarks with a number up to
--- the cut get a row of work each, which names the fan-out and has no payload.
+-- An event for which many bookmarks wait, or an earlier event of this table, or that a workflow publishes. Events of one hash
+-- take their turns in the order of their ids. A turn starts what the triggers start and draws a cut; then pages of bookmarks
+-- with a number up to the cut get a row of work each, which names the fan-out and has no payload.
 CREATE TABLE fan_out (
     tenant_id text NOT NULL,
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -901,10 +902,9 @@ END $$;
 -- Activation: which starts may run beside running instances
 -- ===================================================================================================================
 
--- What a start under an activation strategy holds, from the statement that accepts it to the commit that ends its
--- instance. Rows that are not exclusive are of instances that merely count: those that ran before the strategy was
--- published, and those that took a correlation id which a strategy compares. Such a row counts while it is true
--- (activation_counts), whether it is pruned yet or not.
+-- What a start under an activation strategy holds, from the statement that accepts it to the commit that ends its instance.
+-- Rows that are not exclusive merely count while they are true (activation_counts), pruned or not: of instances that ran
+-- before the strategy was published, and of those that took a correlation id which a strategy compares.
 CREATE TABLE activation (
     tenant_id text NOT NULL,
     key bytea NOT NULL,
@@ -994,8 +994,7 @@ BEGIN
 END $$;
 
 -- ===================================================================================================================
--- Commit: arguments of commit/batch.sql. A batch of bursts travels as arrays; `no` is the place of a burst in its
--- batch.
+-- Commit: arguments of commit/batch.sql. A batch of bursts travels as arrays; `no` is the place of a burst in its batch.
 -- ===================================================================================================================
 
 CREATE TYPE commit_request AS (
@@ -1067,11 +1066,9 @@ CREATE TYPE commit_due AS (no integer, id text, due timestamptz);
 -- A stimulus key that a burst needs; the lock statement before may not have got it.
 CREATE TYPE commit_key AS (no integer, key integer);
 
--- Gives bookmarks the stimuli that the inbox keeps for them, as rows of work: each bookmark takes at most one
--- stimulus, the oldest that fits, and each stimulus goes to one bookmark. Called in the transaction of the commit, in
--- a statement of its own, while the stimulus keys are locked. The bookmarks are those that the commit made, and those
--- of an instance that took another correlation id. Of what more than one instance takes at once, the payloads have at
--- most 8 MiB: 54M01 refuses more, and the batch is split.
+-- Gives the bookmarks that a commit made, and those of an instance that took another correlation id, the stimuli that the
+-- inbox keeps for them: one each, the oldest that fits. Called in a statement of its own, while the stimulus keys are locked.
+-- 54M01 refuses more than 8 MiB of payloads for more than one instance, and the batch is split.
 CREATE FUNCTION match_inbox(tenants text[], instances text[], bookmarks text[]) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,10 @@
 //! The sink of `Elsa.WriteLine`, and the escaping of its text for one line of output.
+//!
+//! The thread writes a line some microseconds later, or two milliseconds under load. A burst does not wait unless a mebibyte is
+//! in the buffer; a line without room is dropped after a second. Dropped lines are counted, and a warning follows once the
+//! output is read again; the journal has them in any case. Control characters are escaped (`\n`, `\u{1b}`), on a terminal and
+//! on a pipe. `mainspring serve` prints `ready URL` on the same output, and programs wait for that line: a text that begins
+//! with the word `ready` and continues gets a backslash in front.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -28,14 +34,8 @@ const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 /// than the line.
 const BATCH_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The standard output of the process. A thread writes the lines, some microseconds later, or two milliseconds under load. A
-/// burst does not wait unless a mebibyte is in the buffer; a line without room is dropped after a second. Dropped lines are
-/// counted, and a warning follows once the output is read again; the journal has them in any case.
-/// [`Engine::shutdown`](crate::Engine::shutdown) waits for the buffer; a process that ends without it may lose the last lines.
-///
-/// A call writes exactly one line: control characters are escaped (`\n`, `\u{1b}`), on a terminal and on a pipe.
-/// `mainspring serve` prints `ready URL` on the same output, and programs wait for that line, so a text that begins with the
-/// word `ready` and continues gets a backslash in front.
+/// The standard output of the process, written by a thread. [`Engine::shutdown`](crate::Engine::shutdown) waits for its buffer;
+/// a process that ends without it may lose the last lines. A call writes exactly one line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stdout;
 

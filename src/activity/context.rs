@@ -285,11 +285,9 @@ impl<'a> ActivityContext<'a> {
         self.execution_id.as_str().to_owned()
     }
 
-    /// The number of the attempt at this burst, from 1. It is not part of the key.
-    ///
-    /// It grows whenever the work of the burst is claimed again: after a crash, a failed commit, a lost lock, or a drain
-    /// after which another node claims it. It may skip numbers, because a claim can be released before any activity ran. A
-    /// repetition never has the number 1.
+    /// The number of the attempt at this burst, from 1. It is not part of the key. It grows whenever the work of the burst is
+    /// claimed again: after a crash, a failed commit, a lost lock or a drain. It may skip numbers, as a claim can be released
+    /// before any activity ran; a repetition never has the number 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }

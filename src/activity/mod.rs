@@ -53,8 +53,8 @@ pub(crate) use context::{
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, STATES, ItemChildren, TRANSITIONS, camel_case, case_condition, case_port,
-    item_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, ItemChildren, STATES, TRANSITIONS, camel_case, case_condition,
+    case_port, item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
@@ -87,6 +87,7 @@ impl Step {
 
 /// An activity type.
 ///
+/// # Calls
 /// All calls are awaited outside of any transaction and may do I/O. A burst is committed as a whole, at its end unless a
 /// commit strategy says otherwise. If its process crashes before that commit, or another node takes the burst over, **all its
 /// calls are made again, completed ones included**, in the same order, with the same
@@ -94,6 +95,7 @@ impl Step {
 /// happen at least once; a service that receives the key can recognise a repetition. A call's future may be dropped: it
 /// must be cancellation safe.
 ///
+/// # Errors
 /// An error is a [`Fault`], and it is final. The engine does not call the activity again, the instance ends as `Faulted`
 /// (unless its incident strategy lets other branches continue), a warning names instance, definition and activity, and
 /// `mainspring_incidents_total` counts it. An activity retries transient errors itself, inside the call.

@@ -60,11 +60,9 @@ impl Program {
 }
 
 impl Interpreter {
-    /// Runs one activity alone, in an instance that exists only for it: with the inputs as they are configured, these
-    /// values of the workflow's variables, and all other variables and inputs of the workflow at their defaults. What it
-    /// contains runs, too; what follows it does not. An activity that waits stays `Running`: nothing comes of its bookmarks.
-    ///
-    /// The bounds are those of a burst; all of it has the timeout of the activity.
+    /// Runs one activity alone, and what it contains, in an instance that exists only for it: with its configured inputs and
+    /// these values of variables; all others have their defaults. An activity that waits stays `Running`: nothing comes of its
+    /// bookmarks. The bounds are those of a burst; all of it has the timeout of the activity.
     ///
     /// # Errors
     /// `scripts-busy` when no slot for a script was free.

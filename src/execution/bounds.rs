@@ -38,10 +38,9 @@ pub struct InterpreterOptions {
     pub open_executions: usize,
     /// Bytes of JSON of one value that enters state or journal; a larger one faults its activity. Default: 1 MiB.
     pub max_value_bytes: usize,
-    /// How long one call of an activity may take before it is dropped and its execution faults. The activity type
-    /// ([`Descriptor::timeout`](crate::activity::Descriptor::timeout)) and the definition (custom property
-    /// `activityTimeout`) may override it. The time that an activity waits at a bookmark does not count.
-    /// Default: 10 minutes.
+    /// How long one call of an activity may take before it is dropped and its execution faults; waits at bookmarks do not
+    /// count. The activity type ([`Descriptor::timeout`](crate::activity::Descriptor::timeout)) and the definition (custom
+    /// property `activityTimeout`) may override it. Default: 10 minutes.
     pub activity_timeout: Duration,
     /// How flowcharts run whose workflow does not say so by the custom property `Flowchart:ExecutionMode`. A flowchart keeps
     /// the mode with which it began. Default: by counts, as in Elsa.

@@ -7,8 +7,9 @@
 //!
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
-//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`: what a fault ends; `validate`: the errors
-//!   that keep a definition from being published.
+//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `node_id`:
+//!   the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`:
+//!   what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
 //! - `child`: instances that a burst starts, and what the parent of an instance is given.

@@ -18,7 +18,7 @@ use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
     ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
-    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, requirement, item_port,
+    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
     transition_condition,
 };
 use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
@@ -541,7 +541,10 @@ fn condition(name: String, given: Option<&Value>) -> NodeInput {
 fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeInput> {
     let expressions = descriptor.inputs.iter().filter(|input| !input.is_raw);
     let cases = descriptor.has_cases.then(|| properties.get(CASES)).flatten();
-    let has_transitions = descriptor.item_children.iter().any(|(property, _)| *property == TRANSITIONS);
+    let has_transitions = descriptor
+        .item_children
+        .iter()
+        .any(|(property, _)| *property == TRANSITIONS);
     let transitions = has_transitions.then(|| properties.get(TRANSITIONS)).flatten();
     expressions
         .map(|input| {

@@ -30,8 +30,7 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown` completes, then stops accepting, lets requests in flight end for at most `drain`, and closes
-/// the remaining connections. Work that the engine has accepted goes on. The connection limits are those of
-/// [`ConnectionLimits::default`].
+/// the remaining connections. Accepted work goes on. The limits are those of [`ConnectionLimits::default`].
 ///
 /// # Errors
 /// None at present: an error of one connection ends that connection, and a failed accept is retried.

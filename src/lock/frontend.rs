@@ -15,11 +15,9 @@ use crate::{Error, Result};
 /// The most tokens that are asked for at the same moment. Further callers wait.
 const TOKENS: usize = 64;
 
-/// A number that grows with each holder of a lock, to be checked by the resource that the lock protects.
-///
-/// A lock alone cannot stop a holder that was paused for so long that its lock was released: it may still write after
-/// another process has the lock. A resource that remembers the highest token it has seen, and refuses a smaller one, can.
-/// Tokens of different names, and of different providers, are not comparable.
+/// A number that grows with each holder of a lock. A resource that remembers the highest one it has seen, and refuses a smaller
+/// one, stops a former holder that was paused while its lock was released, which the lock alone cannot. Tokens of different
+/// names and providers are not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub(super) u64);
 

@@ -41,13 +41,12 @@ impl LockHandle {
         }
     }
 
-    /// The token of this grant, greater than that of every earlier holder of the same name that asked for one. It is
-    /// drawn when it is first asked for, over the connection that holds the lock: after a loss of the lock this is an
-    /// error ([`Error::is_lost_lock`]), never a token that is too new. Cancellation safe.
+    /// The token of this grant, greater than that of every earlier holder of the same name that asked for one: a logged
+    /// transaction id with Postgres (a failover to a replica that was behind may return one again), else a counter. It is drawn
+    /// when it is first asked for, over the connection that holds the lock. Cancellation safe.
     ///
-    /// With Postgres it is a transaction id, which is logged before it is returned: it grows across restarts and crashes
-    /// of the server, but a failover to a replica that was behind may return one again. With files it is a counter in a
-    /// file beside them, within a process a counter.
+    /// # Errors
+    /// After a loss of the lock [`Error::is_lost_lock`], never a token that is too new.
     pub async fn fencing_token(&self) -> Result<FencingToken> {
         let token = self.token.get_or_try_init(|| self.frontend.draw_token()).await;
         token.copied()

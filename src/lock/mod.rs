@@ -92,7 +92,8 @@ use crate::Result;
 
 /// Grants locks.
 ///
-/// Errors: `invalid-lock-request` for a request that cannot be granted, `lock-timeout`, `lost-lock` when the connection
+/// # Errors
+/// `invalid-lock-request` for a request that cannot be granted, `lock-timeout`, `lost-lock` when the connection
 /// ended during the request, and those of an unreachable database. All but the first are transient
 /// ([`Error::is_transient`](crate::Error::is_transient)).
 pub trait LockProvider: Send + Sync {

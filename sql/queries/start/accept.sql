@@ -1,6 +1,6 @@
--- purpose: accept starts, in the version that is published now or that they name; those that a worker of this node runs at once are
---          inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose
---          strategy is still being seeded. While the cluster is paused the statement fails
+-- purpose: accept starts, in the version that is published now or that they name; those that a worker of this node runs at once
+--          are inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose strategy
+--          is still being seeded. While the cluster is paused the statement fails
 -- caller:  store::start::form, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held

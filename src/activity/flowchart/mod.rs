@@ -2,10 +2,10 @@
 //!
 //! It runs with counts, which are here, or with [`tokens`]; the workflow or the engine says which ([`FlowchartMode`]).
 //!
-//! With counts: when a child completes, each of its outbound connections is *passed*: followed, if its port is among the outcomes, or
-//! not followed. Then the target of each forward connection is decided: due, skipped (all its inbound connections passed and
-//! none followed; its outbound connections are passed in turn, not followed), or not yet decided. A back connection that is
-//! followed schedules its target at once. Invariants, tested with random graphs:
+//! With counts: when a child completes, each of its outbound connections is *passed*: followed, if its port is among the
+//! outcomes, or not followed. Then the target of each forward connection is decided: due, skipped (all its inbound connections
+//! passed and none followed; its outbound connections are passed in turn, not followed), or not yet decided. A back connection
+//! that is followed schedules its target at once. Invariants, tested with random graphs:
 //!
 //! - Without a loop no activity runs twice.
 //! - The flowchart completes when no child is running, scheduled or about to report, so every run ends or waits.

@@ -106,10 +106,10 @@ pub(super) async fn fill(scratch: &ScratchDatabase, rows: usize) -> Result<(), F
     )
     .await?;
     let row = database
-        .query_one("SELECT date_trunc('second', now()) - interval '20 days'", &[])
+        .query_one("SELECT date_trunc('second', now()) - interval '20 days' AS since", &[])
         .await
         .map_err(failed)?;
-    let since: chrono::DateTime<chrono::Utc> = row.get(0);
+    let since: chrono::DateTime<chrono::Utc> = row.get("since");
     let all = i64::try_from(rows).unwrap_or(i64::MAX);
     let versions = i32::try_from(DEFINITIONS * VERSIONS).unwrap_or(i32::MAX);
     for first in (1..=rows).step_by(AT_ONCE) {
@@ -141,17 +141,28 @@ pub(super) struct Samples {
 impl Samples {
     pub(super) async fn read(scratch: &ScratchDatabase) -> Result<Self, Failure> {
         let session = open(scratch).await?;
-        let text = "SELECT i.id, i.name, i.correlation_id, to_char(i.created_at, 'YYYY-MM-DD\"T\"HH24:MI:SSOF:00')
+        let text = "SELECT i.id, i.name, i.correlation_id, to_char(i.created_at, 'YYYY-MM-DD\"T\"HH24:MI:SSOF:00') AS created
                     FROM instance i TABLESAMPLE BERNOULLI (100) WHERE i.name IS NOT NULL AND i.correlation_id IS NOT NULL
                     LIMIT 400";
         let rows = session.client.query(text, &[]).await.map_err(failed)?;
         let instances = rows
             .iter()
-            .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
+            .map(|row| {
+                (
+                    row.get("id"),
+                    row.get("name"),
+                    row.get("correlation_id"),
+                    row.get("created"),
+                )
+            })
             .collect();
-        let text = "SELECT definition_id, version_id FROM definition WHERE definition_id LIKE 'history-%' ORDER BY 2";
+        let text =
+            "SELECT definition_id, version_id FROM definition WHERE definition_id LIKE 'history-%' ORDER BY version_id";
         let rows = session.client.query(text, &[]).await.map_err(failed)?;
-        let versions = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let versions = rows
+            .iter()
+            .map(|row| (row.get("definition_id"), row.get("version_id")))
+            .collect();
         Ok(Self { instances, versions })
     }
 

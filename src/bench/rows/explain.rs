@@ -65,7 +65,7 @@ pub(super) async fn claim(database: &Database, instances: &[String]) -> Result<C
 async fn explain(database: &Database, statement: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Cost, Failure> {
     let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}");
     let row = database.query_one(&explain, parameters).await.map_err(failed)?;
-    let report: Value = row.try_get(0).map_err(failed)?;
+    let report: Value = row.try_get("QUERY PLAN").map_err(failed)?;
     let field = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
     Ok(Cost {
         millis: field("/0/Execution Time"),

@@ -24,7 +24,7 @@ const SIZES: &str = "
         SELECT '%rel 1663/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || relfilenode || ' %'
                AS place
         FROM pg_class WHERE oid = 'instance'::regclass)
-    SELECT sum(bytes)::float8 FROM entry GROUP BY xid
+    SELECT sum(bytes)::float8 AS bytes FROM entry GROUP BY xid
     HAVING bool_or(block_ref LIKE (SELECT place FROM place)) ORDER BY min(start_lsn)";
 
 pub(in crate::bench) async fn run(target: &Target, settings: &BenchLoop) -> Result<(), Failure> {
@@ -46,19 +46,19 @@ pub(in crate::bench) async fn run(target: &Target, settings: &BenchLoop) -> Resu
         client.publish(&definition).await?;
         execute(database, "CHECKPOINT").await?;
         let start: String = database
-            .query_one("SELECT pg_current_wal_lsn()::text", &[])
+            .query_one("SELECT pg_current_wal_lsn()::text AS position", &[])
             .await
             .map_err(failed)?
-            .get(0);
+            .get("position");
         let started = client.post("workflow-definitions/loop/dispatch", &json!({})).await?;
         eprintln!("instance {} runs", text_field(&started, "workflowInstanceId"));
         while count(database, "SELECT count(*) FROM instance WHERE status = 1 /* finished */").await? == 0 {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        let commits = count(database, "SELECT version::bigint FROM instance").await?;
+        let commits = count(database, "SELECT version::bigint AS count FROM instance").await?;
         let rows = database.query(SIZES, &[&start]).await.map_err(failed)?;
         node.stop().await;
-        let sizes: Vec<f64> = rows.iter().map(|row| row.get(0)).collect();
+        let sizes: Vec<f64> = rows.iter().map(|row| row.get("bytes")).collect();
         let compared = COMPARED.min(sizes.len());
         let (first, _) = sizes.split_at(compared);
         let (_, last) = sizes.split_at(sizes.len() - compared);

@@ -55,10 +55,10 @@ pub(super) async fn execute(database: &Database, statements: &str) -> Result<(),
     database.batch_execute(statements).await.map_err(failed)
 }
 
-/// The value of a query with one row and one column of a count.
+/// The value of a query with one row and the column `count`.
 pub(super) async fn count(database: &Database, query: &str) -> Result<i64, Failure> {
     let row = database.query_one(query, &[]).await.map_err(failed)?;
-    row.try_get(0).map_err(failed)
+    row.try_get("count").map_err(failed)
 }
 
 pub(super) fn failed(error: tokio_postgres::Error) -> Failure {

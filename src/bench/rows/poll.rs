@@ -124,7 +124,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
         if checked.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
             checked = Some(Instant::now());
             let row = client.query_opt(HEAD, &[]).await.map_err(failed)?;
-            head = row.map(|row| row.get::<_, DateTime<Utc>>(0) - TimeDelta::seconds(2));
+            head = row.map(|row| row.get::<_, DateTime<Utc>>("available_at") - TimeDelta::seconds(2));
         }
         execute(client, "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan").await?;
         let began = Instant::now();

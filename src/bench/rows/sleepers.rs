@@ -30,7 +30,7 @@ const TABLES: [(&str, &str, &str); 3] = [
     ("timer", "instance_id, id, due, available_at", "'i' || n, id, due, due"),
 ];
 
-const COLUMNS: &str = "SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+const COLUMNS: &str = "SELECT string_agg(quote_ident(attname), ', ') AS names FROM pg_attribute
                        WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
                          AND attname NOT IN ('id', 'instance_id', 'due', 'available_at', 'number')";
 
@@ -110,7 +110,11 @@ async fn sleep_one(target: &Target, scratch: &ScratchDatabase) -> Result<(), Fai
 /// Copies the rows of the sleeping instance until there are `rows`.
 async fn copy(database: &Database, rows: usize) -> Result<(), Failure> {
     for (table, own, values) in TABLES {
-        let shared: String = database.query_one(COLUMNS, &[&table]).await.map_err(failed)?.get(0);
+        let shared: String = database
+            .query_one(COLUMNS, &[&table])
+            .await
+            .map_err(failed)?
+            .get("names");
         let insert = format!(
             "INSERT INTO {table} ({own}, {shared}) SELECT {values}, {shared} FROM {table}, generate_series(2, {rows}) n"
         );

@@ -285,7 +285,7 @@ fn finished_of(definition: &str) -> String {
 async fn resumed(database: &Database, definition: &str, since: DateTime<Utc>) -> Result<Resumed, Failure> {
     let finished = finished_of(definition);
     let each_second = format!(
-        "SELECT count(*) FROM instance i, (SELECT min(i.finished_at) FROM instance i WHERE {finished}) first(at)
+        "SELECT count(*) AS count FROM instance i, (SELECT min(i.finished_at) FROM instance i WHERE {finished}) first(at)
          WHERE {finished} GROUP BY floor(extract(epoch FROM i.finished_at - first.at))
          ORDER BY floor(extract(epoch FROM i.finished_at - first.at))"
     );
@@ -298,7 +298,7 @@ async fn resumed(database: &Database, definition: &str, since: DateTime<Utc>) ->
     );
     // The start of a copy left no record, and that of a started one an older one.
     let twice = format!(
-        "SELECT count(*) FROM (SELECT FROM burst_record r
+        "SELECT count(*) AS count FROM (SELECT FROM burst_record r
              JOIN instance i ON i.id = r.instance_id AND i.tenant_id = r.tenant_id
              WHERE i.definition_id = '{definition}' AND r.at >= $1
              GROUP BY r.tenant_id, r.instance_id HAVING count(*) > 1) t"
@@ -310,9 +310,9 @@ async fn resumed(database: &Database, definition: &str, since: DateTime<Utc>) ->
         .query_one(&twice, &[&since])
         .await
         .map_err(rows::failed)?
-        .get(0);
+        .get("count");
     let seconds = database.query(&each_second, &[]).await.map_err(rows::failed)?;
-    let mut seconds: Vec<f64> = seconds.iter().map(|row| row.get::<_, i64>(0) as f64).collect();
+    let mut seconds: Vec<f64> = seconds.iter().map(|row| row.get::<_, i64>("count") as f64).collect();
     let per_second = count as f64 / span.max(1e-3);
     // The last second is a part of one.
     seconds.pop();

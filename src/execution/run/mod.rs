@@ -3,8 +3,9 @@
 //! - `instructions` turns instructions into work items. One activity runs at a time, so that "parallel" branches are
 //!   executed in one sequence.
 //! - `commands` carries out the commands of an activity after its call has returned; `transitions` does what follows:
-//!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its child's call: it gets a notification, and
-//!   all notifications are delivered before the next work item. So there is no recursion.
+//!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its
+//!   child's call: it gets a notification, and all notifications are delivered before the next work item. So there is no
+//!   recursion.
 //! - `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: there a burst yields.
 

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::shown::short;
 use super::{control_flow, state_machine};
 use crate::activity::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition,
+    transition_condition,
 };
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::EXPRESSION_TYPES;

@@ -3,7 +3,8 @@
 //! # Layout
 //!
 //! - `node_context`: the state of one incarnation: its connections, its caches, and the structs of the files below.
-//! - `settings`, `request`, `instance_list`: what a program sets, asks and gets; `services`: what carries locks and notifications.
+//! - `settings`, `request`, `instance_list`: what a program sets, asks and gets; `services`: what carries locks and
+//!   notifications.
 //! - `locks`, `lifecycle`: the locks of instances, begin and end of an incarnation.
 //! - `claim_state`: claims, with `in_flight` for bursts that run, `byte_budget` for the memory of their rows and states, and
 //!   `unsupported` for versions left to other nodes.

@@ -48,6 +48,7 @@ impl Engine {
     /// evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
     /// properties), or their defaults. What the activity does outside, it does.
     ///
+    /// # Errors
     /// No such version or activity: [`Error::is_not_found`]. Dropping the future ends the test.
     pub async fn test_activity(&self, of: &DefinitionHandle, activity: &ActivityHandle) -> Result<ActivityTested> {
         let node = self.accepting()?;

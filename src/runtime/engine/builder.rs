@@ -189,10 +189,9 @@ impl EngineBuilder {
         self
     }
 
-    /// How many bytes of claimed work and loaded states this node has in flight. Half of it is divided among the workers, so
-    /// that small work never waits for large work; a larger instance waits for room in the other half. One that exceeds it
-    /// runs alone. Parsed, run and written, they take up to eight times as much memory, JSON of many small values more. Default:
-    /// 24 MiB.
+    /// How many bytes of claimed work and loaded states this node has in flight. Half is divided among the workers, larger
+    /// instances wait for the other half, and one that exceeds it runs alone. Parsed, run and written, they take up to eight
+    /// times as much memory, JSON of many small values more. Default: 24 MiB.
     pub fn claimed_bytes(mut self, bytes: usize) -> Self {
         self.settings.claimed_bytes = bytes;
         self

@@ -75,7 +75,8 @@ pub struct ClusterNode {
 pub struct QueueItem {
     /// `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `event`.
     pub kind: String,
-    /// `ready`, `claimed`, `retrying`, `suspect`, `nowhere` (no live node knows all its activities); of delays also `scheduled`, of events `kept`.
+    /// `ready`, `claimed`, `retrying`, `suspect`, `nowhere` (no live node knows all its activities); of delays also
+    /// `scheduled`, of events `kept`.
     pub state: String,
     /// How many.
     pub count: u64,

@@ -53,8 +53,9 @@ impl Engine {
         Ok(ConnectionToken { connection_id, token })
     }
 
-    /// Uses a token up; returns the id of its connection. One that no node of this cluster has signed, that has expired, that was used before, or without the
-    /// key where it is needed: [`Error::is_invalid`]. Cancellation safe: dropped, it may be used up.
+    /// Uses a token up; returns the id of its connection. One that no node of this cluster has signed, that has expired, that
+    /// was used before, or without the key where it is needed: [`Error::is_invalid`]. Cancellation safe: dropped, it may be
+    /// used up.
     pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<String> {
         // A forged token costs no statement.
         let parts = signed_text::parts(text).ok_or_else(invalid)?;

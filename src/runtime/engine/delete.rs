@@ -20,12 +20,11 @@ const CONCURRENCY: usize = 4;
 const MAX_DIRECT: i64 = 1000;
 
 impl Engine {
-    /// Deletes an instance with its state, bookmarks, timers, pending work, journal and all else that belongs to it, in
-    /// one transaction; or a start that has not run yet. A running burst of it on any node cannot commit from now on, and
-    /// stops when it is notified. Callers that wait for the instance receive that it does not exist. False: there was none,
-    /// so deleting again is safe.
+    /// Deletes an instance with all that belongs to it in one transaction, or a start that has not run yet. A running burst of
+    /// it on any node cannot commit from now on. Callers that wait for it receive that it does not exist. False: there was none.
     ///
-    /// Dropping the future deletes it or not; [`Error::is_unknown_outcome`] if the outcome is unknown.
+    /// # Errors
+    /// Deleting again is safe. Dropping the future deletes it or not; [`Error::is_unknown_outcome`] if the outcome is unknown.
     pub async fn delete(&self, id: &InstanceId) -> Result<bool> {
         let node = self.accepting()?;
         let Some(deleted) = delete::delete(&node.database.pool, &self.inner.tenant, id).await? else {

@@ -70,11 +70,9 @@ use crate::{Error, Result};
 /// How long a shutdown waits until the output of workflows is written.
 const CONSOLE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A node of the cluster, in this process. Cheap to clone. [`Engine::shutdown`] ends it in good order, after the output of
-/// its workflows is written. Dropping the last clone ends it as a crash does: that is safe, and its claims are released by
-/// the other nodes or at the next start under its node id.
-///
-/// All methods are cancellation safe: dropping a future cancels nothing that was accepted.
+/// A node of the cluster, in this process. Cheap to clone. [`Engine::shutdown`] ends it in good order; dropping the last clone
+/// ends it as a crash does, which is safe. All methods are cancellation safe: dropping a future cancels nothing that was
+/// accepted.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,

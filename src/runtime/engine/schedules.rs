@@ -230,8 +230,9 @@ impl Engine {
         Err(changing())
     }
 
-    /// Starts an instance now, besides the occurrences of the schedule, which do not change; also of a paused schedule. The same idempotency key starts one instance. While an earlier instance runs and the schedule's
-    /// `overlap` is not `Allow`, or the workflow's activation strategy refuses it: [`Error::is_conflict`].
+    /// Starts an instance now, besides the occurrences of the schedule, which do not change; also of a paused schedule. The
+    /// same idempotency key starts one instance. While an earlier instance runs and the schedule's `overlap` is not `Allow`, or
+    /// the workflow's activation strategy refuses it: [`Error::is_conflict`].
     pub async fn trigger_schedule(&self, id: &str, idempotency: Option<Idempotency>) -> Result<InstanceId> {
         let key = idempotency.map_or_else(|| InstanceId::random().into(), |given| given.key);
         let instance = decide::instance_id(id, &format!("triggered|{key}"));

@@ -29,7 +29,7 @@ use crate::{Error, Result};
 const CHECK_MORE: Duration = Duration::from_millis(50);
 
 /// How a burst ended, in memory.
-pub(super) enum BurstRun {
+pub(super) enum RunEnd {
     Finished(Box<Finished>),
     /// There was no capacity for its script. Nothing of it is kept, and it is retried after that time.
     Deferred(Duration),
@@ -95,7 +95,7 @@ pub(super) enum Committed {
 }
 
 /// Runs the burst in memory.
-pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<BurstRun> {
+pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd> {
     let Prepared {
         locked,
         rows,
@@ -125,7 +125,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<BurstR
     };
     let result = node.interpreter.run_among(&program, burst, &definitions).await;
     if let Some(pause) = result.deferred {
-        return Ok(BurstRun::Deferred(pause));
+        return Ok(RunEnd::Deferred(pause));
     }
     let mut result = result;
     let yielded = result.yielded;
@@ -168,7 +168,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<BurstR
         holds: false,
     });
     let BurstResult { state, .. } = result;
-    Ok(BurstRun::Finished(Box::new(Finished {
+    Ok(RunEnd::Finished(Box::new(Finished {
         rows,
         unmatched,
         held_over,

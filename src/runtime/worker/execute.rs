@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::claim::{Loaded, Locked};
-use super::commit::{self, BurstRun, Committed};
+use super::commit::{self, Committed, RunEnd};
 use super::complete;
 use super::prepare::{self, Prepared};
 use super::release::{backoff, release_claims};
@@ -131,8 +131,8 @@ async fn run_steps(
             }
             // Boxed: it is large and mostly short, and the next burst reuses its memory while it is in the cache.
             ran = Box::pin(run(node, prepared)) => match ran? {
-                BurstRun::Finished(finished) => *finished,
-                BurstRun::Deferred(pause) => {
+                RunEnd::Finished(finished) => *finished,
+                RunEnd::Deferred(pause) => {
                     tracing::debug!(?pause, "there is no capacity for a script of the burst; it is retried later");
                     let cause = ReleaseCause::None;
                     Box::pin(release_claims(node, &key, &claims.claims(), Release { cause, pause })).await;
@@ -186,7 +186,7 @@ async fn run_steps(
     }
 }
 
-async fn run(node: &NodeContext, prepared: Prepared) -> Result<BurstRun> {
+async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd> {
     failpoint::hit("burst.running").await?;
     commit::run(node, prepared).await
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::release::release_claims;
-use super::{inbox_match, observed, pause};
+use super::{follow, inbox_match};
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, Release};
@@ -34,8 +34,8 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
         reconcile(&node),
         vacuum(&node),
         inbox_match::run(&node),
-        pause::follow(&node),
-        observed::follow(&node)
+        follow::pause(&node),
+        follow::observed(&node)
     );
 }
 

@@ -9,8 +9,9 @@
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
 //! - `family`: which definitions a burst may start children of, and what follows a commit with children.
-//! - `pause`: what follows a pause of the cluster; `observed`: announces what is observed here.
-//! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are meant.
+//! - `follow`: follows pauses of the cluster and observed instances.
+//! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are
+//!   meant.
 
 mod activity_faults;
 pub(crate) mod bulk_action;
@@ -21,12 +22,11 @@ pub(crate) mod effects;
 pub(crate) mod execute;
 mod family;
 pub(crate) mod fan_out;
+mod follow;
 pub(crate) mod inbox_match;
 pub(crate) mod instance_filter;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;
-mod observed;
-mod pause;
 pub(crate) mod poll;
 mod poll_state;
 mod prepare;

@@ -16,8 +16,9 @@
 //!
 //! # Layout
 //!
-//! `writer` is the handle, `pending` a request on its way, `queue` and `lanes` gather batches, `pipeline` sends one, `statement` is the shape of its text,
-//! `row` its rows, `classify` finds why a request lost, `breaker` stops claiming while the database refuses commits.
+//! `writer` is the handle, `pending` a request on its way, `queue` and `lanes` gather batches, `pipeline` sends one,
+//! `statement` is the shape of its text, `row` its rows, `classify` finds why a request lost, `holders` which activation keys instances hold, `breaker` stops claiming while
+//! the database refuses commits.
 
 mod breaker;
 mod classify;

@@ -13,7 +13,8 @@
 //!
 //! # Layout
 //!
-//! `composition`: definitions that use others as activities, `reference`: what they use. `save` saves and publishes; `retract`, `delete` and `draft` (its start) change a version; `read` and `list` read, `import` for imported instances.
+//! `composition`: definitions that use others as activities, `reference`: what they use. `save` saves and publishes; `retract`,
+//! `delete` and `draft` (its start) change a version; `read` and `list` read, `import` for imported instances.
 
 pub(crate) mod composition;
 pub(crate) mod delete;

@@ -124,7 +124,12 @@ impl Collector {
     }
 
     /// Adds what one record has of an execution to the execution, if it is one of those that are read.
-    fn add_state(&mut self, record: &StoredRecord, reference: &Activity<'_>, state: &StoredExecution<'_>) -> Result<()> {
+    fn add_state(
+        &mut self,
+        record: &StoredRecord,
+        reference: &Activity<'_>,
+        state: &StoredExecution<'_>,
+    ) -> Result<()> {
         let number = reference.number;
         let at = |offset: i64| record.began_at + TimeDelta::microseconds(offset);
         if self.query.is_detailed {

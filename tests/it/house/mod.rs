@@ -60,6 +60,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
         let source = Source::read(text);
         complaints.extend(unsafe_code(path, &source));
         complaints.extend(module_names(path, &source));
+        complaints.extend(structure::layout(path, text, &source));
         if path.starts_with("src/") && !is_test(path) {
             complaints.extend(imports::check(path, &source));
             complaints.extend(axum(path, &source));
@@ -130,10 +131,12 @@ fn sql(path: &str, source: &Source) -> Vec<String> {
     if within(path, &SQL_ROOMS) {
         return Vec::new();
     }
+    // A lock session has its own settings and channel.
+    let of_session = |text: &str| !within(path, &QUERY_ROOMS) && is_session_sql(text);
     let found = source
         .strings
         .iter()
-        .filter(|string| !string.in_test && is_sql(&string.text));
+        .filter(|string| !string.in_test && (is_sql(&string.text) || of_session(&string.text)));
     let place = "SQL lives in sql/, src/store and src/db (a query in a file of its own comes in by include_str!)";
     let mut complaints: Vec<String> = found.map(|string| format!("{path}:{}: {place}", string.line)).collect();
     complaints.extend(queries(path, source));
@@ -186,6 +189,21 @@ fn is_sql(text: &str) -> bool {
         _ => false,
     };
     shouted || begins
+}
+
+/// Whether a string literal is a statement that sets a session up, or VACUUM.
+fn is_session_sql(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let small: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let sets = match small.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["set", "local" | "session", _, then, ..] | ["set", _, then, ..] => ["=", "to"].contains(then),
+        ["listen" | "unlisten" | "vacuum", _] => true,
+        _ => false,
+    };
+    sets && !small
+        .get(1)
+        .is_some_and(|word| ["the", "an", "it"].contains(&word.as_str()))
+        || matches!(words[..], ["LISTEN" | "UNLISTEN" | "VACUUM", _, ..])
 }
 
 fn query_header(path: &str, text: &str) -> Vec<String> {
@@ -283,6 +301,11 @@ fn sql_outside_its_rooms_is_seen() {
         "CREATE TABLE a (b int)",
         "create table a (b int)",
         "DROP SCHEMA a",
+        "SET statement_timeout = 1",
+        "LISTEN a",
+        "VACUUM work",
+        "set local work_mem = '1MB'",
+        "listen a",
     ];
     for statement in statements {
         let source = Source::read(&format!("let q = r#\"{statement}\"#;"));
@@ -297,6 +320,8 @@ fn sql_outside_its_rooms_is_seen() {
         "UPDATE",
         "an instance could not be created",
         "with care as always",
+        "set the time to another one",
+        "listen on this address",
     ];
     for text in words {
         let source = Source::read(&format!("let q = \"{text}\"; // SELECT 1"));

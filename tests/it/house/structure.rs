@@ -12,6 +12,23 @@ const SHARED_NAMES: &[&str] = &[
     "DeadLetterFilter",
 ];
 
+/// Type names that a module of another room gives to its neighbours (`pub(super)`), too. The list only ever shrinks.
+const NEIGHBOUR_NAMES: &[&str] = &[
+    "Activity",
+    "ActivityTree",
+    "ClusterNode",
+    "Connection",
+    "Folder",
+    "JournalLevel",
+    "Page",
+    "Pair",
+    "Pause",
+    "Program",
+    "Reply",
+    "Saved",
+    "Step",
+];
+
 #[test]
 fn the_tree_has_one_style() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -24,7 +41,7 @@ fn the_tree_has_one_style() {
         });
     }
     let mut complaints = pairs(files.keys().map(String::as_str));
-    complaints.extend(names(&files, SHARED_NAMES));
+    complaints.extend(names(&files, &[SHARED_NAMES, NEIGHBOUR_NAMES].concat()));
     for (path, source) in &files {
         complaints.extend(fixtures(path, source));
     }
@@ -44,13 +61,16 @@ fn pairs<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// No two rooms define a type of the same name that others can see, beside those that are listed; a listed one is shared.
+/// No two rooms define a type of the same name that others can see, beside those that are listed; a listed one is shared. The
+/// rooms of `runtime` count one by one.
 fn names(files: &BTreeMap<String, Source>, listed: &[&str]) -> Vec<String> {
     let mut places: BTreeMap<String, BTreeMap<&str, String>> = BTreeMap::new();
     for (path, source) in files {
         let Some(room) = room_of(path).filter(|_| !super::is_test(path)) else {
             continue;
         };
+        let of_runtime = path.strip_prefix("src/runtime/").and_then(|rest| rest.split_once('/'));
+        let room = of_runtime.map_or(room, |(room, _)| room);
         for (line, name) in types(source) {
             let place = format!("{path}:{line}");
             places.entry(name).or_default().entry(room).or_insert(place);
@@ -90,10 +110,26 @@ fn types(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether what ends here is `pub` or `pub(crate)`.
+/// Whether what ends here is `pub`, `pub(crate)` or `pub(super)`.
 fn is_visible(before: &[Token<'_>]) -> bool {
     let words: Vec<&str> = before.iter().rev().take(4).map(|token| token.text).collect();
-    matches!(words[..], ["pub", ..] | [")", "crate", "(", "pub"])
+    matches!(words[..], ["pub", ..] | [")", "crate" | "super", "(", "pub"])
+}
+
+/// The section `# Layout` at the head of a module names each of its modules, as `x`.
+pub(super) fn layout(path: &str, text: &str, source: &Source) -> Vec<String> {
+    let head = text.lines().take_while(|line| line.starts_with("//!"));
+    let section: Vec<&str> = head.skip_while(|line| *line != "//! # Layout").collect();
+    if section.is_empty() {
+        return Vec::new();
+    }
+    let section = section.join("\n");
+    let modules = source.production_words().filter(|word| word.after("mod"));
+    let is_named = |name: &str| ['`', '/'].iter().any(|end| section.contains(&format!("`{name}{end}")));
+    let unnamed = modules.filter(|word| !is_named(word.text));
+    unnamed
+        .map(|word| format!("{path}:{}: `{}` is missing in the section Layout", word.line, word.text))
+        .collect()
 }
 
 /// What several rooms or folders of tests share is in `src/testing` and `tests/it/support`: no test imports from the tests
@@ -170,6 +206,12 @@ mod tests {
             ["type `Key` is defined in src/lock/mod.rs:1 and src/store/key.rs:1"]
         );
         assert_eq!(names(&two, &["Key"]), [""; 0]);
+        let of_runtime = files(&[
+            ("src/runtime/engine/mod.rs", "pub(super) struct Key;"),
+            ("src/runtime/worker/key.rs", "pub(crate) struct Key; struct Own;"),
+            ("src/runtime/worker/mod.rs", "pub(super) struct Key; struct Own;"),
+        ]);
+        assert_eq!(names(&of_runtime, &[]).len(), 1);
         let one = files(&[
             (
                 "src/lock/mod.rs",
@@ -191,6 +233,15 @@ mod tests {
             1,
             "what is not shared any more goes off the list"
         );
+    }
+
+    #[test]
+    fn a_module_without_its_place_in_the_layout_is_seen() {
+        let seen = |text: &str| layout("src/a/mod.rs", text, &Source::read(text)).len();
+        let text = "//! A.\n//!\n//! # Layout\n//!\n//! - `b`: this.\n\nmod b;\npub mod c;\n#[cfg(test)]\nmod tests;\n";
+        assert_eq!(seen(text), 1);
+        assert_eq!(seen(&text.replace("`b`: this.", "`b`, `c`: this.")), 0);
+        assert_eq!(seen(&text.replace("# Layout", "# Order")), 0);
     }
 
     #[test]

@@ -149,12 +149,9 @@ impl PostgresLockOptions {
     }
 }
 
-/// Locks in PostgreSQL, over one connection however many are held or waited for. Cheap to clone; when the last clone is
-/// dropped the connection closes, and every lock is free.
-///
-/// They are advisory locks of the session, so the server releases them when the process ends, however it ends. A
-/// transaction pooler (pgbouncer in transaction mode) must not be in between: it shares the session among clients. When
-/// the connection is lost, so are all handles; the next call opens another one.
+/// Locks in PostgreSQL: advisory locks of the session of one connection, free when it ends, as it does with the process or the
+/// last clone. A lost connection loses all handles; the next call opens another one. A transaction pooler (pgbouncer in
+/// transaction mode) must not be in between: it shares the session among clients.
 #[derive(Clone)]
 pub struct PostgresLocks {
     shared: Arc<Shared>,

@@ -1,16 +1,14 @@
 //! Definitions: save, publish, read.
 //!
-//! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it. `read` and `list` read them, `retract` and `delete` take them back, `revert` makes an earlier version the newest one, and
-//! `draft` finds the version of a start.
+//! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it.
+//! `read`, `list`: what the API shows. `withdrawal`: retracts and deletes. `version`: which one a start runs, and reverts.
 
 mod composition;
 mod consumers;
-mod delete;
-mod draft;
 mod list;
 mod read;
-mod retract;
-mod revert;
+mod version;
+mod withdrawal;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

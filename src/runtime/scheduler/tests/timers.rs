@@ -161,6 +161,9 @@ fn decide_all(rows: &[ScheduleRow]) -> Vec<ScheduleFiring> {
 
 pub(super) fn parts(decisions: &[ScheduleFiring]) -> (Vec<FiringRow>, Vec<StartRow>) {
     let rows = decisions.iter().map(|firing| firing.row.clone()).collect();
-    let starts = decisions.iter().flat_map(|firing| firing.starts.iter().cloned()).collect();
+    let starts = decisions
+        .iter()
+        .flat_map(|firing| firing.starts.iter().cloned())
+        .collect();
     (rows, starts)
 }

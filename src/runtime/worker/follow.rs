@@ -1,4 +1,4 @@
-//! Announces what is observed at this node, and reads the versions of that after each check-in.
+//! Follows what other nodes need or report: pauses of the cluster, and observed instances. Until the incarnation stops.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,35 @@ use crate::Result;
 use crate::id::{InstanceId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::ANNOUNCE_INTERVAL;
-use crate::store::instance;
+use crate::store::{instance, pause as store};
 use crate::wake::WakeNotification;
 
-/// Announces and reads, until the incarnation stops.
-pub(crate) async fn follow(node: &NodeContext) {
+/// Notes pauses and resumes of the cluster: by check-in, and sooner by the notification of the node that made them.
+pub(crate) async fn pause(node: &NodeContext) {
+    let mut reports = node.lifecycle.reports.clone();
+    loop {
+        // All are cancellation safe.
+        tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return,
+            () = node.pause.outdated() => {
+                match store::read(&node.database.pool).await {
+                    Ok(row) => node.pause_known(row.pause),
+                    Err(error) => tracing::debug!(%error, "the pause cannot be read; the next check-in reports it"),
+                }
+            }
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let pause = reports.borrow_and_update().check_in.pause;
+                node.pause_known(pause);
+            }
+        }
+    }
+}
+
+/// Announces what is observed at this node, and reads the versions of that after each check-in.
+pub(crate) async fn observed(node: &NodeContext) {
     let observed = &node.observed;
     let mut reports = node.lifecycle.reports.clone();
     let mut announce = tokio::time::interval(ANNOUNCE_INTERVAL);

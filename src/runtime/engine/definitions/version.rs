@@ -1,10 +1,11 @@
-//! The version that a start names.
+//! Versions of a definition: the one that a start names, and reverts to an earlier one.
 
-use super::{compiled, model, not_found, wanted};
+use super::{compiled, model, new_definition, not_found, wanted};
+use crate::definition::WorkflowDefinition;
 use crate::execution::Composition;
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
-use crate::runtime::context::request::VersionOptions;
+use crate::runtime::context::request::{Published, VersionOptions};
 use crate::runtime::engine::Engine;
 use crate::store::definition::{self, VersionSelector, draft};
 use crate::{Error, Result, compute};
@@ -52,5 +53,26 @@ impl Engine {
             draft::mark_started(pool, node.database.lock_class(), tenant, id, &found.version_id).await?;
         }
         Ok(Some(found.version_id))
+    }
+
+    /// Makes a new draft with the content of an earlier version; a draft that is the newest version so far stays as it is.
+    /// If the newest version is published and equal, nothing is written, and it is returned.
+    ///
+    /// # Errors
+    /// No such version: [`Error::is_not_found`]. Dropping the future makes the draft or not.
+    pub async fn revert(&self, id: &DefinitionId, version: i32) -> Result<Published> {
+        let read = self.definition_now(id, VersionOptions::Specific(version)).await;
+        let read = read.map_err(|error| if error.is_not_found() { not_found(id) } else { error })?;
+        let node = self.node()?;
+        let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        let preparing = compute::run(compute::is_large(&read), move || {
+            let mut definition = WorkflowDefinition::from_value(read)?;
+            definition.id = VersionId::default();
+            definition.version = 0;
+            new_definition(tenant, &interpreter, definition)
+        });
+        let mut new = preparing.await??;
+        new.adds_version = true;
+        self.save_new(&node, new).await
     }
 }
