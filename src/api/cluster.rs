@@ -1,21 +1,20 @@
 //! The cluster for operators: nodes, work queue and locks; schedules, which can be paused, resumed and triggered.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::Api;
 use super::fields::Fields;
-use super::openapi::{IdempotencyKey, NoFields, PageQuery, Started};
+use super::openapi::{self, IdempotencyKey, NoFields, PageQuery, Started};
 use super::paging;
 use super::path::Id;
-use super::{Api, PREFIX};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 use crate::runtime::{
@@ -33,17 +32,18 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(pause_schedule))
         .routes(routes!(resume_schedule))
         .routes(routes!(trigger_schedule))
-}
-
-/// The routes of schedules under their older name, which the OpenAPI document leaves out.
-pub(super) fn older_routes() -> Router<Api> {
-    let routes = Router::new()
-        .route("/cluster/timers", get(schedules))
-        .route("/cluster/timers/{id}", get(schedule))
-        .route("/cluster/timers/{id}/pause", post(pause_schedule))
-        .route("/cluster/timers/{id}/resume", post(resume_schedule))
-        .route("/cluster/timers/{id}/trigger", post(trigger_schedule));
-    Router::new().nest(PREFIX, routes)
+        // Their older paths.
+        .routes(openapi::also_at("/cluster/timers", routes!(schedules)))
+        .routes(openapi::also_at("/cluster/timers/{id}", routes!(schedule)))
+        .routes(openapi::also_at("/cluster/timers/{id}/pause", routes!(pause_schedule)))
+        .routes(openapi::also_at(
+            "/cluster/timers/{id}/resume",
+            routes!(resume_schedule),
+        ))
+        .routes(openapi::also_at(
+            "/cluster/timers/{id}/trigger",
+            routes!(trigger_schedule),
+        ))
 }
 
 /// Lists the nodes, oldest registration first.

@@ -140,10 +140,7 @@ impl FromRef<Api> for Arc<BodyLimits> {
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(engine, &options);
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
-    let routes = Router::from(routes())
-        .merge(hub::socket_route())
-        .merge(cluster::older_routes())
-        .with_state(api);
+    let routes = Router::from(routes()).merge(hub::socket_route()).with_state(api);
     let routes = match options.studio.clone() {
         Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
         None => routes,
@@ -151,7 +148,7 @@ pub fn router(engine: Engine, options: ApiOptions) -> Router {
     protect(routes.layer(leaving), options)
 }
 
-/// All routes but aliases, the WebSocket of the hub and the files of Studio, with what the OpenAPI document says of them.
+/// All routes but the WebSocket of the hub and the files of Studio, with what the OpenAPI document says of them.
 fn routes() -> OpenApiRouter<Api> {
     let elsa = OpenApiRouter::default()
         .merge(definitions::routes())

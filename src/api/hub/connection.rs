@@ -16,10 +16,10 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a client may be silent; it pings every 15 s.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often the server pings: a client gives up after 30 s of silence.
+/// How often the server pings: a client gives up after 30 s without one.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often silence, pings and the end of the node are looked at.
+/// How often idle time, pings and the end of the node are checked.
 const TICK: Duration = Duration::from_millis(500);
 
 /// How long a client may take for a message before it is disconnected.

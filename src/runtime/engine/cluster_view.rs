@@ -384,7 +384,7 @@ mod tests {
             state: "live".to_owned(),
             running: 0,
             age_ms: Some(9_000),
-            lacks: Vec::new(),
+            missing: Vec::new(),
             roles: Vec::new(),
             scheduler_term: None,
         }

@@ -113,8 +113,8 @@ struct Collector {
 }
 
 impl Collector {
-    fn add(&mut self, part: &RecordPage) -> Result<()> {
-        for record in &part.records {
+    fn add(&mut self, page: &RecordPage) -> Result<()> {
+        for record in &page.records {
             let executions: Executions<'_> = body::read(&record.body)?;
             for (activity, execution) in executions.states() {
                 self.add_state(record, activity, execution)?;
@@ -242,10 +242,10 @@ pub(crate) async fn read(
     };
     let mut bytes = 0;
     loop {
-        let part = reader.next().await?;
-        bytes += part.bytes;
-        let is_last = part.is_last || part.records.is_empty() || bytes > MAX_BYTES;
-        collector = compute::run(part.is_long(), move || collector.add(&part).map(|()| collector)).await??;
+        let page = reader.next().await?;
+        bytes += page.bytes;
+        let is_last = page.is_last || page.records.is_empty() || bytes > MAX_BYTES;
+        collector = compute::run(page.is_long(), move || collector.add(&page).map(|()| collector)).await??;
         if is_last {
             // A start beyond what was read was not counted.
             collector.found.total = collector.found.total.max(collector.found.rows.len() as u64);

@@ -136,8 +136,8 @@ struct FilteredRead {
 }
 
 impl FilteredRead {
-    fn add(&mut self, part: &RecordPage) -> Result<()> {
-        for record in &part.records {
+    fn add(&mut self, page: &RecordPage) -> Result<()> {
+        for record in &page.records {
             let journal: Journal<'_> = body::read(&record.body)?;
             let admitted: Vec<bool> = journal.activities.iter().map(|it| self.filter.admits(it)).collect();
             for (sequence, (place, activity, entry)) in (record.first_entry..).zip(journal.entries()) {
@@ -176,9 +176,9 @@ pub(crate) async fn filter(
         found: Filtered::default(),
     };
     loop {
-        let part = reader.next().await?;
-        let is_last = part.is_last || part.records.is_empty();
-        read = compute::run(part.is_long(), move || read.add(&part).map(|()| read)).await??;
+        let page = reader.next().await?;
+        let is_last = page.is_last || page.records.is_empty();
+        read = compute::run(page.is_long(), move || read.add(&page).map(|()| read)).await??;
         if is_last {
             return Ok(read.found);
         }
@@ -205,8 +205,8 @@ pub(crate) async fn last(
     let mut reader = Reader::newest_first(pool, tenant, id);
     let mut examined = 0;
     loop {
-        let part = reader.next().await?;
-        for record in &part.records {
+        let page = reader.next().await?;
+        for record in &page.records {
             let journal: Journal<'_> = body::read(&record.body)?;
             let admitted = (record.first_entry..)
                 .zip(journal.entries())
@@ -215,8 +215,8 @@ pub(crate) async fn last(
                 return row(id, record, sequence, activity, entry).map(Some);
             }
         }
-        examined += part.bytes;
-        if part.is_last || part.records.is_empty() || examined > MAX_BYTES {
+        examined += page.bytes;
+        if page.is_last || page.records.is_empty() || examined > MAX_BYTES {
             return Ok(None);
         }
     }

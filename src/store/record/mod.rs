@@ -11,7 +11,7 @@ pub(crate) mod merge;
 mod read;
 
 use std::collections::HashMap;
-use std::collections::hash_map::NewEntry as Slot;
+use std::collections::hash_map::Entry as Slot;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;

@@ -41,7 +41,7 @@ impl RecordPage {
     }
 }
 
-/// Reads the records of an instance part by part.
+/// Reads the records of an instance page by page.
 pub(super) struct Reader<'a> {
     pool: &'a Pool,
     tenant: &'a TenantId,
