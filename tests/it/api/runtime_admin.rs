@@ -68,15 +68,15 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
     assert_eq!(again["state"], paused["state"]);
     one.child.wait_for_log("the cluster is paused").await;
 
-    let timers = second.get("cluster/schedules").await.expect(200);
-    let timer = format!("cluster/schedules/{}", timers["items"][0]["id"].as_str().unwrap());
+    let schedules = second.get("cluster/schedules").await.expect(200);
+    let schedule = format!("cluster/schedules/{}", schedules["items"][0]["id"].as_str().unwrap());
     for (path, body) in [
         ("workflow-definitions/waits/dispatch", json!({})),
         ("workflow-definitions/waits/execute", json!({})),
         ("workflow-definitions/waits/dispatch", json!({"instanceId": "mine"})),
         ("events/go/trigger", json!({})),
         (&*format!("workflow-instances/{waits}/resume"), json!({})),
-        (&*format!("{timer}/trigger"), json!({})),
+        (&*format!("{schedule}/trigger"), json!({})),
     ] {
         for http in [&first, &second] {
             assert_paused(&http.post(path, &body).await);
@@ -98,7 +98,7 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
     for http in [&first, &second] {
         assert_eq!(http.get("/health/ready").await.status, 200);
     }
-    let fired = second.get(&timer).await.expect(200)["fired"].clone();
+    let fired = second.get(&schedule).await.expect(200)["fired"].clone();
     wait_until("the delay to be over for a while", async || {
         client
             .rows("timer WHERE available_at < now() - interval '1 second'")
@@ -107,7 +107,7 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
     })
     .await;
     assert_eq!(client.rows("timer WHERE claimed_by IS NOT NULL").await, 0);
-    assert_eq!(second.get(&timer).await.expect(200)["fired"], fired);
+    assert_eq!(second.get(&schedule).await.expect(200)["fired"], fired);
 
     // It outlives a crash, and a new node is paused, too.
     two.child.kill9();
@@ -122,7 +122,7 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
 
     second.instance_becomes(&naps, "Finished").await;
     wait_until("the schedule to fire", async || {
-        second.get(&timer).await.expect(200)["fired"].as_u64() > fired.as_u64()
+        second.get(&schedule).await.expect(200)["fired"].as_u64() > fired.as_u64()
     })
     .await;
     second.trigger("go", &json!({})).await;

@@ -100,8 +100,8 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     wait_until("the schedule to fire", async || fired().await >= 2).await;
 
     let listed = http.get("cluster/schedules").await.expect(200);
-    let timer = format!("cluster/schedules/{}", listed["items"][0]["id"].as_str().unwrap());
-    let paused = http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
+    let schedule = format!("cluster/schedules/{}", listed["items"][0]["id"].as_str().unwrap());
+    let paused = http.post(&format!("{schedule}/pause"), &json!({})).await.expect(200);
     // The wake timer of the scheduler has fired: from here on it knows of no due row.
     let sql = "SELECT clock_timestamp() > max(next_fire) + interval '2 seconds' FROM mainspring.schedule";
     poll_until(TIMEOUT, "the paused schedule to be overdue", async || {
@@ -111,8 +111,8 @@ async fn a_schedule_published_on_one_node_notifies_the_node_that_fires() {
     .await;
     let before = fired().await;
     assert!(before >= paused["fired"].as_i64().unwrap());
-    http.post(&format!("{timer}/resume"), &json!({})).await.expect(200);
+    http.post(&format!("{schedule}/resume"), &json!({})).await.expect(200);
     wait_until("the schedule to fire again", async || fired().await >= before + 2).await;
-    http.post(&format!("{timer}/pause"), &json!({})).await.expect(200);
+    http.post(&format!("{schedule}/pause"), &json!({})).await.expect(200);
     assert_invariants(&database).await;
 }

@@ -12,7 +12,7 @@ fn definition(id: &str, timer: &Value) -> Value {
     ]}}, "publish": true})
 }
 
-async fn timers(http: &Http, query: &str) -> Vec<Value> {
+async fn schedules(http: &Http, query: &str) -> Vec<Value> {
     let mut listed = http.get(&format!("cluster/schedules{query}")).await.expect(200);
     let items = listed["items"].take();
     let items = items.as_array().unwrap().clone();
@@ -22,7 +22,7 @@ async fn timers(http: &Http, query: &str) -> Vec<Value> {
 
 /// The id of the one schedule of a definition.
 async fn id_of(http: &Http, definition: &str) -> String {
-    let found = timers(http, &format!("?definitionId={definition}")).await;
+    let found = schedules(http, &format!("?definitionId={definition}")).await;
     assert_eq!(found.len(), 1, "{found:?}");
     found[0]["id"].as_str().unwrap().to_owned()
 }
@@ -32,7 +32,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
     let database = TestDatabase::create().await;
     let (one, two) = (Node::start(&database, "one"), Node::start(&database, "two"));
     let (first, second) = (one.http.as_ref().unwrap(), two.http.as_ref().unwrap());
-    assert!(timers(first, "").await.is_empty());
+    assert!(schedules(first, "").await.is_empty());
     let nightly = json!({"type": "Elsa.Cron", "id": "cron", "canStartWorkflow": true, "cronExpression": "0 0 3 * * *",
         "timeZone": "Europe/Berlin", "overlap": "Skip"});
     let hourly = json!({"type": "Elsa.Timer", "id": "timer", "canStartWorkflow": true, "interval": "01:00:00"});
@@ -46,7 +46,7 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
 
     // A fired schedule shows its lateness and the node that fired it.
     let fired = poll_until(TIMEOUT, "the schedule to fire", async || {
-        let found = timers(second, "?definitionId=ticking").await;
+        let found = schedules(second, "?definitionId=ticking").await;
         (found[0]["fired"].as_u64()? > 0).then(|| found[0].clone())
     })
     .await;
@@ -81,14 +81,14 @@ async fn schedules_are_listed_paused_resumed_and_triggered_at_any_node() {
             .map(|item| item["definitionId"].clone())
             .collect::<Vec<_>>()
     };
-    let all = timers(second, "").await;
+    let all = schedules(second, "").await;
     assert_eq!((all.len(), &all[2]["definitionId"]), (3, &json!("ticking")));
-    assert_eq!(of(&timers(first, "?state=Paused").await), ["ticking"]);
+    assert_eq!(of(&schedules(first, "?state=Paused").await), ["ticking"]);
     assert_eq!(
-        of(&timers(first, "?activityType=Elsa.Cron&state=waiting").await),
+        of(&schedules(first, "?activityType=Elsa.Cron&state=waiting").await),
         ["nightly"]
     );
-    assert!(timers(first, "?definitionId=nothing").await.is_empty());
+    assert!(schedules(first, "?definitionId=nothing").await.is_empty());
     for (page, count) in [(0, 2), (1, 1), (7, 0)] {
         let listed = first
             .get(&format!("cluster/schedules?page={page}&pageSize=2"))
