@@ -36,7 +36,7 @@ WITH cause AS MATERIALIZED (
 ), work_dead AS (
     DELETE FROM work w USING work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version,
-              whole_body(w.body, w.fan_out) AS body,
+              whole_body(w.body, CASE WHEN w.kind = 2 /* stimulus */ THEN w.fan_out END) AS body,
               w.failures, j.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_counted j

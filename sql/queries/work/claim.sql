@@ -33,19 +33,22 @@ WITH target AS MATERIALIZED (
         SELECT w.tenant_id, w.instance_id, w.ctid AS place FROM work w
         --]
         --[bounded
-        SELECT w.tenant_id, w.instance_id, w.ctid AS place, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
-                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        SELECT w.tenant_id, w.instance_id, w.ctid AS place, pg_column_size(w.body)
+                   + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
+                       (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
         FROM work w
         --]
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now() AND w.crashes >= 2
           --[together
-          AND pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
-                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint
+          AND pg_column_size(w.body)
+                   + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
+                       (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint
           --]
           --[bounded
-          AND ($8::boolean OR pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
-                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint)
+          AND ($8::boolean OR pg_column_size(w.body)
+                   + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
+                       (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END <= $6::bigint)
           --]
           AND (SELECT true FROM work c
                WHERE c.instance_id = w.instance_id AND c.id + 0 < 0 AND c.tenant_id = w.tenant_id
@@ -83,13 +86,15 @@ WITH target AS MATERIALIZED (
     FROM unisolated t
     CROSS JOIN LATERAL (
         --[together
-        SELECT w.ctid AS place, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
-                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        SELECT w.ctid AS place, pg_column_size(w.body)
+                   + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
+                       (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
         FROM work w
         --]
         --[bounded
-        SELECT w.ctid AS place, w.id + 0 AS id, pg_column_size(w.body) + CASE WHEN w.fan_out IS NULL THEN 0 ELSE
-                   (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
+        SELECT w.ctid AS place, w.id + 0 AS id, pg_column_size(w.body)
+                   + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
+                       (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
         FROM work w
         --]
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
@@ -134,7 +139,7 @@ WITH target AS MATERIALIZED (
     --]
     RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
               w.definition_version, w.failures, w.crashes,
-              CASE WHEN w.fan_out IS NOT NULL THEN
+              CASE WHEN w.fan_out IS NOT NULL AND w.kind = 2 /* stimulus */ THEN
                   (SELECT pg_column_size(o.payload) FROM fan_out o WHERE o.id = w.fan_out) END AS payload_bytes
 ), timer_taken AS (
     UPDATE timer m SET claimed_by = $1, claim_no = m.claim_no + 1

@@ -42,7 +42,8 @@ WITH returned AS MATERIALIZED (
     DELETE FROM work w USING work_held h
     WHERE w.tenant_id = h.tenant_id AND w.id = h.id AND $7::smallint = 2 /* row */ AND h.failures >= 20
     RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version,
-              whole_body(w.body, w.fan_out) AS body, h.failures, w.crashes, w.created_at
+              whole_body(w.body, CASE WHEN w.kind = 2 /* stimulus */ THEN w.fan_out END) AS body,
+              h.failures, w.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_held h
     WHERE t.tenant_id = h.tenant_id AND t.instance_id = h.instance_id AND t.id = h.id AND $7::smallint = 2 /* row */
