@@ -25,6 +25,7 @@
 --   work               instructions for instances: start, resume, stimulus, cancel, continue, child end
 --   timer              delays of instances; each ends one bookmark
 --   fan_out            events that many instances wait for, given to them page by page
+--   fan_out_owed       bookmarks that ended after the turn of such an event and before their page
 --   bulk_action        cancels and deletes of many instances, page by page
 --   inbox              stimuli that no bookmark and no trigger waited for yet
 --   inbox_match        published triggers whose stimuli in the inbox are not all started yet
@@ -709,8 +710,22 @@ CREATE INDEX fan_out_unfinished ON fan_out ((id + 0)) WHERE finished_at IS NULL;
 CREATE INDEX fan_out_hash ON fan_out (hash, id) WHERE finished_at IS NULL;
 CREATE INDEX fan_out_begun ON fan_out (hash) WHERE finished_at IS NULL AND cut IS NOT NULL;
 CREATE INDEX fan_out_finished ON fan_out (finished_at) WHERE finished_at IS NOT NULL;
--- Not compressed: pg_column_size shows how many bytes a claim loads.
-ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
+
+-- A bookmark that a begun fan-out fits, and that ends, or no longer fits, before its page. The commit that deletes or changes
+-- the bookmark inserts the row, so the snapshot of a page has either of them, or both of one number, and counts them once. The
+-- instance gets the event as if its row of work had been made at the turn.
+CREATE TABLE fan_out_owed (
+    fan_out bigint NOT NULL,
+    -- That of the bookmark.
+    number bigint NOT NULL,
+    tenant_id text NOT NULL,
+    instance_id text NOT NULL,
+    -- Distinguishes the instance from a later one with its id.
+    instance_created_at timestamptz NOT NULL,
+    bookmark_id text NOT NULL,
+    activity_execution_id text NOT NULL,
+    PRIMARY KEY (fan_out, number)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 -- The body of a row of work with the payload of its fan-out, for a dead letter, which outlives the fan-out.
 CREATE FUNCTION whole_body(body json, of_fan_out bigint) RETURNS json

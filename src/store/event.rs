@@ -143,7 +143,8 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     };
     let remembered = i64::try_from(remembered.as_micros()).unwrap_or(i64::MAX);
     let target = event.target();
-    let scope = StimulusScope::of(event.correlation_id.as_deref(), target.as_ref());
+    let is_targeted = target.is_some() || event.activity_execution_id.is_some();
+    let scope = StimulusScope::of(event.correlation_id.as_deref(), is_targeted);
     let params: [&(dyn ToSql + Sync); 14] = [
         &event.tenant.as_str(),
         &event.request.route,

@@ -6,9 +6,11 @@
 //!   published directly before. What workflows publish becomes a fan-out in the commit of the burst, without any key; of two
 //!   that are committed at the same moment either one may be the first.
 //! - A turn holds the stimulus keys of a publisher. A bookmark that waits at that moment has a number up to the cut; one that
-//!   replaces it in a later commit takes over its number. So pages by number, up to the cut, meet each waiting instance.
+//!   replaces it in one commit takes over its number. A commit that ends such a bookmark before its page, or after which the
+//!   event no longer fits it, leaves a row of `fan_out_owed` in its place. So pages by number, up to the cut, meet each
+//!   instance that waited, once.
 //! - A page inserts its rows and moves the cursor in one transaction, which holds the row of the fan-out: any node may write
-//!   the next one, and none is written twice.
+//!   the next one, and none is written twice. If few bookmarks wait, the turn writes their page.
 //! - If neither a page nor a trigger met anything, the event takes its turn again: in the end something waits, or the inbox
 //!   keeps it.
 
@@ -30,6 +32,7 @@ const HAS_TURN: &str = include_str!("../../sql/queries/fan_out/has_turn.sql");
 const TURN: &str = include_str!("../../sql/queries/fan_out/turn.sql");
 const PAGE: &str = include_str!("../../sql/queries/fan_out/page.sql");
 const LIST: &str = include_str!("../../sql/queries/fan_out/list.sql");
+const GIVE_UP: &str = include_str!("../../sql/queries/fan_out/give_up.sql");
 const PURGE: &str = include_str!("../../sql/queries/fan_out/purge.sql");
 const PAYLOADS: &str = include_str!("../../sql/queries/fan_out/payloads.sql");
 
@@ -46,6 +49,9 @@ pub(crate) const MAX_DIRECT_BYTES: i64 = 16 << 20;
 /// The most bookmarks of one page.
 pub(crate) const PAGE_ROWS: i64 = 500;
 
+/// A turn for which at most so many bookmarks wait writes their page: it holds the keys of a publisher meanwhile.
+const FEW: i64 = 50;
+
 /// The most unclaimed rows of work of one fan-out: other work waits for no more than these.
 const MAX_QUEUED: i64 = 2000;
 
@@ -56,12 +62,13 @@ const RETENTION: Duration = Duration::from_secs(600);
 const PURGE_PAGES: usize = 100;
 
 /// How the next page is written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FanOutPage {
     /// At most so many bookmarks.
     Rows(i64),
-    /// One bookmark, for which no row of work can be written, for this reason: a dead letter is made instead.
-    DeadLetter(String),
+    /// The next bookmark; if the database refuses its row of work, a dead letter. The row is tried first, as the bookmark that
+    /// was refused may be gone, or given up by another node. Of a turn: the turn, or a dead letter of the event.
+    RowOrDeadLetter,
 }
 
 /// What a step has done.
@@ -69,14 +76,26 @@ pub(crate) enum FanOutPage {
 pub(crate) enum FanOutStep {
     /// No fan-out is unfinished, or other nodes work on all of them.
     Idle,
-    /// A fan-out had its turn: instances started, and workflows whose activation strategy refused the start.
-    Turned { started: u64, refused: Vec<String> },
+    /// A fan-out had its turn.
+    Turned(FanOutTurn),
     /// A page was written.
     Paged { resumed: u64, dead_letters: u64 },
     /// As many rows of the fan-out are unclaimed as may be.
     Full,
     /// Another one of its keys has begun.
     Behind,
+}
+
+/// What a turn has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FanOutTurn {
+    pub(crate) started: u64,
+    /// By the page of an event for which few bookmarks wait.
+    pub(crate) resumed: u64,
+    /// Workflows whose activation strategy refused the start.
+    pub(crate) refused: Vec<String>,
+    /// The database refuses the turn: the event became a dead letter.
+    pub(crate) is_given_up: bool,
 }
 
 /// A step that failed, and the fan-out it worked on, if it came so far.
@@ -140,8 +159,14 @@ async fn try_step(
     *at = Some((locked.id, locked.cut.is_some()));
     failpoint::hit("fan_out.locked").await?;
     let step = match locked.cut {
-        None => turn(client, lock_class, &locked).await?,
-        Some(cut) => write_page(client, &locked, cut, page(locked.id)).await?,
+        None => match page(locked.id) {
+            FanOutPage::Rows(_) => turn(client, lock_class, &locked).await?,
+            FanOutPage::RowOrDeadLetter => turn_or_dead_letter(client, lock_class, &locked).await?,
+        },
+        Some(cut) => match page(locked.id) {
+            FanOutPage::Rows(rows) => write_page(client, &locked, cut, rows, None).await?,
+            FanOutPage::RowOrDeadLetter => write_row_or_dead_letter(client, &locked, cut).await?,
+        },
     };
     failpoint::hit("fan_out.written").await?;
     client.batch_execute("COMMIT").await?;
@@ -168,7 +193,8 @@ impl Locked {
     }
 
     fn scope(&self) -> StimulusScope {
-        StimulusScope::of(self.correlation_id.as_deref(), self.instance.as_ref())
+        let is_targeted = self.instance.is_some() || self.activity_execution_id.is_some();
+        StimulusScope::of(self.correlation_id.as_deref(), is_targeted)
     }
 }
 
@@ -194,31 +220,75 @@ async fn turn(client: &deadpool_postgres::Object, lock_class: i32, locked: &Lock
         return Ok(FanOutStep::Behind);
     }
     let statement = client.prepare_cached(locked.scope().pick(&TURNS)).await?;
-    let params: [&(dyn ToSql + Sync); 6] = [
+    let params: [&(dyn ToSql + Sync); 7] = [
         &locked.id.0,
         &locked.tenant,
         &locked.hash.0.as_slice(),
         &locked.correlation_id,
         &locked.instance.as_ref().map(InstanceId::as_str),
         &locked.activity_execution_id,
+        &(FEW + 1),
     ];
     let row = client.query_one(&statement, &params).await?;
-    Ok(FanOutStep::Turned {
+    let mut turn = FanOutTurn {
         started: u64::try_from(row.get::<_, i64>("started")).unwrap_or(0),
         refused: row.get("refused"),
-    })
+        ..FanOutTurn::default()
+    };
+    if (1..=FEW).contains(&row.get::<_, i64>("waiting")) {
+        // Most events of workflows are for one instance: they take one transaction instead of two.
+        client.batch_execute("SAVEPOINT page").await?;
+        match write_page(client, locked, row.get("cut"), PAGE_ROWS, None).await {
+            Ok(FanOutStep::Paged { resumed, .. }) => turn.resumed = resumed,
+            Ok(_) => {}
+            Err(refused) if refused.is_transient() => return Err(refused),
+            // The page follows in a step of its own.
+            Err(_) => client.batch_execute("ROLLBACK TO SAVEPOINT page").await?,
+        }
+    }
+    Ok(FanOutStep::Turned(turn))
 }
 
+/// A turn that the database refuses again and again must not keep other events of its stimulus from theirs.
+async fn turn_or_dead_letter(
+    client: &deadpool_postgres::Object,
+    lock_class: i32,
+    locked: &Locked,
+) -> Result<FanOutStep> {
+    client.batch_execute("SAVEPOINT turn").await?;
+    match turn(client, lock_class, locked).await {
+        Err(refused) if !refused.is_transient() => {
+            client.batch_execute("ROLLBACK TO SAVEPOINT turn").await?;
+            let give_up = client.prepare_cached(GIVE_UP).await?;
+            client.execute(&give_up, &[&locked.id.0, &refused.to_string()]).await?;
+            Ok(FanOutStep::Turned(FanOutTurn {
+                is_given_up: true,
+                ..FanOutTurn::default()
+            }))
+        }
+        turned => turned,
+    }
+}
+
+async fn write_row_or_dead_letter(client: &deadpool_postgres::Object, locked: &Locked, cut: i64) -> Result<FanOutStep> {
+    client.batch_execute("SAVEPOINT page").await?;
+    match write_page(client, locked, cut, 1, None).await {
+        Err(refused) if !refused.is_transient() => {
+            client.batch_execute("ROLLBACK TO SAVEPOINT page").await?;
+            write_page(client, locked, cut, 1, Some(refused.to_string())).await
+        }
+        written => written,
+    }
+}
+
+/// Writes a page of at most so many bookmarks; with a reason they get dead letters instead of rows of work.
 async fn write_page(
     client: &deadpool_postgres::Object,
     locked: &Locked,
     cut: i64,
-    page: FanOutPage,
+    rows: i64,
+    reason: Option<String>,
 ) -> Result<FanOutStep> {
-    let (rows, reason) = match page {
-        FanOutPage::Rows(rows) => (rows, None),
-        FanOutPage::DeadLetter(reason) => (1, Some(reason)),
-    };
     let statement = client.prepare_cached(locked.scope().pick(&PAGES)).await?;
     let params: [&(dyn ToSql + Sync); 13] = [
         &locked.id.0,

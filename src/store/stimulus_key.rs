@@ -13,6 +13,9 @@
 //! | publishes for all | exclusive | | | shared |
 //! | publishes or retracts triggers | | | | exclusive |
 //!
+//! The shared lock table of Postgres is small: a transaction with more than [`MAX_KEYS`] of them takes *all* exclusively
+//! instead, a key without a hash that each publisher, and each publish of triggers, shares.
+//!
 //! All keys of a transaction are locked in one pass in sorted order, each in its strongest mode: two passes could deadlock.
 
 use std::collections::BTreeMap;
@@ -39,6 +42,12 @@ pub(crate) enum StimulusKey<'a> {
     Trigger,
 }
 
+/// The most keys of one transaction.
+pub(crate) const MAX_KEYS: usize = 512;
+
+/// The number of the key *all*.
+pub(super) const ALL_KEY: i32 = 0x616c_6c21;
+
 impl StimulusKey<'_> {
     /// Its number in the two-integer space of advisory locks. Two keys with one number exclude each other, which costs time
     /// only, so 32 bits are enough. All nodes must compute the same.
@@ -59,7 +68,7 @@ impl StimulusKey<'_> {
 }
 
 /// The instance that an event is for: the one that it names, else the one that the id of its activity execution names. If they
-/// differ, nothing can match.
+/// differ, nothing can match. None: an id of another form is that of no execution.
 pub(super) fn target(instance: Option<&InstanceId>, activity_execution_id: Option<&str>) -> Option<InstanceId> {
     instance.cloned().or_else(|| {
         let execution = ActivityExecutionId::new(activity_execution_id?);
@@ -77,11 +86,12 @@ pub(crate) enum StimulusScope {
 }
 
 impl StimulusScope {
-    pub(crate) fn of(correlation_id: Option<&str>, instance: Option<&InstanceId>) -> Self {
-        match (instance, correlation_id) {
-            (Some(_), _) => Self::Targeted,
-            (None, Some(_)) => Self::Correlated,
-            (None, None) => Self::Any,
+    /// `is_targeted`: for an instance or an activity execution. An execution without an instance is none: nothing matches.
+    pub(crate) fn of(correlation_id: Option<&str>, is_targeted: bool) -> Self {
+        match correlation_id {
+            _ if is_targeted => Self::Targeted,
+            Some(_) => Self::Correlated,
+            None => Self::Any,
         }
     }
 
@@ -115,12 +125,17 @@ impl KeySet {
         can_start: bool,
     ) -> Self {
         let mut keys = Self::default();
+        keys.add(ALL_KEY, false);
         let narrowest = match (instance, correlation_id) {
-            (Some(instance), _) => StimulusKey::Target(instance),
-            (None, Some(id)) => StimulusKey::Correlation(id),
-            (None, None) => StimulusKey::Any,
+            (Some(instance), _) => Some(StimulusKey::Target(instance)),
+            // For an execution that is in no instance.
+            (None, _) if !can_start => None,
+            (None, Some(id)) => Some(StimulusKey::Correlation(id)),
+            (None, None) => Some(StimulusKey::Any),
         };
-        keys.add(narrowest.number(hash), true);
+        if let Some(narrowest) = narrowest {
+            keys.add(narrowest.number(hash), true);
+        }
         if can_start {
             keys.add(StimulusKey::Trigger.number(hash), false);
         }
@@ -133,7 +148,30 @@ impl KeySet {
         for hash in hashes {
             keys.add(StimulusKey::Trigger.number(hash), true);
         }
+        if !keys.is_empty() {
+            let is_many = keys.0.len() > MAX_KEYS;
+            if is_many {
+                keys.0.clear();
+            }
+            keys.add(ALL_KEY, is_many);
+        }
         keys
+    }
+
+    /// The keys of a commit.
+    pub(crate) fn of_waiter(each: impl Iterator<Item = (i32, bool)>) -> Self {
+        let mut keys = Self::default();
+        for (number, exclusive) in each {
+            keys.add(number, exclusive);
+            if keys.0.len() > MAX_KEYS {
+                return Self(BTreeMap::from([(ALL_KEY, true)]));
+            }
+        }
+        keys
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, bool)> + '_ {
+        self.0.iter().map(|(key, exclusive)| (*key, *exclusive))
     }
 
     pub(crate) fn add(&mut self, number: i32, exclusive: bool) {

@@ -166,6 +166,10 @@ FROM (
     FROM work w
     WHERE w.fan_out IS NOT NULL AND NOT EXISTS (SELECT 1 FROM fan_out f WHERE f.id = w.fan_out)
     UNION ALL
+    SELECT 'owed-by-missing-fan-out', count(*), min(o.instance_id || '/' || o.bookmark_id)
+    FROM fan_out_owed o
+    WHERE NOT EXISTS (SELECT 1 FROM fan_out f WHERE f.id = o.fan_out)
+    UNION ALL
     SELECT 'fan-outs-of-one-stimulus', count(*), min(g.ids)
     FROM (SELECT min(f.id) || '/' || max(f.id) AS ids
           FROM fan_out f WHERE f.finished_at IS NULL AND f.cut IS NOT NULL

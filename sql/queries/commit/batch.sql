@@ -1,6 +1,6 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, fan_out_begun
 -- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by
 --          burst (the contended lane sends one at a time); then the rows of children that end;
 --          then dependants of the winners only
@@ -219,6 +219,44 @@ WITH fence_held AS MATERIALIZED (
           ) h
     WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
+--]
+--[burned or rare and existing
+), owed_made AS (
+    -- Of bookmarks that end, or change their correlation id, while a fan-out that fits them is on its way to them. Without
+    -- any begun fan-out there is no lookup. The end of an instance ends its claim.
+    INSERT INTO fan_out_owed (fan_out, number, tenant_id, instance_id, instance_created_at, bookmark_id,
+                              activity_execution_id)
+    SELECT f.id, x.number, x.tenant_id, x.instance_id,
+           (SELECT i.created_at FROM instance i WHERE i.id = x.instance_id AND i.tenant_id = x.tenant_id LIMIT 1), x.id,
+           x.activity_execution_id
+    FROM (
+--]
+--[burned
+          SELECT b.no, b.place FROM burned b
+--]
+--[burned and rare
+          UNION ALL
+--]
+--[rare and existing
+          SELECT u.no, (SELECT k.ctid FROM bookmark k
+                        WHERE k.instance_id = v.instance_id AND k.id = u.id AND k.tenant_id = v.tenant_id LIMIT 1)
+          FROM unnest($11::commit_burned[]) u
+          JOIN winner v ON v.no = u.no
+--]
+--[burned or rare and existing
+         ) p (no, place)
+    CROSS JOIN LATERAL (SELECT k.* FROM bookmark k WHERE k.ctid = p.place AND k.publishable OFFSET 0) x
+    CROSS JOIN LATERAL (
+        SELECT o.id FROM fan_out o
+        WHERE o.hash = x.hash AND o.tenant_id = x.tenant_id AND o.cut IS NOT NULL AND o.finished_at IS NULL
+          AND x.number > o.cursor AND x.number <= o.cut
+          AND coalesce(o.correlation_id = x.correlation_id, o.correlation_id IS NULL)
+          AND coalesce(o.instance_id = x.instance_id, o.instance_id IS NULL)
+          AND coalesce(o.activity_execution_id = x.activity_execution_id, o.activity_execution_id IS NULL)
+        OFFSET 0) f
+    WHERE (SELECT true FROM fan_out g WHERE g.cut IS NOT NULL AND g.finished_at IS NULL LIMIT 1)
+      AND CASE WHEN p.no IN (SELECT w.no FROM winner w WHERE w.status = 0 /* running */) THEN true ELSE false END
+    ON CONFLICT DO NOTHING
 --]
 --[burned
 ), bookmark_burned AS (
@@ -443,7 +481,7 @@ WITH fence_held AS MATERIALIZED (
 --[continuing
 ), kept_on AS (
     -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin at zero.
-    -- No indexed column changes, so the row stays on its page: a start keeps its definition_id.
+    -- No indexed column changes, so the row stays on its page: a start keeps its definition_id, a stimulus its fan_out.
     UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL,
         failures = 0, crashes = 0
 --]

@@ -1,8 +1,8 @@
 -- purpose: make a row of work for each bookmark of the next page of a fan-out and move its cursor; at most $9 of its
---          rows are unclaimed at a time. After the last page it is finished, or, if neither a page nor a trigger met
---          anything, it takes its turn again
+--          rows are unclaimed at a time. A bookmark that has ended since the turn gets one, too, if its instance runs. After
+--          the last page it is finished, or, if neither a page nor a trigger met anything, it takes its turn again
 -- caller:  store::fan_out, in the transaction that holds the fan-out
--- index:   work_fan_out, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded)
+-- index:   work_fan_out, fan_out_owed_pkey, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded)
 -- locks:   none but the fan-out, which the caller holds
 WITH queued AS MATERIALIZED (
     -- Not from the first row on: consumed rows stay in the index until it is vacuumed.
@@ -13,7 +13,7 @@ WITH queued AS MATERIALIZED (
     LIMIT $9::bigint
 ), room AS MATERIALIZED (
     SELECT least($8::bigint, $9 - (SELECT count(*) FROM queued)) AS rows
-), page AS MATERIALIZED (
+), bound AS MATERIALIZED (
     SELECT b.instance_id, b.id, b.number, b.activity_execution_id
 --[any or correlated
     FROM bookmark b
@@ -36,13 +36,30 @@ WITH queued AS MATERIALIZED (
       AND ($6::text IS NULL OR b.activity_execution_id = $6)
     ORDER BY b.number
     LIMIT (SELECT r.rows FROM room r)
+), owed AS MATERIALIZED (
+    SELECT o.* FROM fan_out_owed o
+    WHERE o.fan_out = $1 AND o.number > $7 AND o.number <= $10
+    ORDER BY o.number
+    LIMIT (SELECT r.rows FROM room r)
+), page AS MATERIALIZED (
+    -- A bookmark with another correlation id, or that took over the number of one that ended, may be in both.
+    SELECT DISTINCT ON (e.number) e.*
+    FROM (SELECT b.instance_id, b.id, b.number, b.activity_execution_id, true AS gets FROM bound b
+          UNION ALL
+          SELECT o.instance_id, o.bookmark_id, o.number, o.activity_execution_id,
+                 coalesce((SELECT i.status = 0 /* running */ FROM instance i
+                           WHERE i.id = o.instance_id AND i.tenant_id = o.tenant_id
+                             AND i.created_at = o.instance_created_at LIMIT 1), false)
+          FROM owed o) e
+    ORDER BY e.number, e.gets DESC
+    LIMIT (SELECT r.rows FROM room r)
 ), resumed AS (
     INSERT INTO work (tenant_id, instance_id, kind, fan_out, body)
     SELECT $2, p.instance_id, 2 /* stimulus */, $1,
            json_build_object('bookmarkId', p.id, 'hash', encode($3, 'hex'), 'name', $11::text,
                              'fanOut', $1)
     FROM page p
-    WHERE NOT $12::boolean
+    WHERE p.gets AND NOT $12::boolean
     ORDER BY p.number
     RETURNING id
 ), dead_letters AS (
@@ -53,15 +70,19 @@ WITH queued AS MATERIALIZED (
            json_build_object('payload', f.payload), 0, 0, f.accepted_at
     FROM page p
     JOIN fan_out f ON f.id = $1
-    WHERE $12
+    WHERE p.gets AND $12
     RETURNING 1
+), settled AS (
+    -- With those that were inserted after their page, by a commit that began before it.
+    DELETE FROM fan_out_owed o
+    WHERE o.fan_out = $1 AND o.number <= coalesce((SELECT max(p.number) FROM page p), $7)
 ), counted AS MATERIALIZED (
-    SELECT p.rows, p.rows < r.rows AS is_last, f.resumed + f.started + p.rows > 0 AS met
-    FROM (SELECT count(*) AS rows FROM page) p, room r, fan_out f
+    SELECT p.given, p.rows < r.rows AS is_last, f.resumed + f.started + p.given > 0 AS met
+    FROM (SELECT count(*) AS rows, count(*) FILTER (WHERE q.gets) AS given FROM page q) p, room r, fan_out f
     WHERE f.id = $1
 ), moved AS (
     UPDATE fan_out f
-    SET resumed = f.resumed + c.rows,
+    SET resumed = f.resumed + c.given,
         cursor = coalesce((SELECT max(p.number) FROM page p), f.cursor),
         last_work = greatest(f.last_work, (SELECT max(r.id) FROM resumed r)),
         first_work = coalesce((SELECT min(q.id) FROM queued q), f.last_work),

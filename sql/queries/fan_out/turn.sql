@@ -1,12 +1,12 @@
--- purpose: give a fan-out its turn: start what its triggers start, and draw the cut of its pages. If nothing waits for
---          it, it is finished; if nothing was triggered either, the inbox keeps it until it expires. While an activation
+-- purpose: give a fan-out its turn: start what its triggers start, draw the cut of its pages, and count what waits for
+--          it, up to $7. If nothing waits, it is finished; if nothing was triggered either, the inbox keeps it until it expires. While an activation
 --          strategy is being seeded the statement fails, to be tried again
 -- caller:  store::fan_out, in the transaction that holds the fan-out and its stimulus keys
 -- index:   bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded), trigger_hash, definition_published, activation_held
 -- locks:   activation by key, then work, then inbox
 -- Bookmarks that are committed later have a higher number than the cut, as their commits share the stimulus keys.
 WITH waits AS MATERIALIZED (
-    SELECT EXISTS (
+    SELECT count(*) AS most FROM (
         SELECT 1
 --[any or correlated
         FROM bookmark b
@@ -26,7 +26,8 @@ WITH waits AS MATERIALIZED (
 --[targeted
           AND ($4::text IS NULL OR b.correlation_id = $4)
 --]
-          AND ($6::text IS NULL OR b.activity_execution_id = $6)) AS any
+          AND ($6::text IS NULL OR b.activity_execution_id = $6)
+        LIMIT $7::bigint) w
 ), triggered AS MATERIALIZED (
     SELECT substr(encode(sha256(convert_to(concat_ws('|', 'fan-out', f.id, t.definition_id, t.activity_id), 'UTF8')), 'hex'),
                   1, 32) AS instance_id,
@@ -60,17 +61,18 @@ WITH waits AS MATERIALIZED (
     INSERT INTO inbox (tenant_id, hash, name, payload, correlation_id, instance_id, activity_execution_id, expires_at)
     SELECT f.tenant_id, f.hash, f.name, f.payload, f.correlation_id, f.instance_id, f.activity_execution_id, f.expires_at
     FROM fan_out f
-    WHERE f.id = $1 AND NOT (SELECT w.any FROM waits w) AND NOT EXISTS (SELECT 1 FROM triggered)
+    WHERE f.id = $1 AND (SELECT w.most = 0 FROM waits w) AND NOT EXISTS (SELECT 1 FROM triggered)
     RETURNING 1
 ), turned AS (
     UPDATE fan_out f
     SET began_at = coalesce(f.began_at, now()), cut = nextval('bookmark_number'), cursor = 0,
         -- A start that is refused has matched its trigger.
         started = f.started + (SELECT count(*) FROM triggered),
-        finished_at = CASE WHEN (SELECT w.any FROM waits w) THEN NULL ELSE now() END
+        finished_at = CASE WHEN (SELECT w.most FROM waits w) = 0 THEN now() END
     WHERE f.id = $1
+    RETURNING f.cut
 )
 SELECT (SELECT count(*) FROM started) AS started, (SELECT count(*) FROM kept) AS kept,
-       NOT (SELECT w.any FROM waits w) AS finished,
+       (SELECT w.most FROM waits w) AS waiting, (SELECT t.cut FROM turned t) AS cut,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused

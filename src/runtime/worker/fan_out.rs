@@ -26,10 +26,12 @@ const LONGEST_FULL_PAUSE: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// Stands for the steps that failed before they had locked a fan-out.
+const NO_FAN_OUT: FanOutId = FanOutId(0);
+
 /// A fan-out whose last step failed on this node.
 struct Failing {
-    /// The bookmarks of its next page; none: not even one could be written, for this reason.
-    page: Result<i64, String>,
+    page: FanOutPage,
     pause: Duration,
     until: Instant,
 }
@@ -80,13 +82,17 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
         let failed = failing.iter().map(|(id, failing)| (*id, failing.until));
         let pauses = failed.chain(full.iter().map(|(id, full)| (*id, full.until)));
         let paused: Vec<FanOutId> = pauses.filter(|(_, until)| *until > now).map(|(id, _)| id).collect();
-        let page = |id| match failing.get(&id).map(|failing| &failing.page) {
-            None => FanOutPage::Rows(PAGE_ROWS),
-            Some(Ok(rows)) => FanOutPage::Rows(*rows),
-            Some(Err(reason)) => FanOutPage::DeadLetter(reason.clone()),
+        let page = |id| {
+            failing
+                .get(&id)
+                .map_or(FanOutPage::Rows(PAGE_ROWS), |failing| failing.page)
         };
         let database = &node.database;
-        match fan_out::step(&database.pool, database.lock_class(), &paused, page).await {
+        let step = fan_out::step(&database.pool, database.lock_class(), &paused, page).await;
+        if step.is_ok() {
+            failing.remove(&NO_FAN_OUT);
+        }
+        match step {
             Ok((_, FanOutStep::Idle)) => {
                 failing.retain(|_, failing| failing.until > now);
                 full.retain(|_, full| full.until > now);
@@ -105,15 +111,25 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
                     pause_full(&mut full, id);
                 }
             }
-            Ok((_, FanOutStep::Turned { started, refused })) => {
-                for workflow in &refused {
+            Ok((id, FanOutStep::Turned(turn))) => {
+                if turn.is_given_up {
+                    tracing::error!(
+                        fan_out = id.map(|id| id.0),
+                        "an event could not take its turn; it became a dead letter"
+                    );
+                }
+                if let Some(id) = id {
+                    failing.remove(&id);
+                }
+                for workflow in &turn.refused {
                     tracing::info!(
                         workflow,
                         "the activation strategy of the workflow refused a start by an event"
                     );
                 }
-                if started > 0 {
-                    node.work_accepted(None, None, usize::try_from(started).unwrap_or(usize::MAX));
+                let rows = turn.started + turn.resumed;
+                if rows > 0 {
+                    node.work_accepted(None, None, usize::try_from(rows).unwrap_or(usize::MAX));
                 }
             }
             Ok((id, FanOutStep::Paged { resumed, dead_letters })) => {
@@ -131,7 +147,14 @@ async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>
                     node.work_accepted(None, None, usize::try_from(resumed).unwrap_or(usize::MAX));
                 }
             }
-            Err(failed) => after_failure(failing, failed),
+            Err(failed) => {
+                let is_of_none = failed.fan_out.is_none();
+                let until = after_failure(failing, failed);
+                // No fan-out can be left out of the next step: it would fail at once.
+                if is_of_none {
+                    tokio::time::sleep_until(until.into()).await;
+                }
+            }
         }
     }
 }
@@ -152,54 +175,55 @@ fn grow(failing: &mut HashMap<FanOutId, Failing>, id: FanOutId) {
     let Some(state) = failing.get_mut(&id) else {
         return;
     };
+    state.until = Instant::now();
     match state.page {
-        Ok(rows) if rows * 2 >= PAGE_ROWS => {
+        FanOutPage::Rows(rows) if rows * 2 >= PAGE_ROWS => {
             failing.remove(&id);
         }
-        Ok(rows) => {
-            state.page = Ok(rows * 2);
-            state.until = Instant::now();
-        }
-        Err(_) => {
-            state.page = Ok(1);
-            state.until = Instant::now();
-        }
+        FanOutPage::Rows(rows) => state.page = FanOutPage::Rows(rows * 2),
+        FanOutPage::RowOrDeadLetter => state.page = FanOutPage::Rows(1),
     }
 }
 
 /// A page that fails for a reason of its own is halved, down to the bookmark that cannot be resumed. One that takes too long is
-/// halved, too, but makes no dead letter: that may be the server's fault. A turn has no page to blame.
-fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) {
+/// halved, too, but makes no dead letter: that may be the server's fault. A turn that fails as often for a reason of its own, with
+/// pauses that double, is given up. Returns until when the fan-out, or without one this node, makes a pause.
+fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) -> Instant {
     let FanOutError {
         fan_out,
         at_page,
         error,
     } = failed;
     tracing::warn!(fan_out = fan_out.map(|id| id.0), %error, "a step of a fan-out failed; it is retried");
-    // Without an id the database did not answer at all: the next step waits, as if for a fan-out.
-    let state = failing.entry(fan_out.unwrap_or(FanOutId(0))).or_insert(Failing {
-        page: Ok(PAGE_ROWS),
+    // Without an id the database did not answer at all: the pauses are those of this node.
+    let state = failing.entry(fan_out.unwrap_or(NO_FAN_OUT)).or_insert(Failing {
+        page: FanOutPage::Rows(PAGE_ROWS),
         pause: SHORTEST_PAUSE,
         until: Instant::now(),
     });
-    let is_own = at_page && !error.is_transient();
+    let is_own = fan_out.is_some() && !error.is_transient();
     let is_slow = at_page && matches!(error.code(), "database-timeout" | "database-busy");
     let mut pause = state.pause;
     match state.page {
-        Ok(rows) if rows > 1 && (is_own || is_slow) => {
-            state.page = Ok(rows / 2);
-            pause = SHORTEST_PAUSE;
+        FanOutPage::Rows(rows) if rows > 1 && (is_own || is_slow) => {
+            state.page = FanOutPage::Rows(rows / 2);
+            if at_page {
+                pause = SHORTEST_PAUSE;
+            }
         }
-        Ok(_) if is_own => {
-            state.page = Err(error.to_string());
-            pause = SHORTEST_PAUSE;
+        FanOutPage::Rows(_) if is_own => {
+            state.page = FanOutPage::RowOrDeadLetter;
+            if at_page {
+                pause = SHORTEST_PAUSE;
+            }
         }
         // Not even a dead letter can be written: it is not for this bookmark.
-        Err(_) if is_own => state.page = Ok(1),
+        FanOutPage::RowOrDeadLetter if is_own => state.page = FanOutPage::Rows(1),
         _ => {}
     }
     state.until = Instant::now() + pause.mul_f64(rand::random_range(0.5..1.0));
     state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+    state.until
 }
 
 /// Gives claimed rows of fan-outs their payloads, which a node reads once for each fan-out. Rows for which that fails are
@@ -275,7 +299,7 @@ mod tests {
     const ID: FanOutId = FanOutId(7);
 
     /// The page after so many failures of one kind.
-    fn page_after(failures: usize, at_page: bool, error: impl Fn() -> Error) -> Result<i64, String> {
+    fn page_after(failures: usize, at_page: bool, error: impl Fn() -> Error) -> FanOutPage {
         let mut failing = HashMap::new();
         for _ in 0..failures {
             let failed = FanOutError {
@@ -291,21 +315,61 @@ mod tests {
     #[test]
     fn a_page_that_the_database_refuses_is_halved_down_to_one_bookmark_which_is_given_up() {
         let refused = || Error::internal("refused");
-        assert_eq!(page_after(1, true, refused), Ok(250));
-        assert_eq!(page_after(8, true, refused), Ok(1));
-        assert!(page_after(9, true, refused).is_err());
+        assert_eq!(page_after(1, true, refused), FanOutPage::Rows(250));
+        assert_eq!(page_after(8, true, refused), FanOutPage::Rows(1));
+        assert_eq!(page_after(9, true, refused), FanOutPage::RowOrDeadLetter);
         // If not even that can be written, the bookmark is tried again.
-        assert_eq!(page_after(10, true, refused), Ok(1));
+        assert_eq!(page_after(10, true, refused), FanOutPage::Rows(1));
     }
 
     #[test]
     fn only_a_page_that_is_refused_makes_a_dead_letter() {
         for code in ["database-timeout", "database-busy"] {
-            assert_eq!(page_after(50, true, || Error::unavailable(code, "slow")), Ok(1));
+            assert_eq!(
+                page_after(50, true, || Error::unavailable(code, "slow")),
+                FanOutPage::Rows(1)
+            );
         }
         let unreachable = || Error::unavailable("database-unavailable", "gone");
-        assert_eq!(page_after(50, true, unreachable), Ok(PAGE_ROWS));
-        assert_eq!(page_after(50, false, || Error::internal("refused")), Ok(PAGE_ROWS));
+        assert_eq!(page_after(50, true, unreachable), FanOutPage::Rows(PAGE_ROWS));
+        assert_eq!(page_after(50, false, unreachable), FanOutPage::Rows(PAGE_ROWS));
+    }
+
+    #[test]
+    fn a_turn_that_the_database_refuses_is_given_up_after_some_seconds() {
+        let refused = || Error::internal("refused");
+        assert_eq!(page_after(8, false, refused), FanOutPage::Rows(1));
+        assert_eq!(page_after(9, false, refused), FanOutPage::RowOrDeadLetter);
+        let mut failing = HashMap::new();
+        for _ in 0..9 {
+            let failed = FanOutError {
+                fan_out: Some(ID),
+                at_page: false,
+                error: refused(),
+            };
+            after_failure(&mut failing, failed);
+        }
+        assert_eq!(failing[&ID].pause, LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn while_the_database_is_away_the_pauses_between_steps_double() {
+        let mut failing = HashMap::new();
+        let pauses = (0..10).map(|_| {
+            let failed = FanOutError {
+                fan_out: None,
+                at_page: false,
+                error: Error::unavailable("database-unavailable", "gone"),
+            };
+            let before = Instant::now();
+            after_failure(&mut failing, failed) - before
+        });
+        let pauses: Vec<Duration> = pauses.collect();
+        assert!(pauses[0] >= SHORTEST_PAUSE / 2, "{pauses:?}");
+        assert!(
+            pauses[9] >= LONGEST_PAUSE / 2 && pauses[9] <= LONGEST_PAUSE * 2,
+            "{pauses:?}"
+        );
     }
 
     #[test]
@@ -313,14 +377,17 @@ mod tests {
         let mut failing = HashMap::from([(
             ID,
             Failing {
-                page: Err("refused".to_owned()),
+                page: FanOutPage::RowOrDeadLetter,
                 pause: SHORTEST_PAUSE,
                 until: Instant::now(),
             },
         )]);
         let mut pages = Vec::new();
         while let Some(state) = failing.get(&ID) {
-            pages.push(state.page.clone().unwrap_or(0));
+            pages.push(match state.page {
+                FanOutPage::Rows(rows) => rows,
+                FanOutPage::RowOrDeadLetter => 0,
+            });
             grow(&mut failing, ID);
         }
         assert_eq!(pages, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]);

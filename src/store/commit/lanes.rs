@@ -265,7 +265,8 @@ impl LaneTask {
                     || self.mode == LockedRows::Wait && first.missed != pending.missed
             });
             let size = pending.request.size();
-            let more_keys = pending.request.keys().filter(|(key, _)| !keys.contains(key)).count();
+            let own = pending.request.keys();
+            let more_keys = own.iter().filter(|(key, _)| !keys.contains(key)).count();
             let full = batch.len() >= most
                 || (!batch.is_empty()
                     && (bytes + size > self.options.bytes || keys.len() + more_keys > self.options.keys));
@@ -275,7 +276,7 @@ impl LaneTask {
                 continue;
             }
             bytes += size;
-            keys.extend(pending.request.keys().map(|(key, _)| key));
+            keys.extend(own.iter().map(|(key, _)| key));
             batch.push(pending);
         }
         *backlog = left;
@@ -499,10 +500,9 @@ impl LaneTask {
                 reply(pending, CommitOutcome::Committed(*commit));
                 continue;
             }
-            let own = pending.request.keys().map(|(key, _)| key);
-            pending.missed = own.filter(|key| missed_keys.contains(key)).collect();
-            pending.missed.sort_unstable();
-            pending.missed.dedup();
+            let own = pending.request.keys();
+            let missed = own.iter().map(|(key, _)| key).filter(|key| missed_keys.contains(key));
+            pending.missed = missed.collect();
             match judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown)) {
                 Loss::IsHolder => {
                     pending.request.holds = true;

@@ -48,7 +48,7 @@ pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
 use super::code::StatusCode;
 use super::record::RecordRow;
-use super::stimulus_key::StimulusKey;
+use super::stimulus_key::{KeySet, StimulusKey};
 use crate::Error;
 use crate::id::{
     BookmarkId, BurstId, ClaimNo, DefinitionId, InstanceId, InstanceVersion, StimulusHash, TenantId, VersionId, WorkId,
@@ -256,7 +256,7 @@ impl CommitRequest {
     }
 
     /// The stimulus keys to lock, exclusive for those that it publishes.
-    fn keys(&self) -> impl Iterator<Item = (i32, bool)> + '_ {
+    fn keys(&self) -> KeySet {
         let effects = &self.effects;
         let correlation = effects.correlation_id.as_deref().map(StimulusKey::Correlation);
         let made = effects.bookmarks_made.iter().filter(|bookmark| bookmark.publishable);
@@ -281,6 +281,6 @@ impl CommitRequest {
             let hash = row::stimulus_hash(&stimulus.hash);
             (StimulusKey::Target(&self.instance).number(&hash), true)
         });
-        made.chain(rematched).chain(published)
+        KeySet::of_waiter(made.chain(rematched).chain(published))
     }
 }

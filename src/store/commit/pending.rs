@@ -15,7 +15,7 @@ pub(super) struct Pending<G> {
     pub(super) reply: oneshot::Sender<CommitReply<G>>,
     /// When it first found a locked row.
     pub(super) contended_since: Option<Instant>,
-    /// Of its stimulus keys those that other transactions held when it was sent last.
+    /// Of its stimulus keys those that other transactions held when it was sent last, in sorted order.
     pub(super) missed: Vec<i32>,
     /// How often the connection was lost under it; an earlier attempt may have been committed.
     pub(super) lost_connections: u32,

@@ -468,7 +468,7 @@ impl<'a> Rows<'a> {
         self.events.extend(&effects.events);
         self.children.extend(&effects.children);
         self.child_ends.extend(&effects.child_end);
-        for (key, exclusive) in request.keys() {
+        for (key, exclusive) in request.keys().iter() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
         }

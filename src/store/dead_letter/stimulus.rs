@@ -48,7 +48,7 @@ pub(crate) async fn replay(
     let can_start = instance.is_none() && execution.is_none();
     // What is in the dead letter never changes.
     let target = stimulus_key::target(instance.as_ref(), execution.as_deref());
-    let scope = StimulusScope::of(correlation_id.as_deref(), target.as_ref());
+    let scope = StimulusScope::of(correlation_id.as_deref(), target.is_some() || execution.is_some());
     let (keys, modes) = KeySet::of_publisher(&hash, correlation_id.as_deref(), target.as_ref(), can_start).columns();
     let connection = pool.exclusive().await?;
     let client = connection.client()?;

@@ -138,7 +138,7 @@ async fn an_empty_correlation_id_is_one() {
 #[tokio::test]
 async fn an_event_for_an_instance_that_is_deleted_meanwhile_ends_with_it() {
     let crowd = Crowd::of(2).await;
-    crowd.bookmarks("i1", MANY).await;
+    crowd.bookmarks("i1", MANY, "g").await;
     let targeted = |key: &str| NewEvent {
         instance: Some(InstanceId::new("i1")),
         ..event(key)

@@ -10,7 +10,7 @@ use crate::id::{BookmarkId, DefinitionId, FanOutId, InstanceId};
 use crate::store::commit::CommitRequest;
 use crate::store::definition::{self, StartSources, TriggerRow};
 use crate::store::event::{self, NewEvent, PublishedEvent};
-use crate::store::fan_out::{self, FanOutPage, FanOutStep, PAGE_ROWS};
+use crate::store::fan_out::{self, FanOutPage, FanOutStep, FanOutTurn, PAGE_ROWS};
 use crate::store::{activation, maintenance};
 use crate::testing::store::{self, Fixture, Writer, burst, waiting};
 
@@ -58,12 +58,12 @@ impl Crowd {
         self.fixture.execute(&bookmarks).await;
     }
 
-    /// Makes an instance wait at so many bookmarks of an execution `g`.
-    pub(super) async fn bookmarks(&self, instance: &str, count: i64) {
+    /// Makes an instance wait at so many bookmarks of an execution.
+    pub(super) async fn bookmarks(&self, instance: &str, count: i64, execution: &str) {
         let bookmarks = format!(
             "INSERT INTO bookmark (tenant_id, instance_id, id, activity_id, node_id, activity_execution_id, name, hash, payload,
                                    publishable)
-             SELECT '', '{instance}', CASE WHEN n > 64 THEN 'z' ELSE '' END || n, 'a', 'w:a', 'g', 'Elsa.Event',
+             SELECT '', '{instance}', CASE WHEN n > 64 THEN 'z' ELSE '' END || n, 'a', 'w:a', '{execution}', 'Elsa.Event',
                     decode(repeat('0{HASH}', 32), 'hex'), '{{}}', true
              FROM generate_series(1, {count}) n"
         );
@@ -127,7 +127,7 @@ pub(super) fn event(key: &str) -> NewEvent {
     }
 }
 
-fn correlated(key: &str, id: &str) -> NewEvent {
+pub(super) fn correlated(key: &str, id: &str) -> NewEvent {
     NewEvent {
         correlation_id: Some(id.to_owned()),
         ..event(key)
@@ -148,10 +148,12 @@ fn paged(resumed: u64) -> FanOutStep {
     }
 }
 
-const TURNED: FanOutStep = FanOutStep::Turned {
-    started: 0,
-    refused: Vec::new(),
-};
+pub(super) fn turned(started: u64) -> FanOutStep {
+    FanOutStep::Turned(FanOutTurn {
+        started,
+        ..FanOutTurn::default()
+    })
+}
 
 #[tokio::test]
 async fn an_event_for_more_than_a_thousand_bookmarks_is_given_to_them_page_by_page() {
@@ -162,7 +164,7 @@ async fn an_event_for_more_than_a_thousand_bookmarks_is_given_to_them_page_by_pa
     // Another time under its key it is nothing.
     let again = crowd.publish(&event("a")).await;
     assert!(again.fan_out.is_none() && !again.kept);
-    let steps = [TURNED, paged(500), paged(500), paged(1), FanOutStep::Idle];
+    let steps = [turned(0), paged(500), paged(500), paged(1), FanOutStep::Idle];
     for expected in steps {
         assert_eq!(crowd.step().await, expected);
         crowd.fixture.is_sound().await;
@@ -191,8 +193,8 @@ async fn an_event_for_a_thousand_bookmarks_is_given_to_them_at_once() {
 async fn an_event_behind_an_unfinished_one_waits_for_its_turn_though_few_wait_for_it() {
     let crowd = Crowd::of(MANY).await;
     let first = crowd.defers(&event("a")).await;
-    let others = "DELETE FROM bookmark WHERE instance_id NOT IN ('i1', 'i2', 'i3');
-                  DELETE FROM instance WHERE id NOT IN ('i1', 'i2', 'i3')";
+    let others = "DELETE FROM bookmark WHERE substr(instance_id, 2)::int > 60;
+                  DELETE FROM instance WHERE substr(id, 2)::int > 60";
     crowd.fixture.execute(others).await;
     let second = crowd.defers(&event("b")).await;
     assert!(first.0 < second.0);
@@ -201,15 +203,48 @@ async fn an_event_behind_an_unfinished_one_waits_for_its_turn_though_few_wait_fo
     targeted.instance = Some(InstanceId::new("i1"));
     assert_eq!(crowd.publish(&targeted).await.resumed, 1);
     crowd.fixture.execute("DELETE FROM work").await;
-    assert_eq!(crowd.step().await, TURNED);
+    assert_eq!(crowd.step().await, turned(0));
     let other_node = fan_out::step(&crowd.writer.pool, crowd.class, &[first], |_| FanOutPage::Rows(1)).await;
     assert_eq!(other_node.unwrap().1, FanOutStep::Idle, "the second before the first");
     crowd.finish().await;
     let in_order =
         "SELECT count(*) FROM work a JOIN work b USING (instance_id) WHERE a.fan_out < b.fan_out AND a.id < b.id";
-    assert_eq!((crowd.rows().await, crowd.fixture.count(in_order).await), (6, 3));
+    assert_eq!((crowd.rows().await, crowd.fixture.count(in_order).await), (120, 60));
     // With nothing unfinished it is given directly again.
-    assert_eq!(crowd.publish(&event("d")).await.resumed, 3);
+    assert_eq!(crowd.publish(&event("d")).await.resumed, 60);
+    crowd.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_turn_for_which_few_wait_writes_their_page() {
+    let crowd = Crowd::of(50).await;
+    let of_workflow = "INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at)
+                       SELECT '', decode(repeat('09', 32), 'hex'), 'Elsa.Event', '{}', now() + interval '1 minute'";
+    crowd.fixture.execute(of_workflow).await;
+    let whole = FanOutTurn {
+        resumed: 50,
+        ..FanOutTurn::default()
+    };
+    let steps = (crowd.step().await, crowd.step().await);
+    assert_eq!(steps, (FanOutStep::Turned(whole), FanOutStep::Idle));
+    crowd.assert_each_once(50).await;
+    crowd.fixture.execute("DELETE FROM work").await;
+    // One more than few, and a page that is refused.
+    crowd.gather("j", 1, "e", None).await;
+    crowd.fixture.execute(of_workflow).await;
+    assert_eq!((crowd.step().await, crowd.step().await), (turned(0), paged(51)));
+    crowd
+        .fixture
+        .execute("DELETE FROM work; DELETE FROM bookmark WHERE instance_id = 'j1'")
+        .await;
+    crowd.fixture.execute("DELETE FROM instance WHERE id = 'j1'").await;
+    let refuse = "ALTER TABLE work ADD CONSTRAINT refuse CHECK (instance_id <> 'i7')";
+    crowd.fixture.execute(refuse).await;
+    crowd.fixture.execute(of_workflow).await;
+    assert_eq!((crowd.step().await, crowd.rows().await), (turned(0), 0));
+    crowd.fixture.execute("ALTER TABLE work DROP CONSTRAINT refuse").await;
+    assert_eq!(crowd.step().await, paged(50));
+    crowd.assert_each_once(50).await;
     crowd.fixture.is_sound().await;
 }
 
@@ -218,7 +253,7 @@ async fn a_bookmark_made_after_the_turn_gets_the_next_event_only() {
     let crowd = Crowd::of(MANY).await;
     crowd.defers(&event("a")).await;
     crowd.writer.commits(waiting(burst("before", None), "b", HASH)).await;
-    assert_eq!(crowd.step().await, TURNED);
+    assert_eq!(crowd.step().await, turned(0));
     crowd.writer.commits(waiting(burst("after", None), "b", HASH)).await;
     crowd.finish().await;
     crowd.assert_each_once(MANY + 1).await;
@@ -245,7 +280,7 @@ async fn a_bookmark_made_after_the_turn_gets_the_next_event_only() {
 async fn a_bookmark_that_is_replaced_in_one_commit_keeps_its_number_and_gets_the_event_once() {
     let crowd = Crowd::of(MANY).await;
     crowd.defers(&event("a")).await;
-    assert_eq!(crowd.step().await, TURNED);
+    assert_eq!(crowd.step().await, turned(0));
     assert_eq!(crowd.step().await, paged(500));
     let numbers = "SELECT sum(number)::bigint FROM bookmark WHERE instance_id IN ('i1', 'i1001')";
     let before = crowd.fixture.count(numbers).await;
@@ -270,7 +305,7 @@ async fn a_bookmark_that_is_replaced_in_one_commit_keeps_its_number_and_gets_the
 async fn instances_that_loop_during_a_fan_out_neither_miss_it_nor_get_it_twice() {
     let crowd = Crowd::of(MANY).await;
     crowd.defers(&event("a")).await;
-    assert_eq!(crowd.step().await, TURNED);
+    assert_eq!(crowd.step().await, turned(0));
     let writer = &crowd.writer;
     let loop_of = async |n: i64| {
         let instance = format!("i{n}");
@@ -294,7 +329,7 @@ async fn an_event_for_which_nothing_waits_at_its_turn_is_kept_and_not_lost_when_
         crowd.gather("i", MANY, "e", Some("order")).await;
         crowd.defers(&correlated("a", "order")).await;
         if !before_turn {
-            assert_eq!(crowd.step().await, TURNED);
+            assert_eq!(crowd.step().await, turned(0));
         }
         crowd
             .fixture
@@ -303,7 +338,7 @@ async fn an_event_for_which_nothing_waits_at_its_turn_is_kept_and_not_lost_when_
         if !before_turn {
             assert_eq!(crowd.step().await, paged(0));
         }
-        assert_eq!(crowd.step().await, TURNED);
+        assert_eq!(crowd.step().await, turned(0));
         assert_eq!(crowd.step().await, FanOutStep::Idle);
         let kept = "SELECT count(*) FROM inbox WHERE correlation_id = 'order' AND payload->>'said' = 'a'";
         assert_eq!((crowd.fixture.count(kept).await, crowd.rows().await), (1, 0));
@@ -322,7 +357,7 @@ async fn an_event_that_expires_half_way_goes_on_and_one_that_expired_before_its_
     for key in ["a", "b"] {
         crowd.defers(&event(key)).await;
     }
-    assert_eq!((crowd.step().await, crowd.step().await), (TURNED, paged(500)));
+    assert_eq!((crowd.step().await, crowd.step().await), (turned(0), paged(500)));
     crowd.fixture.execute("UPDATE fan_out SET expires_at = now()").await;
     maintenance::purge_expired(&crowd.writer.pool, Duration::from_secs(60))
         .await
@@ -360,11 +395,12 @@ async fn a_fan_out_starts_what_its_triggers_start_once_and_reports_what_is_refus
         .await
         .unwrap();
     crowd.defers(&event("a")).await;
-    let turned = FanOutStep::Turned {
+    let turned = FanOutTurn {
         started: 1,
         refused: vec!["d".to_owned()],
+        ..FanOutTurn::default()
     };
-    assert_eq!(crowd.step().await, turned);
+    assert_eq!(crowd.step().await, FanOutStep::Turned(turned));
     // Half-way the definition is published without its trigger: a later event starts nothing, the started one stays.
     crowd.defers(&event("b")).await;
     assert_eq!(crowd.step().await, paged(500));
@@ -383,27 +419,25 @@ async fn a_fan_out_starts_what_its_triggers_start_once_and_reports_what_is_refus
 async fn a_fan_out_is_for_those_whom_its_event_names() {
     let crowd = Crowd::new().await;
     crowd.gather("order", MANY, "e", Some("order")).await;
-    crowd.gather("other", MANY, "f", Some("other")).await;
+    crowd.gather("other", 1, "f", Some("other")).await;
+    crowd.gather("n", 1, "g", None).await;
     let instance =
         "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status,
                                           version, state)
                         VALUES ('', 'm', 'd', 'd1', 1, 0, 2, 1, '')";
     crowd.fixture.execute(instance).await;
-    crowd.bookmarks("m", MANY).await;
+    crowd.bookmarks("m", MANY, "g").await;
+    crowd.bookmarks("n1", MANY, "n1:7").await;
     let targeted = NewEvent {
         instance: Some(InstanceId::new("m")),
         ..event("b")
     };
     let execution = NewEvent {
-        activity_execution_id: Some("f".to_owned()),
+        activity_execution_id: Some("n1:7".to_owned()),
         ..event("c")
     };
     let got = "SELECT count(DISTINCT instance_id || '/' || (body->>'bookmarkId')) FROM work";
-    for (event, prefix) in [
-        (correlated("a", "order"), "order"),
-        (targeted, "m"),
-        (execution, "other"),
-    ] {
+    for (event, prefix) in [(correlated("a", "order"), "order"), (targeted, "m"), (execution, "n1")] {
         crowd.defers(&event).await;
         crowd.finish().await;
         let strangers = format!("SELECT count(*) FROM work WHERE instance_id NOT LIKE '{prefix}%'");
@@ -422,7 +456,7 @@ async fn a_fan_out_is_for_those_whom_its_event_names() {
 async fn at_most_so_many_rows_of_a_fan_out_are_unclaimed() {
     let crowd = Crowd::of(2600).await;
     crowd.defers(&event("a")).await;
-    assert_eq!(crowd.step().await, TURNED);
+    assert_eq!(crowd.step().await, turned(0));
     for _ in 0..4 {
         assert_eq!(crowd.step().await, paged(500));
     }

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::definitions::trigger;
 use super::fan_out::{Crowd, HASH, MANY, event, loops};
+use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::store::check;
 use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause};
 use crate::store::commit::{Claim, WaitingBookmark};
 use crate::store::dead_letter::{self, stimulus};
 use crate::store::event::NewEvent;
-use crate::store::fan_out::{self, FanOutPage, FanOutStep};
+use crate::store::fan_out::{self, FanOutPage, FanOutStep, FanOutTurn};
 use crate::store::node::removal::RemovalCause;
 use crate::testing::store::{burst, waiting};
 
@@ -25,7 +27,7 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     let crowd = Crowd::of(MANY).await;
     let id = crowd.defers(&event("a")).await;
     crowd.fixture.execute(REFUSE).await;
-    let step = async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, &[], |_| page.clone()).await;
+    let step = async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, &[], |_| page).await;
     step(FanOutPage::Rows(500)).await.unwrap();
     step(FanOutPage::Rows(500)).await.unwrap();
     let failed = step(FanOutPage::Rows(500)).await.unwrap_err();
@@ -34,7 +36,7 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     assert_eq!(crowd.rows().await, 500, "a page is written whole or not at all");
     step(FanOutPage::Rows(276)).await.unwrap();
     step(FanOutPage::Rows(1)).await.unwrap_err();
-    let (_, step) = step(FanOutPage::DeadLetter("no".to_owned())).await.unwrap();
+    let (_, step) = step(FanOutPage::RowOrDeadLetter).await.unwrap();
     let expected = FanOutStep::Paged {
         resumed: 0,
         dead_letters: 1,
@@ -51,6 +53,54 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     let replayed = stimulus::replay(pool, crowd.class, &tenant, found[0].id, Duration::from_secs(60)).await;
     assert_eq!(replayed.unwrap().unwrap().published.unwrap().resumed, 1);
     crowd.assert_each_once(MANY).await;
+    crowd.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_bookmark_behind_the_one_that_was_given_up_elsewhere_gets_its_event() {
+    let crowd = Crowd::of(MANY).await;
+    crowd.defers(&event("a")).await;
+    crowd.fixture.execute(REFUSE).await;
+    crowd.step_by(1).await;
+    crowd.step_by(776).await;
+    // Two nodes have halved the same page, and both are about to give up the same bookmark.
+    let nodes = [1, 2].map(|_| Pool::new(&crowd.fixture.base, 2).unwrap());
+    let mut steps = Vec::new();
+    for pool in &nodes {
+        let step = fan_out::step(pool, crowd.class, &[], |_| FanOutPage::RowOrDeadLetter).await;
+        steps.push(step.unwrap().1);
+    }
+    let paged = |resumed, dead_letters| FanOutStep::Paged { resumed, dead_letters };
+    assert_eq!(steps, [paged(0, 1), paged(1, 0)]);
+    crowd.finish().await;
+    crowd.assert_each_once(MANY - 1).await;
+    let found = crowd.writer.dead_letters().await;
+    assert_eq!((found.len(), &found[0].instance), (1, &Some(InstanceId::new("i777"))));
+    crowd.fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_whose_turn_is_refused_becomes_a_dead_letter_and_the_next_one_has_its_turn() {
+    let crowd = Crowd::of(MANY).await;
+    crowd.publish_definition("open", &[trigger(HASH)]).await;
+    let ids = [crowd.defers(&event("a")).await, crowd.defers(&event("b")).await];
+    let refuse = "ALTER TABLE work ADD CONSTRAINT refuse CHECK (kind <> 0 OR body->'payload'->>'said' <> 'a')";
+    crowd.fixture.execute(refuse).await;
+    let step = async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, &[], |_| page).await;
+    let failed = step(FanOutPage::Rows(500)).await.unwrap_err();
+    assert_eq!((failed.fan_out, failed.at_page), (Some(ids[0]), false));
+    let (id, given_up) = step(FanOutPage::RowOrDeadLetter).await.unwrap();
+    let expected = FanOutTurn {
+        is_given_up: true,
+        ..FanOutTurn::default()
+    };
+    assert_eq!((id, given_up), (Some(ids[0]), FanOutStep::Turned(expected)));
+    crowd.finish().await;
+    crowd.assert_each_once(MANY).await;
+    let found = crowd.writer.dead_letters().await;
+    assert_eq!((found.len(), &found[0].body["payload"]["said"]), (1, &json!("a")));
+    assert!(found[0].reason.contains("refuse"), "{}", found[0].reason);
+    crowd.fixture.execute("ALTER TABLE work DROP CONSTRAINT refuse").await;
     crowd.fixture.is_sound().await;
 }
 
@@ -77,13 +127,21 @@ async fn the_dead_letter_of_a_row_of_a_fan_out_has_its_payload() {
         pause: Duration::ZERO,
     };
     claim::release(pool, incarnation, &key, &claims, release).await.unwrap();
-    let crashes =
-        format!("UPDATE work SET crashes = 2, claimed_by = {incarnation}, claim_no = 1 WHERE instance_id = 'i2'");
+    let crashes = format!(
+        "UPDATE work SET crashes = 2, claimed_by = {incarnation}, claim_no = 1 WHERE instance_id IN ('i2', 'i3')"
+    );
     crowd.fixture.execute(&crashes).await;
+    // The burst that consumed it has yielded: what it continues has no payload.
+    let continues = "UPDATE work SET kind = 4, body = '{}' WHERE instance_id = 'i3'";
+    crowd.fixture.execute(continues).await;
     crowd.fixture.remove(incarnation, RemovalCause::Crashed).await;
-    let found = crowd.writer.dead_letters().await;
-    assert_eq!(found.len(), 2);
+    let mut found = crowd.writer.dead_letters().await;
+    assert_eq!(found.len(), 3);
     crowd.fixture.is_sound().await;
+    found.retain(|dead_letter| {
+        dead_letter.instance != Some(InstanceId::new("i3")) || !dead_letter.body["payload"].is_null()
+    });
+    assert_eq!(found.len(), 2);
     // Without the fan-out a replay still has it.
     let gone = "DELETE FROM work; UPDATE fan_out SET finished_at = now() - interval '1 hour'";
     crowd.fixture.execute(gone).await;
@@ -199,6 +257,10 @@ async fn broken_fan_outs_and_bookmarks_of_another_correlation_are_reported() {
             "INSERT INTO work (tenant_id, instance_id, kind, fan_out, body) VALUES ('', 'i1', 2, 4711, '{}')"
                 .to_owned(),
             "work-of-missing-fan-out",
+        ),
+        (
+            "INSERT INTO fan_out_owed VALUES (4711, 1, '', 'i1', now(), 'b', 'e')".to_owned(),
+            "owed-by-missing-fan-out",
         ),
         (begun.to_owned(), "fan-outs-of-one-stimulus"),
         (

@@ -18,6 +18,8 @@ pub(super) const FILL: &str = "
         FROM generate_series(1, 20000) n;
     INSERT INTO fan_out (tenant_id, hash, name, payload, expires_at)
         SELECT '', sha256(n::text::bytea), 'Elsa.Event', '{}', now() FROM generate_series(1, 100) n;
+    INSERT INTO fan_out_owed
+        SELECT 1 + n % 100, n, '', 'i' || n, now(), 'b', 'e' FROM generate_series(1, 20000) n;
     INSERT INTO work (tenant_id, instance_id, kind, body, fan_out)
         SELECT '', 'f' || n, 2, '{}', n FROM generate_series(1, 2000) n;
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, available_at)

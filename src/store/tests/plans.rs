@@ -90,7 +90,7 @@ const HOT: [Hot; 43] = [
         "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216",
         false
     ),
-    hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null", false),
+    hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null, 51", false),
     hot!(
         "fan_out/page",
         "7, '', sha256('7'), 'c7', 'i7', null, 0, 500, 2000, 1000000, 'Elsa.Event', false, null",

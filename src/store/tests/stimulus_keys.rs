@@ -9,8 +9,9 @@ use serde_json::json;
 use super::definitions::{definition, trigger};
 use crate::db::Session;
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
-use crate::store::commit::{CommitOutcome, CommitRequest, WaitingBookmark};
+use crate::store::commit::{BookmarkRow, CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
+use crate::store::definition::retract::{RetractOutcome, retract};
 use crate::store::definition::{self, StartSources};
 use crate::store::event::{self, NewEvent};
 use crate::store::fan_out::{self, FanOutPage, FanOutStep};
@@ -26,9 +27,15 @@ const LIFETIME: Duration = Duration::from_secs(60);
 enum Waiter {
     Bookmark,
     CorrelatedBookmark,
+    /// One of so many that they take too many keys.
+    ManyBookmarks,
     /// An instance that waits takes the correlation id.
     Correlation,
+    /// One with another correlation id takes it.
+    OtherCorrelation,
     Trigger,
+    /// The trigger that the event fits is retracted.
+    Retract,
 }
 
 /// Whom an event is for: an instance, a correlation id, an activity execution.
@@ -95,7 +102,8 @@ const CORRELATED_OTHER_EXECUTION: Target = Target {
     ..CORRELATED
 };
 
-/// Stops each transaction at its end that writes an instance, an event of the inbox, a trigger or a turn while `gate` is locked.
+/// Stops each transaction at its end that writes an instance, an event of the inbox, a trigger, a start or a turn while `gate` is
+/// locked.
 const GATE: &str = "CREATE TABLE gate (no integer);
     INSERT INTO gate VALUES (1);
     CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS
@@ -104,8 +112,10 @@ const GATE: &str = "CREATE TABLE gate (no integer);
         FOR EACH ROW EXECUTE FUNCTION pass();
     CREATE CONSTRAINT TRIGGER pass AFTER INSERT ON inbox DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass();
-    CREATE CONSTRAINT TRIGGER pass AFTER INSERT ON trigger DEFERRABLE INITIALLY DEFERRED
+    CREATE CONSTRAINT TRIGGER pass AFTER INSERT OR DELETE ON trigger DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass();
+    CREATE CONSTRAINT TRIGGER pass AFTER INSERT ON work DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.kind = 0) EXECUTE FUNCTION pass();
     CREATE CONSTRAINT TRIGGER pass AFTER UPDATE ON fan_out DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION pass()";
 
@@ -139,6 +149,26 @@ fn waits(instance: &str, hash: u8, target: Target) -> CommitRequest {
     request
 }
 
+/// So many different stimuli that their keys are too many.
+const MANY: u32 = 2000;
+
+/// Further bookmarks for so many stimuli of their own.
+fn many(mut request: CommitRequest, count: u32) -> CommitRequest {
+    let first = request.effects.bookmarks_made[0].clone();
+    let others = (0..count).map(|n| {
+        let mut hash = vec![5; 32];
+        hash[..4].copy_from_slice(&n.to_be_bytes());
+        BookmarkRow {
+            id: format!("z{n}"),
+            activity_id: format!("a{n}"),
+            hash,
+            ..first.clone()
+        }
+    });
+    request.effects.bookmarks_made.extend(others);
+    request
+}
+
 /// The change of the correlation id of an instance whose bookmark stays.
 fn correlates(instance: &str, hash: u8, target: Target) -> CommitRequest {
     let mut request = correlated(burst(instance, Some(1)), target);
@@ -148,6 +178,14 @@ fn correlates(instance: &str, hash: u8, target: Target) -> CommitRequest {
         hash: StimulusHash([hash; 32]),
     }];
     request
+}
+
+async fn publish_trigger(writer: &Writer, class: i32, id: DefinitionId, hash: u8) {
+    let mut new = definition("n");
+    new.definition_id = id;
+    let triggers = [trigger(hash)];
+    let saved = definition::save(&writer.pool, class, &new, Some(StartSources::by(&triggers))).await;
+    saved.unwrap();
 }
 
 struct Case {
@@ -173,14 +211,17 @@ impl Case {
         let request = match waiter {
             Waiter::Bookmark => waits(instance, hash, target),
             Waiter::CorrelatedBookmark => correlated(waits(instance, hash, target), target),
-            Waiter::Correlation => correlates(instance, hash, target),
+            Waiter::ManyBookmarks => many(correlated(waits(instance, hash, target), target), MANY),
+            Waiter::Correlation | Waiter::OtherCorrelation => correlates(instance, hash, target),
             Waiter::Trigger => {
-                let mut new = definition("n");
-                new.definition_id = DefinitionId::new(instance);
+                let id = DefinitionId::new(instance);
+                return async move { publish_trigger(&writer, class, id, hash).await }.boxed();
+            }
+            Waiter::Retract => {
+                let id = DefinitionId::new(instance);
                 return async move {
-                    let triggers = [trigger(hash)];
-                    let saved = definition::save(&writer.pool, class, &new, Some(StartSources::by(&triggers))).await;
-                    saved.unwrap();
+                    let retracted = retract(&writer.pool, class, &TenantId::default(), &id).await;
+                    assert!(matches!(retracted.unwrap(), RetractOutcome::Retracted(_)));
                 }
                 .boxed();
             }
@@ -267,9 +308,25 @@ impl Case {
                 number += 1;
                 let name = format!("{waiter:?}, {target:?}, {way:?}, event first {event_first}");
                 let instance = format!("i{number}");
-                if waiter == Waiter::Correlation {
-                    self.writer.commits(waits(&instance, number, *target)).await;
+                match waiter {
+                    Waiter::Correlation => {
+                        self.writer.commits(waits(&instance, number, *target)).await;
+                    }
+                    Waiter::OtherCorrelation => {
+                        let mut before = waits(&instance, number, *target);
+                        before.effects.correlation_id = Some("before".to_owned());
+                        self.writer.commits(before).await;
+                    }
+                    Waiter::Retract => {
+                        publish_trigger(&self.writer, self.class(), DefinitionId::new(&*instance), number).await;
+                    }
+                    _ => {}
                 }
+                let expected = if waiter == Waiter::Retract && !event_first {
+                    (0, 1)
+                } else {
+                    (1, 0)
+                };
                 let event = published(&name, &instance, number, *target);
                 let publishes = self.publishes(event, *way).await;
                 let begins = self.begins(waiter, &instance, number, *target);
@@ -285,8 +342,9 @@ impl Case {
                 );
                 let kept = "SELECT count(*) FROM inbox";
                 let found = (self.fixture.count(&rows).await, self.fixture.count(kept).await);
-                assert_eq!(found, (1, 0), "rows of work and of the inbox: {name}");
-                self.fixture.execute("DELETE FROM work").await;
+                assert_eq!(found, expected, "rows of work and of the inbox: {name}");
+                self.fixture.is_sound().await;
+                self.fixture.execute("DELETE FROM work; DELETE FROM inbox").await;
             }
         }
         self.fixture.is_sound().await;
@@ -299,14 +357,11 @@ async fn a_new_bookmark_and_a_publisher_never_miss_each_other() {
         (ALL, Publish),
         (INSTANCE, Publish),
         (EXECUTION, Publish),
-        (OTHER_EXECUTION, Publish),
         (INSTANCE, Replay),
         (EXECUTION, Replay),
-        (OTHER_EXECUTION, Replay),
         (ALL, Turn),
         (INSTANCE, Turn),
         (EXECUTION, Turn),
-        (OTHER_EXECUTION, Turn),
     ];
     Case::new().await.never_miss(Waiter::Bookmark, &targets).await;
 }
@@ -320,10 +375,11 @@ async fn a_new_bookmark_of_a_correlated_instance_and_a_publisher_never_miss_each
         (INSTANCE, Publish),
         (BOTH, Publish),
         (CORRELATED_EXECUTION, Publish),
-        (CORRELATED_OTHER_EXECUTION, Publish),
         (CORRELATED, Replay),
+        (EMPTY, Replay),
         (BOTH, Replay),
         (CORRELATED_EXECUTION, Replay),
+        (EMPTY, Turn),
         (CORRELATED, Turn),
         (BOTH, Turn),
         (CORRELATED_EXECUTION, Turn),
@@ -333,20 +389,87 @@ async fn a_new_bookmark_of_a_correlated_instance_and_a_publisher_never_miss_each
 }
 
 #[tokio::test]
+async fn an_instance_that_waits_for_very_much_and_a_publisher_never_miss_each_other() {
+    let targets = [
+        (ALL, Publish),
+        (CORRELATED, Publish),
+        (INSTANCE, Publish),
+        (BOTH, Replay),
+        (CORRELATED, Turn),
+    ];
+    Case::new().await.never_miss(Waiter::ManyBookmarks, &targets).await;
+}
+
+#[tokio::test]
+async fn the_keys_of_one_transaction_leave_room_in_the_lock_table() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    let advisory = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let before = fixture.count(advisory).await;
+    writer.commits(burst("i", None)).await;
+    let blocker = fixture.stop_at("i").await;
+    let waits = waiting(burst("i", Some(1)), "b", 9);
+    let begins = store::spawn(&writer, many(correlated(waits, CORRELATED), 5000));
+    fixture.a_session_waits().await;
+    let held = fixture.count(advisory).await - before;
+    assert!(held <= 520, "{held} locks");
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert!(matches!(begins.await.unwrap(), CommitOutcome::Committed(_)));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn an_event_for_an_execution_that_names_no_instance_waits_for_nothing() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let class = fixture.base.schema().lock_class();
+    // Beside commits that begin to wait, and publishers for all.
+    let held = holds(&fixture, &published("held", "i", 9, ALL)).await;
+    for target in [OTHER_EXECUTION, CORRELATED_OTHER_EXECUTION] {
+        let event = published(&format!("{target:?}"), "i", 9, target);
+        let in_time = event::publish(&writer.pool, class, &event);
+        let fanout = tokio::time::timeout(Duration::from_secs(20), in_time)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(fanout.kept);
+    }
+    held.client.batch_execute("ROLLBACK").await.unwrap();
+    let kept = "SELECT count(*) FROM inbox WHERE instance_id IS NULL AND activity_execution_id = 'e'";
+    assert_eq!(fixture.count(kept).await, 2);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_new_correlation_id_and_a_publisher_never_miss_each_other() {
     let targets = [
         (CORRELATED, Publish),
         (EMPTY, Publish),
         (CORRELATED_EXECUTION, Publish),
-        (CORRELATED_OTHER_EXECUTION, Publish),
         (BOTH, Publish),
         (CORRELATED, Replay),
+        (EMPTY, Replay),
+        (CORRELATED_EXECUTION, Replay),
         (BOTH, Replay),
         (CORRELATED, Turn),
+        (EMPTY, Turn),
         (CORRELATED_EXECUTION, Turn),
         (BOTH, Turn),
     ];
     Case::new().await.never_miss(Waiter::Correlation, &targets).await;
+}
+
+#[tokio::test]
+async fn another_correlation_id_and_a_publisher_never_miss_each_other() {
+    let targets = [
+        (CORRELATED, Publish),
+        (EMPTY, Publish),
+        (CORRELATED_EXECUTION, Publish),
+        (BOTH, Replay),
+        (CORRELATED, Turn),
+    ];
+    Case::new().await.never_miss(Waiter::OtherCorrelation, &targets).await;
 }
 
 #[tokio::test]
@@ -359,6 +482,12 @@ async fn a_new_trigger_and_a_publisher_never_miss_each_other() {
         (CORRELATED, Turn),
     ];
     Case::new().await.never_miss(Waiter::Trigger, &targets).await;
+}
+
+#[tokio::test]
+async fn a_retract_and_a_publisher_come_one_after_the_other() {
+    let targets = [(ALL, Publish), (CORRELATED, Publish), (ALL, Turn), (CORRELATED, Turn)];
+    Case::new().await.never_miss(Waiter::Retract, &targets).await;
 }
 
 /// A session that holds the keys of the publisher of an event.
