@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{TIMEOUT, TestDatabase, long, poll_until, wait_until};
+use crate::support::{TIMEOUT, TestDatabase, assert_fields, long, poll_until, wait_until};
 
 const WAITING: usize = 1500;
 
@@ -37,6 +37,19 @@ async fn an_event_with_thousands_of_waiting_instances_is_run_by_all_nodes() {
         (finished == WAITING as i64).then_some(())
     })
     .await;
+    // As operators see it.
+    let listed = poll_until(TIMEOUT, "the fan-out to finish", async || {
+        let listed = http.get("cluster/fan-outs").await.expect(200);
+        (listed["items"][0]["state"] == "finished").then_some(listed)
+    })
+    .await;
+    let fan_out = &listed["items"][0];
+    assert_fields!(fan_out, {"activityTypeName": "Elsa.Event", "correlationId": null, "workflowInstanceId": null,
+        "state": "finished", "resumed": WAITING, "started": 0, "leftAtMost": 0});
+    let times = ["acceptedAt", "beganAt", "finishedAt"].map(|field| fan_out[field].as_str().unwrap_or_default());
+    assert!(!times[0].is_empty() && times.is_sorted(), "{fan_out}");
+    assert!(fan_out["perSecond"].as_f64().unwrap() > 1.0, "{fan_out}");
+    assert_eq!(listed["totalCount"], 1);
     // Once each, and every node took part.
     let passed = |node: &Node| node.child.stdout().iter().filter(|line| *line == "passed").count();
     let said = || nodes.iter().map(passed).collect::<Vec<usize>>();

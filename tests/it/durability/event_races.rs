@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use mainspring::Engine;
-use mainspring::runtime::{EventRequest, InstanceFilter, Page, StartRequest};
+use mainspring::runtime::{DeadLetterFilter, EventRequest, InstanceFilter, Page, StartRequest};
 use rand::RngExt;
 use serde_json::{Value, json};
 
 use crate::support::engine::{TestEngine, start};
+use crate::support::node::assert_invariants;
 use crate::support::single_node::literal;
 use crate::support::{LONG_TIMEOUT, long, poll_until};
 
@@ -22,6 +23,12 @@ enum Kind {
     Instance,
     /// A correlation id that the instance takes while it waits.
     LaterCorrelation,
+    /// The activity execution that waits; all share one name.
+    Execution,
+    /// An empty correlation id; each instance waits for a name of its own.
+    EmptyCorrelation,
+    /// The correlation id of the instance; the event is replayed from its dead letter.
+    Replay,
     /// Nothing: each starts the workflow that is published with such a trigger.
     Trigger,
 }
@@ -34,7 +41,8 @@ fn definition(kind: Kind) -> Value {
     let event = |name: Value| json!({"type": "Elsa.Event", "id": "event", "eventName": name});
     let root = match kind {
         Kind::All => event(script("'of ' + getCorrelationId()")),
-        Kind::Correlation | Kind::Instance => event(literal("shared")),
+        Kind::EmptyCorrelation => event(script("'of c' + getWorkflowInstanceId()")),
+        Kind::Correlation | Kind::Instance | Kind::Execution | Kind::Replay => event(literal("shared")),
         Kind::Trigger => json!({"type": "Elsa.WriteLine", "id": "none", "text": "none"}),
         Kind::LaterCorrelation => {
             let leads = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
@@ -59,10 +67,13 @@ fn triggered(number: usize) -> Value {
 }
 
 fn started(kind: Kind, number: usize) -> StartRequest {
-    let correlated = matches!(kind, Kind::All | Kind::Correlation);
     StartRequest {
         instance_id: Some(format!("{kind:?}-{number}").into()),
-        correlation_id: correlated.then(|| format!("c{kind:?}-{number}")),
+        correlation_id: match kind {
+            Kind::All | Kind::Correlation | Kind::Replay => Some(format!("c{kind:?}-{number}")),
+            Kind::EmptyCorrelation => Some(String::new()),
+            _ => None,
+        },
         ..start(&format!("{kind:?}"))
     }
 }
@@ -70,15 +81,49 @@ fn started(kind: Kind, number: usize) -> StartRequest {
 fn event(kind: Kind, number: usize) -> EventRequest {
     let correlation_id = format!("c{kind:?}-{number}");
     let name = match kind {
-        Kind::All | Kind::Trigger => format!("of {correlation_id}"),
+        Kind::All | Kind::Trigger | Kind::EmptyCorrelation => format!("of {correlation_id}"),
         _ => "shared".to_owned(),
     };
     EventRequest {
         name,
-        correlation_id: matches!(kind, Kind::Correlation | Kind::LaterCorrelation).then_some(correlation_id),
+        correlation_id: match kind {
+            Kind::Correlation | Kind::LaterCorrelation | Kind::Replay => Some(correlation_id),
+            Kind::EmptyCorrelation => Some(String::new()),
+            _ => None,
+        },
         instance_id: (kind == Kind::Instance).then(|| format!("{kind:?}-{number}").into()),
+        // The number is that of the first activity of an instance.
+        activity_execution_id: (kind == Kind::Execution).then(|| format!("{kind:?}-{number}:1")),
         ..EventRequest::default()
     }
+}
+
+/// The dead letters of so many events for correlation ids that no instance has yet, in their order.
+async fn dead_letters(test: &TestEngine, count: usize) -> Vec<String> {
+    for number in 0..count {
+        publish(&test.engine, Kind::Replay, number).await;
+    }
+    let client = test.database.connect().await;
+    client
+        .run(
+            "UPDATE mainspring.inbox SET expires_at = now();
+             UPDATE mainspring.cluster_job SET next_run_at = now() WHERE name = 'purge-expired'",
+        )
+        .await;
+    client.wait_for_rows("dead_letter", count as i64).await;
+    let (filter, mut ids) = (DeadLetterFilter::default(), vec![String::new(); count]);
+    for number in 0..count.div_ceil(100) {
+        let page = Page {
+            page: u32::try_from(number).unwrap(),
+            page_size: 100,
+        };
+        for dead_letter in test.engine.dead_letters(&filter, page).await.unwrap().items {
+            let of = dead_letter.correlation_id.unwrap();
+            let number: usize = of.strip_prefix("cReplay-").unwrap().parse().unwrap();
+            ids[number] = dead_letter.id;
+        }
+    }
+    ids
 }
 
 /// Publishes until the target of the event exists.
@@ -93,7 +138,7 @@ async fn publish(engine: &Engine, kind: Kind, number: usize) {
     .await;
 }
 
-async fn race(one: &TestEngine, two: &Engine, kind: Kind, number: usize, pause: Duration) {
+async fn race(one: &TestEngine, two: &Engine, kind: Kind, number: usize, pause: Duration, dead_letter: Option<&str>) {
     let starts = async {
         if kind == Kind::Trigger {
             one.publish(triggered(number)).await;
@@ -104,7 +149,10 @@ async fn race(one: &TestEngine, two: &Engine, kind: Kind, number: usize, pause: 
     let publishes = async {
         // A random moment, not a wait.
         tokio::time::sleep(pause).await;
-        publish(two, kind, number).await;
+        match dead_letter {
+            Some(id) => assert!(two.replay_dead_letter(id).await.unwrap().published.is_some()),
+            None => publish(two, kind, number).await,
+        }
     };
     tokio::join!(starts, publishes);
 }
@@ -120,14 +168,28 @@ async fn an_event_and_an_instance_that_begins_to_wait_never_miss_each_other() {
         Kind::Correlation,
         Kind::Instance,
         Kind::LaterCorrelation,
+        Kind::Execution,
+        Kind::EmptyCorrelation,
+        Kind::Replay,
         Kind::Trigger,
     ];
     for kind in kinds {
         one.publish(definition(kind)).await;
+        let dead_letters = match kind {
+            Kind::Replay => dead_letters(&one, count).await,
+            _ => Vec::new(),
+        };
         for first in (0..count).step_by(50) {
             let races = (first..count.min(first + 50)).map(|number| {
                 let pause = Duration::from_micros(random.random_range(0..15_000));
-                race(&one, &two, kind, number, pause)
+                race(
+                    &one,
+                    &two,
+                    kind,
+                    number,
+                    pause,
+                    dead_letters.get(number).map(String::as_str),
+                )
             });
             futures_util::future::join_all(races).await;
         }
@@ -144,6 +206,7 @@ async fn an_event_and_an_instance_that_begins_to_wait_never_miss_each_other() {
             (listed.total_count == count as u64).then_some(())
         })
         .await;
+        assert_invariants(&one.database).await;
     }
     two.shutdown().await;
     one.assert_clean_end().await;

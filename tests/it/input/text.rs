@@ -22,7 +22,13 @@ async fn ids_have_no_control_characters() {
             json!({"correlationId": forged}),
             "invalid-correlation-id",
         ),
+        (
+            "events/Go/trigger",
+            json!({"correlationId": "a\0b"}),
+            "invalid-correlation-id",
+        ),
         (&format!("events/{escaped}/trigger"), json!({}), "invalid-path"),
+        ("events/G%00o/trigger", json!({}), "invalid-path"),
         (
             &format!("workflow-instances/{escaped}/resume"),
             json!({}),
@@ -54,6 +60,27 @@ async fn ids_have_no_control_characters() {
         assert!(!line.starts_with("2026-11-23T00:00:00Z  INFO forged"), "{line}");
         assert!(!line.contains('\u{1b}'), "{line}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_correlation_id_of_ten_thousand_characters_is_one_like_any_other() {
+    let node = SingleNode::start(&[]).await;
+    node.publish("waits", waits_for("Go")).await;
+    let id: String = (0..10_000).map(|_| rand::random_range('a'..='z')).collect();
+    let (own, other) = (json!({"correlationId": id}), json!({"correlationId": format!("{id}?")}));
+    for correlated in [&own, &other] {
+        node.http
+            .post("workflow-definitions/waits/dispatch", correlated)
+            .await
+            .expect(200);
+    }
+    node.http.trigger("Go", &own).await;
+    let client = node.database.connect().await;
+    client.wait_for_rows("instance WHERE status = 1", 1).await;
+    client.wait_for_rows("bookmark", 1).await;
+    let finished = "SELECT count(*) FROM mainspring.instance WHERE status = 1 AND correlation_id LIKE '%?'";
+    assert_eq!(client.count(finished).await, 0, "the event was for the other one");
+    node.assert_invariants();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
