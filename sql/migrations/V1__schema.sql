@@ -712,8 +712,8 @@ CREATE INDEX fan_out_begun ON fan_out (hash) WHERE finished_at IS NULL AND cut I
 CREATE INDEX fan_out_finished ON fan_out (finished_at) WHERE finished_at IS NOT NULL;
 
 -- A bookmark that a begun fan-out fits, and that ends, or no longer fits, before its page. The commit that deletes or changes
--- the bookmark inserts the row, so the snapshot of a page has either of them, or both of one number, and counts them once. The
--- instance gets the event as if its row of work had been made at the turn.
+-- it inserts the row, so the snapshot of a page has either, or both with one number. Its instance gets the event as if the row
+-- of work had been made at the turn.
 CREATE TABLE fan_out_owed (
     fan_out bigint NOT NULL,
     -- That of the bookmark.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::node::{incarnations, load, wait_until_finished};
+use crate::support::node::{Node, assert_invariants, incarnations, load, wait_until_finished};
 use crate::support::three_nodes::ThreeNodes;
 use crate::support::{Server, Stop, TestDatabase, long, wait_until};
 
@@ -50,6 +50,45 @@ async fn a_database_that_restarts_and_crashes_under_load_loses_nothing_and_count
         assert!(!node.child.has_ended(), "{} has ended", node.name);
     }
     three.assert_clean_end(count as i64).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fan_out_makes_pauses_while_the_database_is_away() {
+    let server = Server::start().await;
+    let database = TestDatabase::create_on(&server.url()).await;
+    let node = Node::start_with(&database, "one", &["--check-in", "200ms", "--tolerance", "60s"], "");
+    let client = database.connect().await;
+    // An event whose turn fails for a reason that may pass.
+    client
+        .run(
+            "CREATE FUNCTION mainspring.later() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN RAISE EXCEPTION ''later'' USING ERRCODE = ''40001''; END';
+             CREATE TRIGGER later BEFORE UPDATE ON mainspring.fan_out FOR EACH ROW EXECUTE FUNCTION mainspring.later();
+             INSERT INTO mainspring.fan_out (tenant_id, hash, name, expires_at)
+             VALUES ('', sha256('1'), 'Elsa.Event', now() + interval '1 hour')",
+        )
+        .await;
+    let failed = || {
+        let lines = node.child.stderr();
+        lines
+            .iter()
+            .filter(|line| line.contains("a step of a fan-out failed"))
+            .count()
+    };
+    wait_until("a step to fail", async || failed() > 0).await;
+    server.stop(Stop::Fast);
+    let (before, began) = (failed(), Instant::now());
+    wait_until("a step to fail without the database", async || failed() > before).await;
+    // How many fail in this time is the point of it.
+    tokio::time::sleep(Duration::from_secs(4).saturating_sub(began.elapsed())).await;
+    let steps = failed() - before;
+    assert!(steps <= 20, "{steps} steps in {:?}", began.elapsed());
+    server.start_again();
+    let client = database.connect().await;
+    client.run("DROP FUNCTION mainspring.later() CASCADE").await;
+    client.wait_for_rows("inbox", 1).await;
+    drop(node);
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
