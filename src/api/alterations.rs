@@ -114,6 +114,12 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
         return Err(ApiError::bad_request("not-supported", message).field("activityFilters", message));
     }
     let filter = filter::take(&mut fields)?;
+    // A misspelt criterion would leave a filter that all instances meet.
+    if let Some(name) = fields.unknown() {
+        let message =
+            format!("{name} is no criterion of a filter; leave it out, or use one that the list of instances has.");
+        return Err(ApiError::invalid_field(name, message));
+    }
     if filter.as_ref() == Some(&InstanceFilter::default()) && !selects_all {
         let message = "An empty filter means all instances only with emptyFilterSelectsAll.";
         return Err(ApiError::bad_request("missing-field", message).field("filter", message));

@@ -62,6 +62,19 @@ impl Fields {
         self.values.keys().map(String::as_str)
     }
 
+    /// The name of a remaining field that says something: its value is neither null nor empty.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        let says_nothing = |value: &Value| match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        let mut rest = self.values.iter().filter(|(_, value)| !says_nothing(value));
+        rest.next().map(|(name, _)| name.as_str())
+    }
+
     /// A value of any type.
     pub(super) fn any(&mut self, name: &str) -> Option<Value> {
         let found = match self.values.get(name) {

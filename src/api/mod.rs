@@ -81,6 +81,8 @@ pub struct ApiOptions {
     pub cors_origins: Vec<String>,
     /// Elsa Studio, which is served at `/studio`.
     pub studio: Option<Studio>,
+    /// Does not list the feature `RealTimeWorkflowUpdates`: Studio then polls instead of keeping a WebSocket to the hub.
+    pub studio_polls: bool,
     /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
     /// The limit of requests in flight; a further one gets 503. Default: 1,024.
@@ -98,6 +100,7 @@ impl Default for ApiOptions {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             studio: None,
+            studio_polls: false,
             api_key: None,
             max_requests: 1024,
             body_timeout: Duration::from_secs(30),
@@ -115,6 +118,8 @@ struct Api {
     descriptors: Arc<descriptors::ActivityDescriptors>,
     /// No API key is required.
     is_anonymous: bool,
+    /// The hub is not listed as a feature.
+    studio_polls: bool,
     hub: Arc<hub::HubPermits>,
 }
 
@@ -125,6 +130,7 @@ impl Api {
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
             descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
+            studio_polls: options.studio_polls,
             hub: Arc::default(),
         }
     }

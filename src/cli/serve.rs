@@ -59,6 +59,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         allowed_hosts: settings.allowed_host.clone(),
         cors_origins: settings.cors_origin.clone(),
         studio: settings.studio.studio(),
+        studio_polls: settings.studio.polls(),
         api_key: settings.api_key.as_ref().map(Secret::reveal).map(ApiKey::new),
         max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,

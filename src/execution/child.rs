@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::id::{BookmarkId, DefinitionId, InstanceId};
+use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
+use crate::{Error, Result};
 
 /// What a child knows of its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,12 +15,32 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId};
 pub struct ParentLink {
     /// The instance whose activity started this one.
     pub instance_id: InstanceId,
+    /// The number of the execution that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<u64>,
+    /// The activity of that execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity_id: Option<ActivityId>,
     /// The parent waits until this instance waits or ends, not only until it ends.
     #[serde(default, skip_serializing_if = "is_false")]
     pub until_rest: bool,
     /// How many instances above this one wait for their child.
     #[serde(default)]
     pub depth: u32,
+}
+
+impl ParentLink {
+    /// What the state of an instance says of its parent, without reading the rest.
+    pub fn of_state(state: &[u8]) -> Result<Option<Self>> {
+        #[derive(Deserialize)]
+        struct OfState {
+            #[serde(default)]
+            parent: Option<ParentLink>,
+        }
+        let read: serde_json::Result<OfState> = serde_json::from_slice(state);
+        read.map(|state| state.parent)
+            .map_err(|error| Error::internal("the stored state cannot be read").caused_by(error))
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]

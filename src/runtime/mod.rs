@@ -40,7 +40,7 @@ pub use engine::dead_letters::{
 #[cfg(feature = "http")]
 pub(crate) use engine::definitions::PreparedDraft;
 pub use engine::journal::{JournalFilter, JournalRange};
-pub use engine::observe::{InstanceObserver, ObservedActivity};
+pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };

@@ -20,7 +20,6 @@
 //! No file of this module depends on an activity: rows go in and out as text, JSON and bytes.
 
 pub(crate) mod activation;
-pub(crate) mod activity_stats;
 pub(crate) mod activity_type;
 pub(crate) mod bulk_action;
 pub(crate) mod check;

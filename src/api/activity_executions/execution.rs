@@ -65,7 +65,7 @@ pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiRe
 #[utoipa::path(get, path = "/activity-executions/{id}/call-stack", tag = "Activity executions",
     params(
         ("id" = String, Path, description = "The id of the execution."),
-        ("includeCrossWorkflowChain" = Option<bool>, Query, description = "Accepted; no workflow starts another one."),
+        ("includeCrossWorkflowChain" = Option<bool>, Query, description = "Begins the stack of a child workflow with that of the execution which started it, through at most 64 instances; true if absent."),
         ("skip" = Option<u32>, Query, description = "The executions before the first one of the response."),
         ("take" = Option<u32>, Query, description = "The most executions; 100 if absent or 0."),
     ),
@@ -75,13 +75,14 @@ pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiRe
     ))]
 pub(super) async fn call_stack(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
-    fields.flag("includeCrossWorkflowChain")?;
+    let across = fields.flag("includeCrossWorkflowChain")?.unwrap_or(true);
     let skip = fields.number("skip", 0)?.unwrap_or(0);
     let take = fields
         .number("take", 0)?
         .filter(|take| *take > 0)
         .unwrap_or(DEFAULT_TAKE);
-    let stack = api.engine.call_stack(&ActivityExecutionId::new(id), skip, take).await?;
+    let id = ActivityExecutionId::new(id);
+    let stack = api.engine.call_stack(&id, across, skip, take).await?;
     Ok(Json(stack).into_response())
 }
 

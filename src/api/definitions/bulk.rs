@@ -70,7 +70,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
     let ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
     let (mut published, mut already, mut not_found, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut failed, mut warnings) = (Vec::new(), BTreeMap::new());
+    let (mut failed, mut warnings, mut consumers) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     let mut wanted = Vec::new();
     for id in ids {
         match latest.get(&id) {
@@ -93,6 +93,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
                 if !messages.is_empty() {
                     warnings.insert(id.clone(), messages);
                 }
+                consumers.extend(done.consumers_updated.iter().map(|id| id.as_str().to_owned()));
                 published.push(id);
             }
             Err(error) if error.is_not_found() => not_found.push(id),
@@ -105,7 +106,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
     }
     let body = json!({
         "published": published, "alreadyPublished": already, "notFound": not_found, "skipped": skipped,
-        "updatedConsumers": [], "failed": failed, "warnings": warnings,
+        "updatedConsumers": consumers, "failed": failed, "warnings": warnings,
     });
     Ok(Json(body).into_response())
 }

@@ -1,7 +1,7 @@
 //! Definitions as files: one as JSON, several as a zip archive.
 //!
-//! A workflow is no activity of another one here, so that no definition has consumers, and `includeConsumingWorkflows` adds
-//! none.
+//! `includeConsumingWorkflows` adds the newest versions of the definitions that use an exported one as an activity, through all
+//! levels.
 
 use std::collections::BTreeSet;
 

@@ -108,7 +108,7 @@ async fn publish_response(published: Published) -> ApiResult {
         let body = json!({
             "workflowDefinition": links::linked(published.definition),
             "alreadyPublished": published.already_published,
-            "consumingWorkflowCount": published.consumers_updated,
+            "consumingWorkflowCount": published.consumers_updated.len(),
             "validationErrors": warnings,
         });
         Json(body).into_response()

@@ -257,7 +257,7 @@ pub(super) struct BulkPublished {
     not_found: Vec<String>,
     /// They are read only.
     skipped: Vec<String>,
-    /// Empty.
+    /// They use one of the published as an activity, and were updated with it.
     updated_consumers: Vec<String>,
     /// They cannot be published; `warnings` says why.
     failed: Vec<String>,

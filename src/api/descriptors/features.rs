@@ -1,26 +1,33 @@
 //! What this server has, by the names of Elsa's features: a designer shows what belongs to them.
 
 use axum::Json;
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::api::Api;
 use crate::api::openapi::Counted;
 use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 
+/// The hub; Studio polls where it is not listed.
+const REAL_TIME: &str = "RealTimeWorkflowUpdates";
+
+type FeatureText = (&'static str, &'static str, &'static str);
+
 /// Name, display name and description, all in Elsa's namespace. Only what is served is here: Elsa Studio asks a feature that
 /// is listed.
-const FEATURES: [(&str, &str, &str); 7] = [
+const FEATURES: [FeatureText; 7] = [
     (
         "WorkflowManagement",
         "Workflow Management",
         "Definitions and their versions, and instances.",
     ),
     (
-        "RealTimeWorkflowUpdates",
+        REAL_TIME,
         "Real Time Workflow Updates",
         "The hub that reports the commits of an instance to a designer.",
     ),
@@ -55,7 +62,13 @@ struct PackageVersion {
     package_version: &'static str,
 }
 
-fn feature(&(name, display_name, description): &(&'static str, &'static str, &'static str)) -> Feature {
+/// What is listed.
+fn features(api: &Api) -> impl Iterator<Item = &'static FeatureText> {
+    let polls = api.studio_polls;
+    FEATURES.iter().filter(move |(name, ..)| !polls || *name != REAL_TIME)
+}
+
+fn feature(&(name, display_name, description): &FeatureText) -> Feature {
     Feature {
         name,
         namespace: NAMESPACE,
@@ -68,8 +81,8 @@ fn feature(&(name, display_name, description): &(&'static str, &'static str, &'s
 /// Lists the features of Elsa that are served.
 #[utoipa::path(get, path = "/features/installed", tag = "For designers",
     responses((status = 200, description = "All features.", body = Counted<Feature>)))]
-pub(super) async fn list() -> Json<Value> {
-    let items: Vec<Feature> = FEATURES.iter().map(feature).collect();
+pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
+    let items: Vec<Feature> = features(&api).map(feature).collect();
     Json(json!({"items": items, "count": items.len()}))
 }
 
@@ -80,11 +93,11 @@ pub(super) async fn list() -> Json<Value> {
         (status = 200, description = "The feature.", body = Feature),
         (status = 404, description = "`feature-not-found`: this server does not have it."),
     ))]
-pub(super) async fn get(Id(full_name): Id) -> ApiResult {
+pub(super) async fn get(State(api): State<Api>, Id(full_name): Id) -> ApiResult {
     let name = full_name
         .strip_prefix(NAMESPACE)
         .and_then(|name| name.strip_prefix('.'));
-    let found = FEATURES.iter().find(|(known, ..)| Some(*known) == name);
+    let found = features(&api).find(|(known, ..)| Some(*known) == name);
     let found = found.ok_or_else(|| {
         let message = format!("This server does not have the feature {full_name}.");
         ApiError::new(StatusCode::NOT_FOUND, "feature-not-found", message)

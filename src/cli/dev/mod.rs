@@ -80,6 +80,7 @@ async fn serve_on(
                 let options = ApiOptions {
                     listen: address_of(&listener)?,
                     studio: studio.clone(),
+                    studio_polls: settings.studio.polls(),
                     ..ApiOptions::default()
                 };
                 let base = url_of(options.listen);

@@ -17,6 +17,9 @@ pub(crate) struct StudioChoice {
     /// has installed
     #[arg(long, value_name = "FOLDER|off")]
     studio: Option<PathBuf>,
+    /// Let Studio poll for what changes, instead of keeping a WebSocket to the hub: for a proxy that passes none
+    #[arg(long)]
+    studio_polls: bool,
 }
 
 impl StudioChoice {
@@ -26,10 +29,19 @@ impl StudioChoice {
         (folder.as_os_str() != OsStr::new(OFF)).then(|| Studio::in_folder(folder))
     }
 
+    /// Whether it polls.
+    pub(crate) fn polls(&self) -> bool {
+        self.studio_polls
+    }
+
     /// The arguments that give a child process the same choice.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let folder = self.studio.clone().unwrap_or_else(default_folder);
-        vec!["--studio".to_owned(), folder.to_string_lossy().into_owned()]
+        let mut arguments = vec!["--studio".to_owned(), folder.to_string_lossy().into_owned()];
+        if self.studio_polls {
+            arguments.push("--studio-polls".to_owned());
+        }
+        arguments
     }
 }
 

@@ -312,6 +312,8 @@ impl BurstRun<'_> {
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };
+        let node = self.program.tree.find(&context.node_id);
+        let activity_id = node.map(|node| ActivityId::new(node.id.clone()));
         let mut bookmarks = self.state.bookmarks.iter();
         let bookmark = bookmarks.find(|bookmark| {
             bookmark.activity_execution_id == context.id && bookmark.delay.is_none() && bookmark.due.is_none()
@@ -325,6 +327,8 @@ impl BurstRun<'_> {
             input: request.input,
             parent: ParentLink {
                 instance_id: self.state.instance_id.clone(),
+                execution: Some(number),
+                activity_id,
                 until_rest: request.wait == ChildWait::Rest,
                 depth: if waits { depth + 1 } else { 0 },
             },

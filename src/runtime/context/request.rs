@@ -363,8 +363,8 @@ pub struct Published {
     pub already_published: bool,
     /// What this publish warns of: activities that do less than they seem to, each with the remedy.
     pub warnings: Vec<ValidationError>,
-    /// How many definitions that use it as an activity were updated with it.
-    pub consumers_updated: usize,
+    /// The definitions that use it as an activity and were updated with it.
+    pub consumers_updated: Vec<DefinitionId>,
 }
 
 /// Whether the node accepts work.

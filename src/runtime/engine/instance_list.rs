@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::DateTime;
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 
 use super::Engine;
 use super::instances::summary;
@@ -81,18 +81,22 @@ fn read_cursor(text: &str, order: InstanceListOrder, descending: bool) -> Result
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
     let (word, is_descending, key, id): (String, bool, String, String) =
         serde_json::from_slice(&bytes).map_err(|_| wrong())?;
-    let is_time = order != InstanceListOrder::Name;
-    let is_valid =
-        key == "infinity" && order == InstanceListOrder::Finished || DateTime::parse_from_rfc3339(&key).is_ok();
-    if word != order.word()
-        || is_descending != descending
-        || is_time && !is_valid
-        || key.contains('\0')
-        || id.contains('\0')
-    {
+    if word != order.word() || is_descending != descending || key.contains('\0') || id.contains('\0') {
         return Err(wrong());
     }
+    let key = match order {
+        InstanceListOrder::Name => key,
+        InstanceListOrder::Finished if key == "infinity" => key,
+        _ => time_key(&key).ok_or_else(wrong)?,
+    };
     Ok(ListCursor { key, id })
+}
+
+/// A time as the database reads it, which knows no year 0 and fewer offsets than a client can write.
+fn time_key(text: &str) -> Option<String> {
+    let time = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
+    let is_known = (1..=9999).contains(&time.year());
+    is_known.then(|| time.to_rfc3339_opts(SecondsFormat::Micros, true))
 }
 
 #[cfg(test)]
@@ -117,12 +121,17 @@ mod tests {
             read_cursor(&text, InstanceListOrder::Name, true).unwrap_err().code(),
             "invalid-field"
         );
-        let forged = ListCursor {
-            key: "yesterday".to_owned(),
-            ..cursor
+        let forged = |key: &str| {
+            let forged = ListCursor {
+                key: key.to_owned(),
+                id: "i".to_owned(),
+            };
+            write_cursor(&forged, InstanceListOrder::Created, true)
         };
-        let text = write_cursor(&forged, InstanceListOrder::Created, true);
-        for bad in [text.as_str(), "", "%", &"a".repeat(20_000)] {
+        let moved = read_cursor(&forged("2026-01-01T20:00:00+20:00"), InstanceListOrder::Created, true).unwrap();
+        assert_eq!(moved.key, "2026-01-01T00:00:00.000000Z");
+        let years = [forged("0000-06-01T00:00:00Z"), forged("0001-01-01T00:00:00+14:00")];
+        for bad in [&forged("yesterday"), &years[0], &years[1], "", "%", &"a".repeat(20_000)] {
             assert_eq!(
                 read_cursor(bad, InstanceListOrder::Created, true).unwrap_err().code(),
                 "invalid-field"

@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
-
 use super::Engine;
 use crate::id::InstanceId;
 use crate::runtime::context::observed::{Changes, Observation, Observed};
-use crate::store::activity_stats::{self, ActivityStats};
 use crate::{Error, Result};
 
 /// The most instances of one observer.
@@ -30,46 +26,6 @@ impl Engine {
             changes: Arc::default(),
             observations: Vec::new(),
         }
-    }
-}
-
-/// The executions of one activity of an observed instance (Elsa's `ActivityExecutionStats`).
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObservedActivity {
-    /// The activity.
-    pub activity_id: String,
-    /// Its place in the definition.
-    pub activity_node_id: String,
-    /// Executions that started.
-    pub started_count: i64,
-    /// Those that completed or were cancelled.
-    pub completed_count: i64,
-    /// The others.
-    pub uncompleted_count: i64,
-    /// Whether one waits.
-    pub is_blocked: bool,
-    /// Whether one faulted.
-    pub is_faulted: bool,
-    /// Always empty.
-    pub metadata: Map<String, Value>,
-}
-
-impl Engine {
-    /// How often each activity of an instance was executed; of at most 1,000. Cancellation safe.
-    pub async fn observed_activities(&self, id: &InstanceId) -> Result<Vec<ObservedActivity>> {
-        let rows = activity_stats::read(self.node()?.database.reads.by_key(), &self.inner.tenant, id).await?;
-        let activity = |row: ActivityStats| ObservedActivity {
-            activity_id: row.activity_id,
-            activity_node_id: row.node_id,
-            started_count: row.started,
-            completed_count: row.completed,
-            uncompleted_count: row.started - row.completed,
-            is_blocked: row.is_blocked,
-            is_faulted: row.is_faulted,
-            metadata: Map::new(),
-        };
-        Ok(rows.into_iter().map(activity).collect())
     }
 }
 

@@ -19,6 +19,7 @@ use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId,
 
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
 const EXECUTION_STATE: &str = include_str!("../../../sql/queries/instance/execution_state.sql");
+const PARENT: &str = include_str!("../../../sql/queries/instance/parent.sql");
 const VERSIONS: &str = include_str!("../../../sql/queries/instance/versions.sql");
 const PENDING: &str = include_str!("../../../sql/queries/instance/pending.sql");
 const BOOKMARKS: &str = include_str!("../../../sql/queries/instance/bookmarks.sql");
@@ -123,6 +124,12 @@ pub(crate) async fn execution_state(
         sub_status: row.get("sub_status"),
         updated_at: row.get("updated_at"),
     }))
+}
+
+/// The state of an instance that another one started; none: none did, or there is no such instance.
+pub(crate) async fn state_of_child(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Vec<u8>>> {
+    let row = pool.query_opt(PARENT, &[&tenant.as_str(), &id.as_str()]).await?;
+    Ok(row.map(|row| row.get("state")))
 }
 
 /// The versions of instances, as far as they exist.

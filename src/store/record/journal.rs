@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use super::body::{self, Activity, Journal, StoredEntry};
-use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord};
+use super::read::{MAX_BYTES, RecordPage, Reader, StoredRecord, is_long};
 use crate::compute;
 use crate::db::{Pool, columns};
 use crate::id::{ActivityExecutionId, InstanceId, TenantId};
@@ -99,22 +99,33 @@ pub(crate) async fn list(
     let total = rows
         .first()
         .map_or(0, |row| u64::try_from(row.get::<_, i64>(at.total)).unwrap_or(0));
-    let mut entries = Vec::new();
-    for stored in rows {
-        let earlier: i64 = stored.get(at.earlier);
+    let records = rows.iter().map(|stored| {
         let record = StoredRecord {
             first_entry: stored.get(at.first_entry),
             began_at: stored.get(at.began_at),
             body: stored.get(at.body),
         };
+        (stored.get(at.earlier), record)
+    });
+    let records: Vec<(i64, StoredRecord)> = records.collect();
+    let bytes = records.iter().map(|(_, record)| record.body.len()).sum();
+    let id = id.clone();
+    let entries = compute::run(is_long(bytes), move || window(&id, &records, limit, offset)).await??;
+    Ok((total, entries))
+}
+
+/// The entries of a page, from records each with the number of entries before it.
+fn window(id: &InstanceId, records: &[(i64, StoredRecord)], limit: i64, offset: i64) -> Result<Vec<JournalEntryRow>> {
+    let mut entries = Vec::new();
+    for (earlier, record) in records {
         let journal: Journal<'_> = body::read(&record.body)?;
         for (place, (_, activity, entry)) in (0..).zip(journal.entries()) {
             if earlier + place >= offset && earlier + place < offset + limit {
-                entries.push(row(id, &record, record.first_entry + place, activity, entry)?);
+                entries.push(row(id, record, record.first_entry + place, activity, entry)?);
             }
         }
     }
-    Ok((total, entries))
+    Ok(entries)
 }
 
 /// Entries that a filter admits: a range of them, and how many there are.
@@ -206,18 +217,26 @@ pub(crate) async fn last(
     let mut examined = 0;
     loop {
         let page = reader.next().await?;
-        for record in &page.records {
-            let journal: Journal<'_> = body::read(&record.body)?;
-            let admitted = (record.first_entry..)
-                .zip(journal.entries())
-                .filter(|(_, (_, activity, entry))| filter.admits_event(&entry.event_name) && filter.admits(activity));
-            if let Some((sequence, (_, activity, entry))) = admitted.last() {
-                return row(id, record, sequence, activity, entry).map(Some);
-            }
-        }
         examined += page.bytes;
-        if page.is_last || page.records.is_empty() || examined > MAX_BYTES {
-            return Ok(None);
+        let is_last = page.is_last || page.records.is_empty() || examined > MAX_BYTES;
+        let (id, filter) = (id.clone(), filter.clone());
+        let found = compute::run(page.is_long(), move || last_of(&id, &filter, &page)).await??;
+        if found.is_some() || is_last {
+            return Ok(found);
         }
     }
+}
+
+/// The last admitted entry of the first record that has one.
+fn last_of(id: &InstanceId, filter: &EntryFilter, page: &RecordPage) -> Result<Option<JournalEntryRow>> {
+    for record in &page.records {
+        let journal: Journal<'_> = body::read(&record.body)?;
+        let admitted = (record.first_entry..)
+            .zip(journal.entries())
+            .filter(|(_, (_, activity, entry))| filter.admits_event(&entry.event_name) && filter.admits(activity));
+        if let Some((sequence, (_, activity, entry))) = admitted.last() {
+            return row(id, record, sequence, activity, entry).map(Some);
+        }
+    }
+    Ok(None)
 }

@@ -37,8 +37,13 @@ pub(super) struct RecordPage {
 impl RecordPage {
     /// Whether its records are many.
     pub(super) fn is_long(&self) -> bool {
-        self.bytes > LONG_BYTES
+        is_long(self.bytes)
     }
+}
+
+/// Whether records of so many bytes are read on another thread.
+pub(super) fn is_long(bytes: usize) -> bool {
+    bytes > LONG_BYTES
 }
 
 /// Reads the records of an instance page by page.

@@ -1,6 +1,8 @@
 //! The hub: an observer at one node receives what another one commits; what is no token, no record or too long ends a
 //! connection and nothing else.
 
+use std::time::Duration;
+
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -306,4 +308,32 @@ async fn a_page_of_a_listed_origin_observes() {
     let mut socket = connect(&address, &token, ORIGIN).await.unwrap();
     send(&mut socket, &json!({"protocol": "json", "version": 1})).await;
     assert_eq!(receive(&mut socket).await, [json!({})]);
+}
+
+/// A read of the counts that takes too long ends as a list does, and the change is reported without them.
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_that_cannot_be_read_in_time_do_not_hold_a_change_up() {
+    let database = TestDatabase::create().await;
+    let (node, address) = node(&database, "one", &["--api-key", KEY]);
+    let http = node.http.clone().unwrap().with_key(KEY);
+    let mut client = database.connect().await;
+    http.publish(&json!({"definitionId": "waits", "root": {"type": "Elsa.Event", "id": "a", "eventName": "a"}}))
+        .await;
+    let start = http.dispatch("waits", &json!({})).await;
+    let id = start["workflowInstanceId"].as_str().unwrap();
+    http.instance_becomes(id, "Suspended").await;
+    let mut socket = greeted(&http, &address).await;
+    let lock = client.transaction().await.unwrap();
+    lock.batch_execute("LOCK mainspring.burst_record IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let began = std::time::Instant::now();
+    let observe = json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": [id]});
+    send(&mut socket, &observe).await;
+    assert_eq!(changed(&mut socket, id).await, json!([]));
+    // A read by its key would wait for 10 s.
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    lock.rollback().await.unwrap();
+    http.trigger("a", &json!({})).await;
+    while changed(&mut socket, id).await[0]["completedCount"] != 1 {}
 }

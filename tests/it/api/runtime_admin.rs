@@ -199,3 +199,57 @@ async fn a_drain_stops_a_burst_before_its_next_activity_without_a_failure() {
     assert_fields!(status["state"], {"reason": "None", "pauseReasonText": null});
     assert_invariants(&database).await;
 }
+
+/// One burst without a wait: what it completed is committed at the drain, and the rest runs after the resume.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_commits_what_a_burst_completed_and_the_rest_runs_once_after_the_resume() {
+    const LINES: usize = 24;
+    let database = TestDatabase::create().await;
+    let settings = ["--bench-activities", "--check-in", "200ms"];
+    let nodes = [
+        Node::start_with(&database, "one", &settings, ""),
+        Node::start_with(&database, "two", &settings, ""),
+    ];
+    let http = nodes[0].http.clone().unwrap();
+    let client = database.connect().await;
+    let literal =
+        |kind: &str, value: Value| json!({"typeName": kind, "expression": {"type": "Literal", "value": value}});
+    let steps = (0..LINES).flat_map(|n| {
+        [
+            json!({"type": "Elsa.WriteLine", "id": format!("line-{n}"), "text": literal("String", format!("line {n:02}").into())}),
+            json!({"type": "Mainspring.Work", "id": format!("work-{n}"), "milliseconds": literal("Int32", 200.into())}),
+        ]
+    });
+    http.publish(&sequence("long", &steps.collect())).await;
+    let id = dispatched(&http, "long").await;
+    let lines = || {
+        let mut lines: Vec<String> = nodes.iter().flat_map(|node| node.child.stdout()).collect();
+        lines.retain(|line| line.starts_with("line "));
+        lines.sort();
+        lines
+    };
+    wait_until("the second line", async || lines().len() >= 2).await;
+    let drained = http.post(&format!("{ADMIN}/force-drain"), &json!({})).await.expect(200);
+    assert_fields!(drained["outcome"], {"overallResult": "Forced"});
+
+    // What was said is in the journal, and the activity after it has not begun.
+    let said = lines();
+    assert!(said.len() < LINES, "it was not stopped: {said:?}");
+    let instance = http.get(&format!("workflow-instances/{id}")).await.expect(200);
+    assert_fields!(instance, {"status": "Running", "incidentCount": 0});
+    let completed =
+        format!("journal WHERE instance_id = '{id}' AND event_name = 'Completed' AND activity_id LIKE 'line-%'");
+    assert_eq!(client.rows(&completed).await, i64::try_from(said.len()).unwrap());
+    assert_eq!(
+        client.rows("work WHERE claimed_by IS NOT NULL OR failures > 0").await,
+        0
+    );
+
+    http.post(&format!("{ADMIN}/resume"), &json!({})).await.expect(200);
+    http.instance_becomes(&id, "Finished").await;
+    let all: Vec<String> = (0..LINES).map(|n| format!("line {n:02}")).collect();
+    assert_eq!(lines(), all);
+    assert_eq!(client.rows(&completed).await, i64::try_from(LINES).unwrap());
+    assert_eq!(client.rows("dead_letter").await, 0);
+    assert_invariants(&database).await;
+}

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Http;
 use crate::support::single_node::{SingleNode, literal, waits_for};
+use crate::support::{Http, TIMEOUT, poll_until};
 
 fn write_line(id: &str, text: &Value) -> Value {
     json!({"id": id, "type": "Elsa.WriteLine", "text": text})
@@ -253,5 +253,87 @@ async fn the_viewer_shows_what_an_instance_did() {
         ),
         (&json!("n=1"), &json!("e"))
     );
+    node.assert_invariants();
+}
+
+/// A child three levels down: its stack begins with that of the execution which started it, as far as the instances exist.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_call_stack_of_a_child_begins_with_that_of_its_parent() {
+    let node = SingleNode::with_key(&[]).await;
+    let http = &node.http;
+    let runs = |definition: &str, child: &str| {
+        json!({"definitionId": definition, "root": {"id": format!("{definition}-list"), "type": "Elsa.Sequence", "activities": [
+            {"id": format!("{definition}-runs"), "type": "Elsa.ExecuteWorkflow", "workflowDefinitionId": literal(child),
+                "waitForCompletion": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}}]}})
+    };
+    http.publish(&json!({"definitionId": "leaf", "root": waits_for("Go")}))
+        .await;
+    http.publish(&runs("middle", "leaf")).await;
+    http.publish(&runs("top", "middle")).await;
+    let top = http.dispatch("top", &json!({})).await["workflowInstanceId"].clone();
+    let child_of = async |parent: &str| {
+        let list = format!("workflow-instances?parentWorkflowInstanceIds={parent}");
+        let found = poll_until(TIMEOUT, "the child", async || {
+            let found = http.get(&list).await.expect(200)["items"][0].clone();
+            (found["subStatus"] == "Suspended").then_some(found)
+        });
+        found.await["id"].as_str().unwrap().to_owned()
+    };
+    let middle = child_of(top.as_str().unwrap()).await;
+    let leaf = child_of(&middle).await;
+    let list = async |id: &str, node: &str| {
+        let path = format!("activity-executions/list?workflowInstanceId={id}&activityNodeId={node}");
+        http.get(&path).await.expect(200)["items"][0].clone()
+    };
+    let first = list(&leaf, "Workflow1").await;
+    let starter = list(&middle, "Workflow1:middle-list:middle-runs").await;
+    assert_eq!(
+        (
+            &first["schedulingWorkflowInstanceId"],
+            &first["schedulingActivityExecutionId"],
+            &first["schedulingActivityId"]
+        ),
+        (&json!(middle), &starter["id"], &json!("middle-runs"))
+    );
+    assert_eq!(starter["schedulingWorkflowInstanceId"], Value::Null);
+
+    let waiting = list(&leaf, "Workflow1:e").await["id"].as_str().unwrap().to_owned();
+    let stack = async |query: &str| {
+        let path = format!("activity-executions/{waiting}/call-stack{query}");
+        http.get(&path).await.expect(200)
+    };
+    let whole = stack("").await;
+    let chain = [
+        "Workflow1",
+        "top-list",
+        "top-runs",
+        "Workflow1",
+        "middle-list",
+        "middle-runs",
+        "Workflow1",
+        "e",
+    ];
+    assert_eq!(ids(&whole["items"], "activityId"), chain);
+    assert_eq!(whole, stack("?includeCrossWorkflowChain=true").await);
+    assert_eq!(
+        (&whole["totalCount"], &whole["items"][3]["workflowInstanceId"]),
+        (&json!(8), &json!(middle))
+    );
+    assert_eq!(whole["items"][3]["schedulingWorkflowInstanceId"], top);
+    let part = stack("?skip=2&take=3").await;
+    assert_eq!(ids(&part["items"], "activityId"), chain[2..5]);
+    assert_eq!(part["totalCount"], 8);
+    let own = stack("?includeCrossWorkflowChain=false").await;
+    assert_eq!(ids(&own["items"], "activityId"), chain[6..]);
+
+    // The instance at the top is deleted once it has ended: the stack begins below it.
+    http.trigger("Go", &json!({})).await;
+    http.instance_becomes(top.as_str().unwrap(), "Finished").await;
+    http.delete(&format!("workflow-instances/{}", top.as_str().unwrap()))
+        .await
+        .expect(204);
+    let rest = stack("").await;
+    assert_eq!(ids(&rest["items"], "activityId"), chain[3..]);
+    assert_eq!(rest["items"][0]["schedulingWorkflowInstanceId"], top);
     node.assert_invariants();
 }

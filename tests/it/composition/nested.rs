@@ -258,6 +258,19 @@ async fn a_publish_updates_its_consumers_through_all_levels() {
         (&json!(true), &json!(0))
     );
     assert_eq!(latest(http, "R").await["version"], 2);
+    // A bulk publish names them.
+    save(http, &p(3), false).await;
+    let bulk = http
+        .post(
+            "bulk-actions/publish/workflow-definitions/by-definition-ids",
+            &json!({"definitionIds": ["P"]}),
+        )
+        .await
+        .expect(200);
+    assert_eq!(
+        (&bulk["published"], &bulk["updatedConsumers"]),
+        (&json!(["P"]), &json!(["D", "Q", "R"]))
+    );
     // What it would break is named, and nothing is written.
     let mut broken = p(3);
     broken["inputs"] = json!([{"name": "N", "type": "Int32"}]);
@@ -278,7 +291,7 @@ async fn a_publish_updates_its_consumers_through_all_levels() {
         "{}",
         answer.body
     );
-    assert_eq!(latest(http, "P").await["version"], 2);
+    assert_eq!(latest(http, "P").await["version"], 3);
     node.assert_invariants();
 }
 

@@ -127,6 +127,10 @@ async fn another_node_finishes_the_cancels_of_a_killed_one() {
             json!({"alterations": [{"type": "Cancel"}], "filter": {"activityFilters": [{}]}}),
             "not-supported",
         ),
+        (
+            json!({"alterations": [{"type": "Cancel"}], "filter": {"emptyFilterSelectsAll": true, "correlationIdz": ["none"]}}),
+            "invalid-field",
+        ),
     ] {
         let answer = http.post("alterations/submit", &body).await;
         assert_eq!((answer.status, &answer.body["code"]), (400, &json!(code)), "{body}");

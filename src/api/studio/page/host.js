@@ -87,6 +87,17 @@
     [/^cluster\/?$/, 'cluster', 'Cluster', null],
   ];
 
+  // The page at a path, and the ids in it; none: a path of no page, or with an id that cannot be decoded.
+  const pageAt = (path) => {
+    const page = pages.find(([pattern]) => pattern.test(path));
+    if (!page) return null;
+    try {
+      return { page, ids: page[0].exec(path).slice(1).map(decodeURIComponent) };
+    } catch {
+      return null;
+    }
+  };
+
   const relativePath = () => {
     const path = location.pathname;
     return path.startsWith(base.pathname) ? path.slice(base.pathname.length) : '';
@@ -115,14 +126,14 @@
     const path = relativePath();
     // The lists keep their paging in the query.
     if (path === shown) return;
-    const page = pages.find(([pattern]) => pattern.test(path));
-    if (!page) {
+    const found = pageAt(path);
+    if (!found) {
       replaceState(null, '', new URL('workflows/definitions', base));
       show();
       return;
     }
     shown = path;
-    const [pattern, group, title, make] = page;
+    const [, group, title, make] = found.page;
     document.title = `${title} · Mainspring`;
     for (const link of document.querySelectorAll('.ms-nav a')) {
       if (link.dataset.page === group) link.setAttribute('aria-current', 'page');
@@ -149,7 +160,7 @@
       provider = studioElement('elsa-backend-provider', { 'remote-endpoint': api, 'api-key': key });
       document.body.append(provider);
     }
-    main.replaceChildren(make(...pattern.exec(path).slice(1).map(decodeURIComponent)));
+    main.replaceChildren(make(...found.ids));
     waitForContent(main);
   };
 
@@ -240,7 +251,7 @@
 
   window.addEventListener('DOMContentLoaded', () => {
     // Before Blazor starts, which reads the address.
-    if (!pages.some(([pattern]) => pattern.test(relativePath()))) {
+    if (!pageAt(relativePath())) {
       replaceState(null, '', new URL('workflows/definitions', base));
     }
     if (needsKey && !key) {

@@ -79,7 +79,7 @@ impl Engine {
             definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
             warnings: Vec::new(),
-            consumers_updated: 0,
+            consumers_updated: Vec::new(),
         })
     }
 
@@ -122,7 +122,7 @@ impl Engine {
             definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged,
             warnings,
-            consumers_updated: 0,
+            consumers_updated: Vec::new(),
         })
     }
 
@@ -143,7 +143,7 @@ impl Engine {
                     definition: self.shown(row).await?,
                     already_published: true,
                     warnings: Vec::new(),
-                    consumers_updated: 0,
+                    consumers_updated: Vec::new(),
                 });
             }
             if is_composed(&self.inner.interpreter, &model(&row)?) {
@@ -173,7 +173,7 @@ impl Engine {
                     definition: self.shown(row).await?,
                     already_published: false,
                     warnings,
-                    consumers_updated: 0,
+                    consumers_updated: Vec::new(),
                 });
             }
         }
@@ -192,7 +192,7 @@ impl Engine {
         Ok(Published {
             definition: self.shown(first.row).await?,
             already_published: first.is_unchanged,
-            consumers_updated: saved.len(),
+            consumers_updated: saved.map(|consumer| consumer.row.definition_id).collect(),
             warnings,
         })
     }

@@ -1,21 +1,32 @@
 //! Reads of the activity executions of an instance.
 
+mod call_stack;
+mod origin;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use self::call_stack::CallStack;
+use self::origin::{Origin, Origins, scheduled_by};
 use super::Engine;
 use crate::db::bounded_list;
+use crate::execution::ParentLink;
 use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
+use crate::store::instance;
 use crate::store::record::execution::{self, ExecutionQuery, ExecutionRow, ExecutionRows, Link, Selection};
-use crate::{Error, Result};
+use crate::{Error, Result, compute};
 
 /// Executions of one read with their values.
 const MAX_DETAILED: usize = 1_000;
 /// Executions of one read without values.
 const MAX_SUMMARIES: usize = 10_000;
+/// Places in the definition whose executions an observer receives.
+const MAX_OBSERVED: usize = 1_000;
+/// In bytes: a longer state is read on another thread.
+const LONG_STATE: usize = 64 << 10;
 /// Executions that a report counts.
 const MAX_REPORTED: usize = 1_000_000;
 
@@ -70,13 +81,14 @@ pub struct ActivityExecutionDetail {
     pub properties: Value,
     /// The exception of its fault.
     pub exception: Option<Value>,
-    /// The execution that scheduled it: the one after whose end it was, or else the one that contains it.
+    /// The execution that scheduled it: the one after whose end it was, or else the one that contains it; of a child workflow,
+    /// the one that started its instance.
     pub scheduling_activity_execution_id: Option<ActivityExecutionId>,
     /// The activity of that execution.
     pub scheduling_activity_id: Option<String>,
-    /// The instance of that execution, if it is another one: never.
+    /// The instance of that execution, if it is another one: of a child workflow, its parent.
     pub scheduling_workflow_instance_id: Option<InstanceId>,
-    /// How many executions are before it in its call stack.
+    /// How many executions of its instance are before it in its call stack.
     pub call_stack_depth: Option<u32>,
 }
 
@@ -114,19 +126,6 @@ pub struct ActivityExecutionList<T> {
     pub items: Vec<T>,
     /// How many there are in all.
     pub count: u64,
-}
-
-/// The executions that led to one, beginning with the workflow (Elsa's `ActivityExecutionCallStack`).
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct CallStack {
-    /// The execution that was asked for: the last one of the stack.
-    pub activity_execution_id: ActivityExecutionId,
-    /// A range of the stack.
-    pub items: Vec<ActivityExecutionDetail>,
-    /// How many executions the stack has.
-    pub total_count: u64,
 }
 
 /// Which executions of an instance to read.
@@ -178,6 +177,18 @@ impl Engine {
         node_ids: impl IntoIterator<Item = String>,
     ) -> Result<Vec<ActivityExecutionStats>> {
         let selection = Selection::Nodes(node_ids.into_iter().collect());
+        self.report(id, selection).await
+    }
+
+    /// Counts the executions of activities of an instance by their places in the definition, of at most 1,000 places, for
+    /// those who observe it. Cancellation safe.
+    pub async fn observed_activities(&self, id: &InstanceId) -> Result<Vec<ActivityExecutionStats>> {
+        let mut stats = self.report(id, Selection::All).await?;
+        stats.truncate(MAX_OBSERVED);
+        Ok(stats)
+    }
+
+    async fn report(&self, id: &InstanceId, selection: Selection) -> Result<Vec<ActivityExecutionStats>> {
         let read = self.executions(id, selection, MAX_REPORTED, false).await?;
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut stats: Vec<ActivityExecutionStats> = Vec::new();
@@ -212,11 +223,11 @@ impl Engine {
         let mut read = self.executions(id, filter.selection(), MAX_DETAILED, true).await?;
         read.rows.retain(|_, row| filter.admits(row));
         let count = filter.total(&read, read.rows.len());
-        let depths = depths(&read.links);
         let rows = std::mem::take(&mut read.rows);
+        let origins = self.origins(id, &rows, &read.links).await?;
         let items = rows
             .into_iter()
-            .map(|(number, row)| detail(id, number, row, &read.links, &depths))
+            .map(|(number, row)| detail(id, number, row, origins.of(number)))
             .collect();
         Ok(ActivityExecutionList { items, count })
     }
@@ -251,8 +262,9 @@ impl Engine {
         let (instance, number) = instance_of(id)?;
         let selection = Selection::Numbers(HashSet::from([number]));
         let mut read = self.executions(&instance, selection, 1, true).await?;
+        let origins = self.origins(&instance, &read.rows, &read.links).await?;
         let row = read.rows.remove(&number).ok_or_else(|| no_execution(id))?;
-        Ok(detail(&instance, number, row, &read.links, &depths(&read.links)))
+        Ok(detail(&instance, number, row, origins.of(number)))
     }
 
     /// Reads an execution in short (code `activity-execution-not-found` if there is none).
@@ -264,40 +276,26 @@ impl Engine {
         Ok(summary(&instance, number, &row))
     }
 
-    /// Reads a range of the call stack of an execution, at most 1,000 (code `activity-execution-not-found` if there is none).
-    pub async fn call_stack(&self, id: &ActivityExecutionId, skip: u32, take: u32) -> Result<CallStack> {
-        let (instance, number) = instance_of(id)?;
-        let asked = Selection::Numbers(HashSet::from([number]));
-        let links = self.executions(&instance, asked, 1, true).await?.links;
-        if !links.contains_key(&number) {
-            return Err(no_execution(id));
-        }
-        // An execution is scheduled by an older one: the numbers fall.
-        let mut chain = vec![number];
-        let mut last = number;
-        while let Some(by) = scheduled_by(&links, last) {
-            chain.push(by);
-            last = by;
-        }
-        chain.reverse();
-        let total_count = chain.len() as u64;
-        let take = (take as usize).clamp(1, MAX_DETAILED);
-        let range: HashSet<u64> = chain.into_iter().skip(skip as usize).take(take).collect();
-        let mut items = Vec::new();
-        if !range.is_empty() {
-            let read = self
-                .executions(&instance, Selection::Numbers(range), MAX_DETAILED, true)
-                .await?;
-            let depths = depths(&links);
-            for (number, row) in read.rows {
-                items.push(detail(&instance, number, row, &links, &depths));
-            }
-        }
-        Ok(CallStack {
-            activity_execution_id: id.clone(),
-            items,
-            total_count,
-        })
+    /// Where the executions of an instance come from; its parent is read if the instance's first one is among the rows.
+    async fn origins<'a>(
+        &self,
+        id: &'a InstanceId,
+        rows: &BTreeMap<u64, ExecutionRow>,
+        links: &'a BTreeMap<u64, Link>,
+    ) -> Result<Origins<'a>> {
+        let has_first = rows.keys().any(|number| scheduled_by(links, *number).is_none());
+        let parent = if has_first { self.parent(id).await? } else { None };
+        Ok(Origins::new(id, links, parent))
+    }
+
+    /// What an instance knows of its parent; none: it has none.
+    async fn parent(&self, id: &InstanceId) -> Result<Option<ParentLink>> {
+        let node = self.node()?;
+        let reading = instance::state_of_child(node.database.reads.lists(), &self.inner.tenant, id);
+        let Some(state) = bounded_list(reading).await? else {
+            return Ok(None);
+        };
+        compute::run(state.len() > LONG_STATE, move || ParentLink::of_state(&state)).await?
     }
 
     async fn executions(
@@ -333,22 +331,6 @@ fn no_execution(id: &ActivityExecutionId) -> Error {
     Error::not_found("activity-execution-not-found", message)
 }
 
-/// The execution that scheduled one, if it is known; always an older one.
-fn scheduled_by(links: &BTreeMap<u64, Link>, number: u64) -> Option<u64> {
-    let by = links.get(&number)?.scheduled_by()?;
-    Some(by).filter(|by| *by < number && links.contains_key(by))
-}
-
-/// How many executions are before each in its call stack.
-fn depths(links: &BTreeMap<u64, Link>) -> HashMap<u64, u32> {
-    let mut depths = HashMap::with_capacity(links.len());
-    for number in links.keys() {
-        let before = scheduled_by(links, *number).and_then(|by| depths.get(&by).copied());
-        depths.insert(*number, before.map_or(0, |before: u32| before.saturating_add(1)));
-    }
-    depths
-}
-
 fn summary(instance: &InstanceId, number: u64, row: &ExecutionRow) -> ActivityExecutionSummary {
     ActivityExecutionSummary {
         id: ActivityExecutionId::of(instance.as_str(), number),
@@ -367,14 +349,7 @@ fn summary(instance: &InstanceId, number: u64, row: &ExecutionRow) -> ActivityEx
     }
 }
 
-fn detail(
-    instance: &InstanceId,
-    number: u64,
-    mut row: ExecutionRow,
-    links: &BTreeMap<u64, Link>,
-    depths: &HashMap<u64, u32>,
-) -> ActivityExecutionDetail {
-    let by = scheduled_by(links, number);
+fn detail(instance: &InstanceId, number: u64, mut row: ExecutionRow, origin: Origin) -> ActivityExecutionDetail {
     let values = row.values.take().map(|values| *values).unwrap_or_default();
     let object = |value: Option<Value>| value.unwrap_or_else(|| Value::Object(Map::new()));
     ActivityExecutionDetail {
@@ -384,11 +359,9 @@ fn detail(
         outputs: object(values.outputs),
         properties: object(values.properties),
         exception: values.exception,
-        scheduling_activity_execution_id: by.map(|by| ActivityExecutionId::of(instance.as_str(), by)),
-        scheduling_activity_id: by
-            .and_then(|by| links.get(&by))
-            .map(|link| link.activity.activity_id.clone()),
-        scheduling_workflow_instance_id: None,
-        call_stack_depth: depths.get(&number).copied(),
+        scheduling_activity_execution_id: origin.execution,
+        scheduling_activity_id: origin.activity,
+        scheduling_workflow_instance_id: origin.instance,
+        call_stack_depth: origin.depth,
     }
 }

@@ -1,0 +1,7 @@
+-- purpose: read the state of one instance if another one started it, for what it knows of its parent
+-- caller:  store::instance
+-- index:   instance_pkey
+-- locks:   none
+SELECT i.state
+FROM instance i
+WHERE i.tenant_id = $1 AND i.id = $2 AND i.parent_instance_id IS NOT NULL
