@@ -119,14 +119,23 @@ impl PersistentConnection {
 
     /// As [`Client::post`], but returns the body unparsed, which is cheaper.
     pub(crate) async fn post(&mut self, path: &str, body: impl Into<Body>) -> Result<Vec<u8>, Failure> {
-        let failed =
-            |what: &dyn std::fmt::Display| Failure::failed(format!("POST {path} at {}: {what}", self.authority));
+        self.send(Method::POST, path, body.into()).await
+    }
+
+    /// As [`Client::get`], but returns the body unparsed, which is cheaper.
+    pub(crate) async fn get(&mut self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.send(Method::GET, path, Body::empty()).await
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, Failure> {
+        let what = format!("{method} {path} at {}", self.authority);
+        let failed = |problem: &dyn std::fmt::Display| Failure::failed(format!("{what}: {problem}"));
         let request = Request::builder()
-            .method(Method::POST)
+            .method(method)
             .uri(format!("/elsa/api/{path}"))
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json")
-            .body(body.into())
+            .body(body)
             .map_err(|error| failed(&error))?;
         let exchange = async {
             self.sender.ready().await?;

@@ -1,6 +1,8 @@
-//! `mainspring bench history`: lists, searches and bulk deletes among many instances, and executes beside them.
+//! `mainspring bench history`: lists, searches and bulk deletes among many instances, and executes beside them; definitions
+//! with many versions, and a long journal.
 
 mod rows;
+mod views;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -53,6 +55,7 @@ async fn measure(target: &Target, settings: &BenchHistory, scratch: &ScratchData
     let client = Client::new(&node.url());
     if settings.history.is_none() {
         rows::definitions(&client).await?;
+        views::fill(&client, scratch).await?;
         let began = Instant::now();
         rows::fill(scratch, settings.rows).await?;
         let took = began.elapsed().as_secs_f64();
@@ -61,7 +64,13 @@ async fn measure(target: &Target, settings: &BenchHistory, scratch: &ScratchData
     let samples = rows::Samples::read(scratch).await?;
     let mut report = json!({"bench": "history", "rows": settings.rows, "queries": settings.queries});
     for (name, body) in lists(&samples) {
-        let times = list_times(&client, settings.queries, &body).await?;
+        let request = |n| ("workflow-instances".to_owned(), Some(body(n)));
+        let times = read_times(&client, settings.queries, request).await?;
+        print_line(&format!("{name}: {times}"));
+        add_fields(&mut report, json!({ (name): times.in_json() }));
+    }
+    for (name, request) in views::reads() {
+        let times = read_times(&client, settings.queries, request).await?;
         print_line(&format!("{name}: {times}"));
         add_fields(&mut report, json!({ (name): times.in_json() }));
     }
@@ -217,15 +226,23 @@ impl Times {
     }
 }
 
-async fn list_times(client: &Client, queries: usize, body: &Body<'_>) -> Result<Times, Failure> {
+async fn read_times(
+    client: &Client,
+    queries: usize,
+    request: impl Fn(usize) -> views::Read,
+) -> Result<Times, Failure> {
     let mut connection = PersistentConnection::open(client).await?;
     let mut times = Times {
         answered: Vec::new(),
         refused: Vec::new(),
     };
     for number in 0..queries + WARM_UP {
+        let (path, body) = request(number);
         let began = Instant::now();
-        let answer = connection.post("workflow-instances", body(number)).await;
+        let answer = match body {
+            Some(body) => connection.post(&path, body).await,
+            None => connection.get(&path).await,
+        };
         let took = began.elapsed().as_secs_f64() * 1e3;
         match answer {
             _ if number < WARM_UP => {}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Studio, button, line, node, on_flowchart};
+use super::{Studio, line, node, on_flowchart};
 
 /// The name column.
 const NAME: usize = 2;
@@ -105,7 +105,7 @@ async fn definitions_are_listed_made_and_managed() {
     imported["name"] = json!("Brought here");
     imported["definitionId"] = json!("brought-here");
     imported["id"] = json!("brought-here-1");
-    let file = studio.file("brought-here.json", &imported);
+    let file = studio.file("brought-here.json", imported.to_string());
     studio.page.give_file("input[type=file]", &file).await;
     studio.wait_for_row("Brought here").await;
     studio.screenshot("2-managed").await;
@@ -119,7 +119,16 @@ async fn definitions_are_listed_made_and_managed() {
         studio.confirm("Publish").await;
     }
     studio.wait_for_api(list, "a published copy", listed(true)).await;
-    studio.page.wait(&button("Bulk actions")).await;
+    bulk(&studio, &["Brought here", "A copy"], "Unpublish").await;
+    studio.wait_for_api(list, "an unpublished copy", listed(false)).await;
+
+    // Both as an archive, which brings back what was deleted.
+    bulk(&studio, &["Brought here", "A copy"], "Export").await;
+    let archive = studio.file("both.zip", studio.downloaded(".zip").await);
+    bulk(&studio, &["Brought here", "A copy"], "Delete").await;
+    studio.wait_until_no_row("A copy").await;
+    studio.page.give_file("input[type=file]", &archive).await;
+    studio.wait_for_row("A copy").await;
     studio.wait_for_row("Brought here").await;
     studio.row_menu("Brought here", "Delete").await;
     studio.confirm("Delete").await;
@@ -134,6 +143,19 @@ async fn definitions_are_listed_made_and_managed() {
     );
     studio.assert_no_errors().await;
     node.assert_invariants();
+}
+
+/// Ticks rows of the list, opened anew, and chooses and confirms a bulk action.
+async fn bulk(studio: &Studio, rows: &[&str], action: &str) {
+    studio.goto("workflows/definitions").await;
+    for row in rows {
+        studio.wait_for_row(row).await;
+        studio.wait_until_quiet().await;
+        studio.tick(row).await;
+    }
+    studio.button("Bulk actions").await;
+    studio.choose(action).await;
+    studio.confirm(action).await;
 }
 
 async fn sort_by_name(studio: &Studio) {

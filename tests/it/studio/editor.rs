@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Studio, by_text, line, node, on_canvas, on_flowchart, select};
-
-const PUBLISH: &str = "document.querySelector('.mud-toolbar button.mud-primary-text')";
-const RUN: &str = "document.querySelector('.mud-toolbar button.mud-success-text')";
+use super::{PUBLISH, RUN, Studio, drop_activity, line, node, on_canvas, on_flowchart, open_category, select};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_drawn_configured_and_published() {
@@ -116,6 +113,17 @@ async fn a_workflow_is_drawn_configured_and_published() {
             body["version"] != published && text_of(body, "WriteLine1")["value"] == "Hello"
         })
         .await;
+
+    // The draft is deleted: the published version is the newest again.
+    let draft = studio.http.get(&latest).await.expect(200)["version"].clone();
+    version_menu(&studio, &draft, "Delete").await;
+    studio.confirm("OK").await;
+    studio
+        .wait_for_api(&latest, "the published version again", |body| {
+            body["version"] == published && body["isPublished"] == json!(true)
+        })
+        .await;
+    studio.wait_until_no_row(&draft.to_string()).await;
     studio.assert_no_errors().await;
     node.assert_invariants();
 }
@@ -172,30 +180,6 @@ fn syntax_menu(label: &str) -> String {
         "(() => {{ let e = {}; while (e && !e.querySelector('.mud-menu button')) e = e.parentElement; return e?.querySelector('.mud-menu button') }})()",
         super::field(label)
     )
-}
-
-/// Opens a category of the toolbox.
-async fn open_category(studio: &Studio, name: &str) {
-    studio
-        .page
-        .click(&by_text(".mud-expand-panel .mud-expand-panel-header", name))
-        .await;
-    studio
-        .page
-        .wait("[...document.querySelectorAll('[draggable=true]')].some(e => e.getBoundingClientRect().height)")
-        .await;
-}
-
-/// Drags an activity from the toolbox to a place of the canvas, in parts of its size.
-async fn drop_activity(studio: &Studio, name: &str, (x, y): (f64, f64)) {
-    let item = by_text("[draggable=true]", name);
-    let from = studio.page.position(&item).await;
-    let rect = studio.page.eval("(() => { const r = document.querySelector('.x6-graph').getBoundingClientRect(); return [r.x, r.y, r.width, r.height] })()").await;
-    let part = |n: usize| rect[n].as_f64().unwrap();
-    studio
-        .page
-        .drag(from, (part(0) + part(2) * x, part(1) + part(3) * y))
-        .await;
 }
 
 /// A port of an activity on the canvas.

@@ -85,12 +85,22 @@ async fn instances_are_filtered_cancelled_and_deleted() {
     studio.choose("Running").await;
     studio.wait_for_column(WORKFLOW, &["Slow"; 3]).await;
     studio.page.key("Escape", 27, 0).await;
-    studio.page.click("document.querySelector('thead label')").await;
+    // One by its id, then all that match the filter, of which one is ticked.
+    studio.tick("order-0").await;
     studio.button("Bulk actions").await;
     studio.choose("Cancel").await;
-    studio.page.wait("document.querySelector('.mud-dialog')").await;
+    studio.confirm("Yes").await;
+    studio.wait_for_column(WORKFLOW, &["Slow"; 2]).await;
+    studio.tick("order-1").await;
+    studio.button("Bulk actions").await;
+    studio.choose("Cancel").await;
+    studio
+        .page
+        .click("document.querySelector('.mud-dialog .mud-checkbox label, .mud-dialog label')")
+        .await;
     studio.screenshot("3-cancel").await;
     studio.confirm("Yes").await;
+    assert_eq!(studio.page.wait_for_response("/alterations/submit").await, 200);
     studio
         .wait_for_api("workflow-instances?subStatus=Cancelled", "three cancelled", |body| {
             body["totalCount"] == json!(3)

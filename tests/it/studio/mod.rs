@@ -4,8 +4,10 @@
 //! where `mainspring studio install` puts it. `scripts/test` installs both. Screenshots are in `target/studio`.
 
 mod cluster;
+mod composition;
 mod definitions;
 mod editor;
+mod host_page;
 mod instances;
 mod state_machine;
 mod viewer;
@@ -22,6 +24,10 @@ use crate::support::{Http, TIMEOUT, poll_until};
 /// The entries of the open menu.
 const ENTRIES: &str =
     ".mud-popover-open .mud-menu-item, .mud-popover-open .mud-list-item, .mud-popover-open .mud-list-item-extended";
+
+/// The buttons of the editor that publish and run.
+pub(crate) const PUBLISH: &str = "document.querySelector('.mud-toolbar button.mud-primary-text')";
+pub(crate) const RUN: &str = "document.querySelector('.mud-toolbar button.mud-success-text')";
 
 /// The settings of a node that offers Studio.
 pub(crate) fn settings() -> Vec<String> {
@@ -220,9 +226,9 @@ impl Studio {
     }
 
     /// Writes a file to be given to the page.
-    pub(crate) fn file(&self, name: &str, content: &Value) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let file = self.files.join(name);
-        std::fs::write(&file, content.to_string()).unwrap();
+        std::fs::write(&file, content).unwrap();
         file
     }
 
@@ -271,8 +277,17 @@ pub(crate) fn field(label: &str) -> String {
 
 /// A node that offers Studio, with these definitions published.
 pub(crate) async fn node(definitions: &[Value]) -> SingleNode {
+    node_with(&[], definitions).await
+}
+
+/// The same with further settings.
+pub(crate) async fn node_with(more: &[&str], definitions: &[Value]) -> SingleNode {
     let settings = settings();
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let settings: Vec<&str> = settings
+        .iter()
+        .map(String::as_str)
+        .chain(more.iter().copied())
+        .collect();
     let node = SingleNode::with_key(&settings).await;
     for definition in definitions {
         node.http.publish(definition).await;
@@ -310,7 +325,26 @@ pub(crate) async fn select(studio: &Studio, name: &str, label: &str) {
     studio.page.click_until(&on_canvas(name), &field(label)).await;
 }
 
-/// The button with exactly this text.
-pub(crate) fn button(text: &str) -> String {
-    by_text("button", text)
+/// Opens a category of the toolbox.
+pub(crate) async fn open_category(studio: &Studio, name: &str) {
+    studio
+        .page
+        .click(&by_text(".mud-expand-panel .mud-expand-panel-header", name))
+        .await;
+    studio
+        .page
+        .wait("[...document.querySelectorAll('[draggable=true]')].some(e => e.getBoundingClientRect().height)")
+        .await;
+}
+
+/// Drags an activity from the toolbox to a place of the canvas, in parts of its size.
+pub(crate) async fn drop_activity(studio: &Studio, name: &str, (x, y): (f64, f64)) {
+    let item = by_text("[draggable=true]", name);
+    let from = studio.page.position(&item).await;
+    let rect = studio.page.eval("(() => { const r = document.querySelector('.x6-graph').getBoundingClientRect(); return [r.x, r.y, r.width, r.height] })()").await;
+    let part = |n: usize| rect[n].as_f64().unwrap();
+    studio
+        .page
+        .drag(from, (part(0) + part(2) * x, part(1) + part(3) * y))
+        .await;
 }

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Studio, event, line, node};
+use super::{PUBLISH, Studio, event, line, node};
 
 const DESIGNER: &str = "document.querySelector('.elsa-state-machine-diagram-designer')";
-const PUBLISH: &str = "document.querySelector('.mud-toolbar button.mud-primary-text')";
 
 fn ticket() -> Value {
     let transition =

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Studio, event, node, on_canvas, on_flowchart};
+use super::{Studio, event, node, node_with, on_canvas, on_flowchart};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_is_viewed_while_it_goes_on() {
@@ -42,7 +42,10 @@ async fn an_instance_is_viewed_while_it_goes_on() {
     studio.page.wait_for_response("/activity-executions/list").await;
     studio.page.wait_for_text("Elsa.Event").await;
     studio.page.click_text(".mud-tab", "Activity Call Stack").await;
-    assert_eq!(studio.page.wait_for_response("/call-stack").await, 200);
+    studio.page.wait_for_text("Call stack (3)").await;
+    for entry in ["Workflow - Completed", "Flowchart - Completed", "Event - Completed"] {
+        studio.page.wait_for_text(entry).await;
+    }
     studio.screenshot("2-finished").await;
 
     // A workflow that faults is started in Studio; the browser notes the 500 that Elsa answers with.
@@ -69,6 +72,35 @@ async fn an_instance_is_viewed_while_it_goes_on() {
             .all(|line| line.contains("500") && line.contains("/execute")),
         "{console:?}"
     );
+    studio.assert_no_errors().await;
+    node.assert_invariants();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_hub_the_viewer_polls() {
+    let waiting = on_flowchart("waiting", "Waiting", event("wait", "Go"));
+    let node = node_with(&["--studio-polls"], &[waiting]).await;
+    let features = node.http.get("features/installed").await.expect(200).to_string();
+    assert!(
+        features.contains("Elsa.Scheduling") && !features.contains("RealTimeWorkflowUpdates"),
+        "{features}"
+    );
+    let hub = "features/installed/Elsa.RealTimeWorkflowUpdates";
+    node.http.get(hub).await.assert_refused(404, "feature-not-found");
+    let studio = Studio::signed_in(&format!("http://{}", node.address), "polls").await;
+    let started = node.http.execute("waiting", &json!({})).await;
+    let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
+    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    studio.page.wait_for_text("Event - Started").await;
+    assert_eq!(studio.page.wait_for_response("/execution-state").await, 200);
+    node.http.trigger("Go", &json!({})).await;
+    studio.tab("Details").await;
+    studio
+        .page
+        .wait("[...document.querySelectorAll('td')].some(cell => cell.innerText.trim() === 'Finished')")
+        .await;
+    let calls = studio.page.responses();
+    assert!(calls.iter().all(|(_, url)| !url.contains("/hubs/")), "{calls:?}");
     studio.assert_no_errors().await;
     node.assert_invariants();
 }

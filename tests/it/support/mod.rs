@@ -11,6 +11,7 @@ mod gate;
 mod http;
 pub(crate) mod node;
 pub(crate) mod openapi;
+pub(crate) mod prefix_proxy;
 pub(crate) mod process;
 mod proxy;
 pub(crate) mod round_robin;
