@@ -226,11 +226,7 @@ impl Times {
     }
 }
 
-async fn read_times(
-    client: &Client,
-    queries: usize,
-    request: impl Fn(usize) -> views::Read,
-) -> Result<Times, Failure> {
+async fn read_times(client: &Client, queries: usize, request: impl Fn(usize) -> views::Read) -> Result<Times, Failure> {
     let mut connection = PersistentConnection::open(client).await?;
     let mut times = Times {
         answered: Vec::new(),

@@ -114,16 +114,23 @@ async fn a_workflow_is_drawn_configured_and_published() {
         })
         .await;
 
-    // The draft is deleted: the published version is the newest again.
-    let draft = studio.http.get(&latest).await.expect(200)["version"].clone();
-    version_menu(&studio, &draft, "Delete").await;
-    studio.confirm("OK").await;
+    // Published, it is the newest, and the old version is deleted.
+    studio.goto(&format!("workflows/definitions/{id}/edit")).await;
+    studio.page.wait(&on_canvas("WriteLine1")).await;
+    studio.page.click(PUBLISH).await;
     studio
-        .wait_for_api(&latest, "the published version again", |body| {
-            body["version"] == published && body["isPublished"] == json!(true)
+        .wait_for_api(&latest, "the old content as published", |body| {
+            body["version"] != published && body["isPublished"] == json!(true)
         })
         .await;
-    studio.wait_until_no_row(&draft.to_string()).await;
+    studio.tab("Version history").await;
+    version_menu(&studio, &published, "Delete").await;
+    studio.confirm("OK").await;
+    let all = format!("workflow-definitions?versionOptions=AllVersions&definitionIds={id}");
+    studio
+        .wait_for_api(&all, "one version", |body| body["totalCount"] == json!(1))
+        .await;
+    studio.wait_until_no_row(&published.to_string()).await;
     studio.assert_no_errors().await;
     node.assert_invariants();
 }
