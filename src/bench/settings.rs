@@ -196,6 +196,26 @@ pub(crate) enum Mode {
     Http,
     /// Instances wait for one event, which is then sent
     Event,
+    /// One instance starts children with BulkDispatchWorkflows, and waits for all
+    Bulk,
+    /// The same with a SetVariable at the port of each child
+    BulkPorts,
+    /// A loop of ExecuteWorkflow, against as many executes of a client, one after the other
+    Loop,
+    /// Nine workflows as activities, against the same activities written out
+    Nested,
+    /// A flowchart of 1,000 activities with tokens, against the same by counts
+    Tokens,
+}
+
+impl Mode {
+    /// Whether the workflows are its own, and what it reports is a rate and a ratio.
+    pub(crate) fn is_composed(self) -> bool {
+        match self {
+            Self::Execute | Self::Dispatch | Self::Http | Self::Event => false,
+            Self::Bulk | Self::BulkPorts | Self::Loop | Self::Nested | Self::Tokens => true,
+        }
+    }
 }
 
 /// When bursts commit.
@@ -247,8 +267,8 @@ pub(crate) struct BenchWorkflows {
     /// The measured time in seconds, after one second to warm up
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
-    /// Mode event: the number of waiting instances. Mode dispatch: the number of instances to dispatch before the
-    /// measurement and before any worker starts
+    /// Mode event: the number of waiting instances. Modes dispatch, nested and tokens: the number of instances to dispatch
+    /// before the measurement and before any worker starts. Modes bulk, bulk-ports and loop: the number of children
     #[arg(long, value_name = "COUNT", value_parser = many)]
     pub(crate) instances: Option<usize>,
     /// Print the result as one JSON object, on the last line

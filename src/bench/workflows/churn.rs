@@ -23,6 +23,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchChurn) -> Result<(), Fa
             schema: scratch.schema.clone(),
             log: target.child_log("warn"),
             definition: WorkflowDefinition::from_value(built_in(Mode::Dispatch))?,
+            parts: Vec::new(),
             mode: Mode::Dispatch,
             clients: 64,
             nodes: 1,

@@ -67,6 +67,9 @@ impl EngineGroup {
         match self {
             Self::Engines(engines) => {
                 if let Some(engine) = engines.first() {
+                    for part in &scenario.parts {
+                        engine.save(part.clone(), true).await?;
+                    }
                     engine.save(scenario.definition.clone(), true).await?;
                 }
             }

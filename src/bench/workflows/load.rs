@@ -390,12 +390,12 @@ async fn count_error(shared: &Shared, what: &(dyn std::fmt::Display + Sync)) {
 }
 
 impl Scenario {
-    fn finished(&self) -> u64 {
+    pub(super) fn finished(&self) -> u64 {
         self.counter.load(Relaxed)
     }
 
     /// Waits until `count` instances have finished, or none has for the timeout.
-    async fn wait_for(&self, count: u64) {
+    pub(super) async fn wait_for(&self, count: u64) {
         let (mut last, mut since) = (self.finished(), Instant::now());
         let mut reported = Instant::now();
         while self.finished() < count && since.elapsed() < TIMEOUT {

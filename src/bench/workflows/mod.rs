@@ -5,6 +5,7 @@
 //! there.
 
 pub(super) mod churn;
+mod composed;
 mod cost;
 mod counting_proxy;
 mod engines;
@@ -38,6 +39,8 @@ struct Scenario {
     schema: String,
     log: String,
     definition: WorkflowDefinition,
+    /// Published before it.
+    parts: Vec<WorkflowDefinition>,
     mode: Mode,
     clients: usize,
     nodes: usize,
@@ -60,17 +63,23 @@ impl Scenario {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<(), Failure> {
-    if settings.instances.is_some() && !matches!(settings.mode, Mode::Dispatch | Mode::Event) {
-        return Err(Failure::usage("--instances is for --mode dispatch and event"));
+    if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http) {
+        return Err(Failure::usage("--instances is not for --mode execute and http"));
+    }
+    if settings.definition.is_some() && settings.mode.is_composed() {
+        return Err(Failure::usage(
+            "--definition is for --mode execute, dispatch, http and event",
+        ));
     }
     let environment = describe_environment(target.database_url()?).await?;
     let definition = definition(settings)?;
-    let ((outcome, sample), violations) = with_schema(target, async |scratch, stop| {
+    let (measured, violations) = with_schema(target, async |scratch, stop| {
         let scenario = Scenario {
             url: scratch.url.clone(),
             schema: scratch.schema.clone(),
             log: target.child_log("warn"),
             definition,
+            parts: Vec::new(),
             mode: settings.mode,
             clients: settings.clients,
             nodes: settings.nodes,
@@ -79,11 +88,25 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
             counter: FinishedCounter::install()?,
             counts: None,
         };
-        let measured = unless_stopped(stop, measure(scenario, settings)).await?;
+        let measured = if settings.mode.is_composed() {
+            Kind::Composed(unless_stopped(stop, composed::measure(scenario, settings)).await?)
+        } else {
+            let (outcome, sample) = unless_stopped(stop, measure(scenario, settings)).await?;
+            Kind::Plain(Box::new(outcome), sample.map(Box::new))
+        };
         Ok((measured, count_violations(scratch).await?))
     })
     .await?;
-    report(settings, &environment, &outcome, sample.as_ref(), violations)
+    match &measured {
+        Kind::Plain(outcome, sample) => report(settings, &environment, outcome, sample.as_deref(), violations),
+        Kind::Composed(measured) => composed::report(settings, &environment, measured, violations),
+    }
+}
+
+/// What a mode measures: one workflow, or what is made of several.
+enum Kind {
+    Plain(Box<Outcome>, Option<Box<Outcome>>),
+    Composed(composed::Composed),
 }
 
 async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -> Result<(Outcome, Option<Outcome>), Failure> {
@@ -116,6 +139,11 @@ fn definition(settings: &BenchWorkflows) -> Result<WorkflowDefinition, Failure> 
     definition.definition_id = crate::id::DefinitionId::new("bench");
     definition.id = crate::id::VersionId::new("");
     definition.version = 0;
+    with_options(definition, settings)
+}
+
+/// The definition with the options that the settings ask for.
+fn with_options(mut definition: WorkflowDefinition, settings: &BenchWorkflows) -> Result<WorkflowDefinition, Failure> {
     if settings.commit == CommitAt::Activity {
         let strategy = Value::from("ActivityExecuted");
         definition.options.insert("commitStrategyName".to_owned(), strategy);
@@ -219,6 +247,7 @@ fn latency_description(settings: &BenchWorkflows) -> &'static str {
         (Mode::Dispatch, None) => "from the call to its acceptance",
         (Mode::Dispatch, Some(_)) => "from the start of all nodes to the finished workflow",
         (Mode::Event, _) => "from the event to the finished workflow",
+        _ => "from the start of the parent to its end",
     }
 }
 

@@ -169,6 +169,32 @@ async fn workflows_of_each_start_mode_finish_and_are_counted() {
     }
 }
 
+#[tokio::test]
+async fn children_nested_workflows_and_tokens_are_measured() {
+    let fields = "bench mode commit journal nodes instances took_s ops_per_s baseline_ops_per_s ratio lost errors";
+    for (mode, arguments, has_baseline) in [
+        ("bulk", "--instances 1200 --nodes 2", false),
+        ("bulk-ports", "--instances 40 --journal off", false),
+        ("loop", "--instances 8", true),
+        ("nested", "--instances 6", true),
+        ("tokens", "--instances 2", true),
+    ] {
+        let bench = run(&format!("workflows --json --mode {mode} {arguments}")).await;
+        let report = super::report(&bench);
+        assert_eq!(super::fields(&report), fields);
+        assert_fields!(report, {"bench": "workflows", "mode": mode, "lost": 0, "errors": 0});
+        positive(&report, "ops_per_s");
+        for name in ["baseline_ops_per_s", "ratio"] {
+            assert_eq!(
+                report[name].as_f64().is_some_and(|figure| figure > 0.0),
+                has_baseline,
+                "{report}"
+            );
+        }
+        assert_line(&bench.stdout(), "server: server_version");
+    }
+}
+
 /// Fields that every report of a lock benchmark has.
 const OF_LOCKS: &str = "bench clients seconds ops_per_s p50_us p95_us p99_us errors";
 
