@@ -8,13 +8,13 @@ use std::collections::{BTreeSet, HashMap};
 use super::composition::{ATTEMPTS, NewReferences, Resolution, changing, cycle, distinct};
 use super::{Validated, announce_change, log_warnings, model, new_definition, not_found};
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Targets, UsedVersion};
+use crate::execution::{Targets, UsedVersion, WorkflowReference};
 use crate::id::{DefinitionId, VersionId};
-use crate::runtime::context::composition::composed;
+use crate::runtime::context::composition::{composed, key_of};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
 use crate::runtime::scheduler::decide::PublishedSchedules;
-use crate::store::definition::composition::{self as store, ConsumerRow, Plan, PlannedWrite};
+use crate::store::definition::composition::{self as store, ConsumerRow, Plan, PlannedWrite, ReferenceKey};
 use crate::store::definition::{NewDefinition, Saved, VersionSelector, read};
 use crate::{Error, Result};
 
@@ -31,6 +31,14 @@ struct Updated {
     /// None: it stays a draft.
     validated: Option<Validated>,
     resolution: Resolution,
+}
+
+/// The definitions that references mean.
+type Meanings = HashMap<ReferenceKey, DefinitionId>;
+
+fn meaning(meanings: &Meanings, reference: &WorkflowReference) -> DefinitionId {
+    let known = meanings.get(&key_of(reference));
+    known.unwrap_or(&reference.definition_id).clone()
 }
 
 /// What is published.
@@ -108,7 +116,8 @@ impl Engine {
         }
         let mut consumers = Vec::new();
         let mut becomes = None;
-        if definition.is_usable_as_activity() && definition.updates_consumers() {
+        let updates_consumers = definition.is_usable_as_activity() && definition.updates_consumers();
+        if updates_consumers {
             consumers = store::consumers(pool, tenant, &definition.definition_id, MOST_CONSUMERS + 1).await?;
             if consumers.len() > MOST_CONSUMERS {
                 return Err(too_many(&definition.definition_id));
@@ -162,7 +171,8 @@ impl Engine {
             head: head.as_ref().map(|(id, head)| (*id, head.as_ref())),
             resolved: &resolved,
             drafts: &drafts,
-            consumers: (!consumers.is_empty()).then_some((&definition.definition_id, &consumers)),
+            // Also none: the first consumer may be published meanwhile.
+            consumers: updates_consumers.then_some((&definition.definition_id, &consumers)),
             writes,
         };
         let saved = store::write(pool, class, &plan).await?;
@@ -214,13 +224,14 @@ impl Engine {
         for row in read::find_many(pool, tenant, &ids, MOST_BYTES).await? {
             bodies.insert(row.version_id.clone(), model(&row)?);
         }
+        let meanings = self.meanings(node, bodies.values()).await?;
         let mut waiting: Vec<(&ConsumerRow, WorkflowDefinition, BTreeSet<DefinitionId>)> = Vec::new();
         for consumer in consumers.iter().filter(|consumer| !consumer.is_readonly) {
             let Some(model) = bodies.remove(&consumer.version_id) else {
                 continue;
             };
             let used = self.inner.interpreter.references(&model).into_iter();
-            let used = used.map(|(reference, _)| reference.definition_id).collect();
+            let used = used.map(|(reference, _)| meaning(&meanings, &reference)).collect();
             waiting.push((consumer, model, used));
         }
         let mut updated = Vec::new();
@@ -233,11 +244,30 @@ impl Engine {
                 return Err(cycle(&names.join(", "), ""));
             };
             let (consumer, model, _) = waiting.swap_remove(next);
-            if let Some(update) = self.update_consumer(node, consumer, model, &mut written).await? {
+            if let Some(update) = self
+                .update_consumer(node, consumer, model, &meanings, &mut written)
+                .await?
+            {
                 updated.push(update);
             }
         }
         Ok(updated)
+    }
+
+    /// The definition that each reference of these means: files of another server name it by its activity type only.
+    async fn meanings<'a>(
+        &self,
+        node: &NodeContext,
+        models: impl Iterator<Item = &'a WorkflowDefinition>,
+    ) -> Result<Meanings> {
+        let references = models.flat_map(|model| self.inner.interpreter.references(model));
+        let keys: BTreeSet<ReferenceKey> = references.map(|(reference, _)| key_of(&reference)).collect();
+        let keys: Vec<ReferenceKey> = keys.into_iter().collect();
+        let versions = store::resolve(&node.database.pool, &self.inner.tenant, &keys).await?;
+        let known = keys.into_iter().zip(versions);
+        Ok(known
+            .filter_map(|(key, version)| Some((key, version?.definition_id)))
+            .collect())
     }
 
     async fn update_consumer(
@@ -245,15 +275,17 @@ impl Engine {
         node: &NodeContext,
         consumer: &ConsumerRow,
         mut model: WorkflowDefinition,
+        meanings: &Meanings,
         written: &mut NewReferences,
     ) -> Result<Option<Updated>> {
         let interpreter = &self.inner.interpreter;
         let mut targets = Targets::new();
         for (reference, _) in interpreter.references(&model) {
-            if let Some((version, number)) = written.versions.get(&reference.definition_id)
+            let used = meaning(meanings, &reference);
+            if let Some((version, number)) = written.versions.get(&used)
                 && reference.version_id != *version
             {
-                let target = (reference.definition_id.clone(), version.clone(), *number);
+                let target = (used, version.clone(), *number);
                 targets.insert(reference, target);
             }
         }
