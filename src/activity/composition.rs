@@ -3,9 +3,11 @@
 //! An activity names its child, and the commit of the burst makes the start together with the bookmark at which the
 //! activity waits. The end of the child, however it came, resumes the bookmark once.
 //!
-//! For a list of items, one burst starts at most [`WAVE`] children. What is left of the list is a property of the execution,
-//! and a bookmark that is due at once starts the next wave. One bookmark, which no end of a child burns, waits for all
-//! children; the activity burns it with the last one. Counters are properties: the cost of the end of a child does not grow.
+//! For a list of items, one burst starts at most [`WAVE`] children, or fewer with large inputs. The number of the next item is
+//! a property of the execution, and a bookmark that is due at once starts the next wave. Items that the definition has are
+//! evaluated again; what is left of others is a property, too, which the journal does not have. One bookmark, which no end of
+//! a child burns, waits for all children; the activity burns it with the last one. Counters are properties: the cost of the
+//! end of a child does not grow.
 
 use serde_json::{Map, Value, json};
 
@@ -14,6 +16,8 @@ use super::{
     Activity, ActivityContext, ActivityKind, BookmarkRequest, Descriptor, EndedChild, Fault, InputDescriptor,
     OutputDescriptor, Resumption, Step, UiHint,
 };
+use crate::definition::check_json;
+use crate::weight;
 
 /// The most children that one burst starts.
 const WAVE: usize = 1000;
@@ -21,8 +25,13 @@ const WAVE: usize = 1000;
 /// The most items of one activity.
 const MAX_ITEMS: usize = 50_000;
 
-/// The items that no wave has started yet.
-const LEFT: &str = "ItemsLeft";
+/// About so many bytes of inputs end a wave: they are in the memory and in the commit of one burst.
+const WAVE_BYTES: usize = 4 << 20;
+
+/// The number of the first item that no wave has started yet.
+const NEXT: &str = "NextItem";
+/// The items from there on, where they cannot be evaluated again.
+const LEFT: &str = "MainspringItemsLeft";
 /// How many items there are.
 const TOTAL: &str = "DispatchedInstancesCount";
 /// How many children have ended.
@@ -32,6 +41,11 @@ const HANDLED: &str = "HandledInstancesCount";
 
 /// So many instances one above the other may wait for their child in `Elsa.ExecuteWorkflow`.
 const MAX_DEPTH: u32 = 32;
+
+/// Whether the journal shows a property of an execution.
+pub(crate) fn is_recorded(property: &str) -> bool {
+    property != LEFT
+}
 
 /// Whether a bookmark of this name waits for child instances.
 pub(crate) fn waits_for_children(bookmark: &str) -> bool {
@@ -281,18 +295,7 @@ impl Activity for BulkDispatchWorkflows {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        // Not as an input of the execution, which each burst would record anew.
-        let items = match json_of(context.evaluate_with("Items", &Map::new()).await?) {
-            Value::Null => Vec::new(),
-            Value::Array(items) => items,
-            other => {
-                let message = format!(
-                    "The input Items is {}; give it a list, such as an expression of type JavaScript that returns an array",
-                    kind_of(&other)
-                );
-                return Err(Fault::new(message).code("invalid-items"));
-            }
-        };
+        let items = items_of(context).await?;
         if items.len() > MAX_ITEMS {
             let message = format!(
                 "The input Items has {} items, and one activity starts at most {MAX_ITEMS} children; split the list, for example by a ForEach over parts of it",
@@ -311,26 +314,32 @@ impl Activity for BulkDispatchWorkflows {
                 ..BookmarkRequest::new(json!({ "parentInstanceId": parent, "scheduledInstanceIdsCount": items.len() }))
             });
         }
-        start_wave(context, items).await
+        start_wave(context, 0, items).await
     }
 
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
         let Some(result) = resumption.payload else {
-            // Without items, a client has resumed a bookmark, and no child has ended.
-            let Value::Array(left) = context.property(LEFT) else {
+            // Without a next item, a client has resumed a bookmark, and no child has ended.
+            let Some(next) = context.property(NEXT).as_u64() else {
                 return Ok(Step::Wait);
             };
-            let left = left.clone();
-            return start_wave(context, left).await;
+            let left = match context.property(LEFT) {
+                Value::Array(left) => left.clone(),
+                _ => {
+                    let begun = usize::try_from(next).unwrap_or(usize::MAX);
+                    items_of(context).await?.into_iter().skip(begun).collect()
+                }
+            };
+            return start_wave(context, next, left).await;
         };
         let ended = count(context, ENDED);
         if ended >= total(context) {
             context.burn_bookmarks();
         }
+        // All that is no success, a cancel and a delete too: a parent has a port for what its child did not do.
         let port = match result.get("subStatus").and_then(Value::as_str) {
-            Some("Faulted") => context.port("ChildFaulted"),
             Some("Finished") => context.port("ChildCompleted"),
-            _ => None,
+            _ => context.port("ChildFaulted"),
         };
         let Some(port) = port else {
             return Ok(handled(context));
@@ -380,8 +389,23 @@ fn handled(context: &mut ActivityContext<'_>) -> Step {
     Step::Outcomes(vec!["Completed".to_owned(), "Done".to_owned()])
 }
 
-/// Starts the children of the first items, and has the next wave follow.
-async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) -> Result<Step, Fault> {
+/// All items; not as an input of the execution, which each burst would record anew.
+async fn items_of(context: &mut ActivityContext<'_>) -> Result<Vec<Value>, Fault> {
+    match json_of(context.evaluate_with("Items", &Map::new()).await?) {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(items) => Ok(items),
+        other => {
+            let message = format!(
+                "The input Items is {}; give it a list, such as an expression of type JavaScript that returns an array",
+                kind_of(&other)
+            );
+            Err(Fault::new(message).code("invalid-items"))
+        }
+    }
+}
+
+/// Starts the children of the first items, which are those from number `first` on, and has the next wave follow.
+async fn start_wave(context: &mut ActivityContext<'_>, first: u64, items: Vec<Value>) -> Result<Step, Fault> {
     if items.is_empty() {
         return Ok(Step::outcome("Done"));
     }
@@ -394,10 +418,11 @@ async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) ->
     } else {
         ChildWait::None
     };
-    let first = total(context).saturating_sub(u64::try_from(items.len()).unwrap_or(0));
-    let left = items.split_off(items.len().min(WAVE));
+    let given = weight::json(&Value::Object(input.clone()));
+    let (mut next, mut bytes) = (first, 0);
+    let mut left = items.into_iter();
     let correlates = context.node().has_input_value("CorrelationIdFunction");
-    for (number, item) in (first..).zip(items) {
+    for item in left.by_ref().take(WAVE) {
         let correlation_id = if correlates {
             let arguments = Map::from_iter([(key.clone(), item.clone())]);
             let id = context.evaluate_with("CorrelationIdFunction", &arguments).await?;
@@ -406,6 +431,7 @@ async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) ->
             None
         };
         let mut input = input.clone();
+        bytes += given + weight::json(&item);
         match item {
             Value::Object(fields) => input.extend(fields),
             item => drop(input.insert(key.clone(), item)),
@@ -415,12 +441,23 @@ async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) ->
             correlation_id,
             input,
             wait,
-            number,
+            number: next,
         });
+        next += 1;
+        if bytes >= WAVE_BYTES {
+            break;
+        }
     }
-    let is_last = left.is_empty();
-    context.set_property(LEFT, if is_last { Value::Null } else { Value::Array(left) });
-    if !is_last {
+    let is_last = left.len() == 0;
+    if is_last {
+        context.set_property(NEXT, Value::Null);
+        context.set_property(LEFT, Value::Null);
+    } else {
+        context.set_property(NEXT, next);
+        if !context.node().has_constant_input("Items") {
+            let left = kept(context, left.collect())?;
+            context.set_property(LEFT, left);
+        }
         let due = context.now();
         context.bookmark(BookmarkRequest::at(due, json!({ "wave": first })));
     }
@@ -428,4 +465,19 @@ async fn start_wave(context: &mut ActivityContext<'_>, mut items: Vec<Value>) ->
         (ChildWait::None, true) => Ok(Step::outcome("Done")),
         _ => Ok(Step::Wait),
     }
+}
+
+/// Items that later waves need, as far as an instance can keep them.
+fn kept(context: &ActivityContext<'_>, left: Vec<Value>) -> Result<Value, Fault> {
+    let (count, most) = (left.len(), context.max_value_bytes());
+    let left = Value::Array(left);
+    let bytes = check_json(&left, usize::MAX).unwrap_or(0);
+    if bytes <= most {
+        return Ok(left);
+    }
+    let message = format!(
+        "The input Items leaves {count} items of {bytes} bytes for later waves, and at most {most} bytes of what an expression \
+         returns can be kept; give ids instead of whole values, or split the list, for example by a ForEach over parts of it"
+    );
+    Err(Fault::new(message).code("items-too-large"))
 }

@@ -243,6 +243,8 @@ pub struct ActivityContext<'a> {
     pub(crate) child_seed: i64,
     /// How many instances above this one wait for their child.
     pub(crate) depth: u32,
+    /// See [`InterpreterOptions`](crate::execution::InterpreterOptions).
+    pub(crate) max_value_bytes: usize,
     pub(crate) now: DateTime<Utc>,
     pub(crate) trigger_activity_id: Option<&'a str>,
     pub(crate) trigger_payload: Option<Value>,
@@ -363,6 +365,11 @@ impl<'a> ActivityContext<'a> {
     /// How many instances above this one wait for their child.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// The most bytes of one value that an instance keeps.
+    pub(crate) fn max_value_bytes(&self) -> usize {
+        self.max_value_bytes
     }
 
     /// Starts a child instance with the commit of this burst, and returns its id. One that is waited for is resumed at the

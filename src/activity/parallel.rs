@@ -19,6 +19,9 @@ const REMAINING: &str = "Remaining";
 /// The property that holds the number of the next item, if not all begin at once.
 const NEXT_ITEM: &str = "NextItem";
 
+/// So many items have a round at once: each is in the state of its instance, which every burst writes.
+const MOST_AT_ONCE: usize = 10_000;
+
 #[derive(Debug)]
 pub(super) struct Parallel;
 
@@ -128,7 +131,7 @@ impl Activity for ParallelForEach {
             .input(
                 InputDescriptor::new("MainspringDegreeOfParallelism", "Int32")
                     .display_name("Degree of parallelism")
-                    .describe("How many items have a round at once: all of them unless given. Mainspring's own."),
+                    .describe("How many items have a round at once: all of them unless given, and 10,000 at most. Mainspring's own."),
             )
             .child_variable(CURRENT_INDEX, "Int32")
             .child_variable(CURRENT_VALUE, "Object")
@@ -141,6 +144,14 @@ impl Activity for ParallelForEach {
             return Ok(Step::Done);
         };
         let at_once = match context.input("MainspringDegreeOfParallelism") {
+            Value::Null if items.len() > MOST_AT_ONCE => {
+                let message = format!(
+                    "The input Items has {} items, and at most {MOST_AT_ONCE} have a round at once; give the input \
+                     MainspringDegreeOfParallelism a number, or start a workflow for each with BulkDispatchWorkflows",
+                    items.len()
+                );
+                return Err(Fault::new(message).code("too-many-items"));
+            }
             Value::Null => items.len(),
             degree => {
                 let degree = degree.as_u64().filter(|degree| *degree > 0).ok_or_else(|| {
@@ -149,7 +160,7 @@ impl Activity for ParallelForEach {
                          all items at once"
                     ))
                 })?;
-                usize::try_from(degree).unwrap_or(usize::MAX)
+                usize::try_from(degree).unwrap_or(usize::MAX).min(MOST_AT_ONCE)
             }
         };
         let begun = at_once.min(items.len());

@@ -98,6 +98,15 @@ impl ActivityNode {
         })
     }
 
+    /// Whether an input has the same value whenever it is evaluated: one that the definition has.
+    pub(crate) fn has_constant_input(&self, name: &str) -> bool {
+        let mut inputs = self.inputs.iter().filter(|input| input.name == name);
+        inputs.any(|input| {
+            let expression = input.expression.as_ref();
+            expression.is_some_and(|expression| ["Literal", "Object"].contains(&expression.kind.as_str()))
+        })
+    }
+
     /// The activity's name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()

@@ -81,7 +81,7 @@ impl Interpreter {
             program.version_id.clone(),
             program.version,
         );
-        state.input = program.complete_input(Map::new());
+        state.input = program.complete_input(Map::new()).unwrap_or_default();
         let mut run = BurstRun {
             program,
             options: self.options(),

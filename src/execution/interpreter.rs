@@ -348,6 +348,7 @@ fn burst_result(
         session,
         events,
         mut children,
+        options,
         ..
     } = run;
     for child in &mut children {
@@ -356,7 +357,11 @@ fn burst_result(
         child.bookmark_id.take_if(|id| !is_open(id));
     }
     let yielded = yielded && state.status == Status::Running;
-    let child_end = if yielded { None } else { state.take_child_end() };
+    let child_end = if yielded {
+        None
+    } else {
+        state.take_child_end(options.max_value_bytes)
+    };
     let elapsed = recorder.began.elapsed();
     let (journal, activity_executions) = recorder.finish(program, &state);
     let before: HashSet<&BookmarkId> = loaded.iter().collect();

@@ -9,7 +9,7 @@ use super::log_persistence::Recorded;
 use super::program::Program;
 use super::state::{Context, InstanceState};
 use super::workflow_options::JournalLevel;
-use crate::activity::ActivityNode;
+use crate::activity::{ActivityNode, is_recorded};
 use crate::definition::check_json;
 use crate::id::{ActivityExecutionId, ActivityId};
 
@@ -218,9 +218,11 @@ impl Recorder {
             persistence.retain(node, &mut execution.activity_state, &Map::new());
             execution.outputs = Value::Object(context.outputs.clone());
             persistence.retain(node, &mut execution.outputs, &context.outputs);
-            execution.properties = Some(context.properties.clone())
-                .filter(|properties| !properties.is_empty())
+            let properties = context.properties.iter().filter(|(name, _)| is_recorded(name));
+            execution.properties = Some(properties)
                 .filter(|_| persistence.includes(node, Recorded::InternalState))
+                .map(|properties| properties.map(|(name, value)| (name.clone(), value.clone())).collect())
+                .filter(|properties: &Map<String, Value>| !properties.is_empty())
                 .map(Value::Object);
         }
     }

@@ -17,8 +17,8 @@ use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
-    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
+    ErasedActivity, Fault, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS,
+    WORKFLOW, Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
     transition_condition,
 };
 use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
@@ -94,14 +94,35 @@ impl Program {
     }
 
     /// The inputs that are given, converted to their types, and the defaults of the others.
-    pub(super) fn complete_input(&self, mut input: Map<String, Value>) -> Map<String, Value> {
+    ///
+    /// # Errors
+    /// Names the first input whose value cannot be converted.
+    pub(super) fn complete_input(
+        &self,
+        mut input: Map<String, Value>,
+    ) -> std::result::Result<Map<String, Value>, Fault> {
         for argument in &self.inputs {
-            let given = input.get(&argument.name).cloned().or_else(|| argument.default.clone());
-            let Some(value) = given else { continue };
+            let given = input.get(&argument.name).cloned();
+            let is_given = given.as_ref().is_some_and(|value| !value.is_null());
+            let Some(value) = given.or_else(|| argument.default.clone()) else {
+                continue;
+            };
             let to = TypeName::parse(&argument.type_name, argument.is_array);
-            input.insert(argument.name.clone(), coerce(value.clone(), &to).unwrap_or(value));
+            let converted = match coerce(value.clone(), &to) {
+                Ok(converted) => converted,
+                Err(mismatch) if is_given => {
+                    let message = format!(
+                        "The input {} of the workflow {} has a wrong value: {mismatch}; give it another one, or declare the \
+                         input with another type",
+                        argument.name, self.definition_id
+                    );
+                    return Err(Fault::new(message).code("invalid-input"));
+                }
+                Err(_) => value,
+            };
+            input.insert(argument.name.clone(), converted);
         }
-        input
+        Ok(input)
     }
 
     /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::bookmark::Bookmark;
+use super::bounds::admit;
 use super::child::{ChildEnd, ParentLink, is_false};
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
@@ -321,22 +322,27 @@ impl InstanceState {
     }
 
     /// What the parent of this instance goes on with after a burst that has not yielded. The parent is woken once by a child
-    /// that comes to rest.
-    pub(super) fn take_child_end(&mut self) -> Option<ChildEnd> {
+    /// that comes to rest. With outputs of more than `max_bytes` together, which the parent could not keep, it counts as
+    /// faulted, with a reason in their place.
+    pub(super) fn take_child_end(&mut self, max_bytes: usize) -> Option<ChildEnd> {
         let ends = self.status == Status::Finished;
         let parent = self.parent.as_mut()?;
         if !ends && !std::mem::take(&mut parent.until_rest) {
             return None;
         }
-        Some(ChildEnd {
-            ends,
-            result: json!({
-                "workflowInstanceId": self.instance_id,
-                "status": self.status.as_str(),
-                "subStatus": self.sub_status.as_str(),
-                "output": self.output,
-            }),
-        })
+        let mut result = json!({
+            "workflowInstanceId": self.instance_id,
+            "status": self.status.as_str(),
+            "subStatus": self.sub_status.as_str(),
+            "output": self.output,
+        });
+        let what = format!("The result of the child {}, with its outputs,", self.instance_id);
+        if let (Err(fault), Value::Object(fields)) = (admit(&what, &result, max_bytes), &mut result) {
+            fields.insert("subStatus".to_owned(), SubStatus::Faulted.as_str().into());
+            fields.insert("output".to_owned(), Map::new().into());
+            fields.insert("reason".to_owned(), fault.message.into());
+        }
+        Some(ChildEnd { ends, result })
     }
 
     /// The instance whose activity started this one.

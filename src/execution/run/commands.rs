@@ -14,6 +14,7 @@ use crate::execution::scope;
 use crate::execution::state::{Interruption, WorkItem};
 use crate::expression::{TypeName, coerce};
 use crate::id::{ActivityId, DefinitionId, InstanceId};
+use crate::weight;
 
 impl BurstRun<'_> {
     pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
@@ -309,6 +310,12 @@ impl BurstRun<'_> {
     fn start_child(&mut self, number: u64, id: InstanceId, request: ChildRequest) -> Result<(), Fault> {
         self.check_values(&request.input)?;
         let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
+        // The commit writes them, too.
+        let bytes = request
+            .input
+            .iter()
+            .map(|(name, value)| name.len() + weight::json(value));
+        self.recorder.bytes += bytes.sum::<usize>();
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };

@@ -101,15 +101,18 @@ impl BurstRun<'_> {
     }
 
     fn start(&mut self, input: Map<String, Value>, mut variables: Map<String, Value>) {
-        let mut input = self.program.complete_input(input);
+        let (mut input, completed) = match self.program.complete_input(input) {
+            Ok(input) => (input, Ok(())),
+            Err(fault) => (Map::new(), Err(fault)),
+        };
         let payload = self
             .state
             .trigger
             .as_ref()
             .map_or(&Value::Null, |trigger| &trigger.payload);
         let payload = admit("The payload", payload, self.options.max_value_bytes).map(drop);
-        let admitted = self
-            .check_values(&input)
+        let admitted = completed
+            .and(self.check_values(&input))
             .and(self.check_values(&variables))
             .and(payload);
         if let Err(fault) = admitted {

@@ -233,7 +233,7 @@ impl BurstRun<'_> {
         self.recorder
             .add_entry(self.program, &mut self.state, number, "Started", details);
         self.state.since_wait += 1;
-        if let Some(fault) = self.exceeded_bound() {
+        if let Some(fault) = self.exceeded_bound(number) {
             return self.fault_beyond_guards(number, fault);
         }
         if let Some(fault) = self.invalid_values.take() {
@@ -246,20 +246,48 @@ impl BurstRun<'_> {
     }
 
     /// The fault of an instance that exceeds a bound.
-    fn exceeded_bound(&self) -> Option<Fault> {
+    fn exceeded_bound(&self, number: u64) -> Option<Fault> {
         let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
         let message = if self.state.since_wait > without_wait {
-            format!(
-                "The instance has executed {without_wait} activities without waiting: this looks like an endless loop"
-            )
+            let found = format!("The instance has executed {without_wait} activities without waiting");
+            match self.loop_over_items(number) {
+                Some(items) => format!(
+                    "{found}: {items}; give it fewer items at a time, let its body wait, or start a workflow for each item with \
+                     BulkDispatchWorkflows"
+                ),
+                None => format!("{found}: this looks like an endless loop"),
+            }
         } else if self.state.contexts.len() > open {
-            format!(
-                "More than {open} activities of the instance are executing at once: does a loop fork in each iteration?"
-            )
+            let found = format!("More than {open} activities of the instance are executing at once");
+            match self.loop_over_items(number) {
+                Some(items) => format!(
+                    "{found}: {items}; give it fewer items at a time, by MainspringDegreeOfParallelism where it has that input"
+                ),
+                None => format!("{found}: does a loop fork in each iteration?"),
+            }
         } else {
             return None;
         };
         Some(Fault::new(message).code("execution-limit"))
+    }
+
+    /// The innermost activity around an execution that goes through a list, and its length.
+    fn loop_over_items(&self, number: u64) -> Option<String> {
+        let chain = self.state.chain(number).into_iter().skip(1);
+        chain.into_iter().find_map(|number| {
+            let context = self.state.contexts.get(&number)?;
+            let node = self.program.tree.find(&context.node_id)?;
+            let listed = context.inputs.get("Items").and_then(Value::as_array).map(Vec::len);
+            let started = context
+                .properties
+                .get("DispatchedInstancesCount")
+                .and_then(Value::as_u64);
+            let count = listed.map_or(started, |items| u64::try_from(items).ok())?;
+            Some(format!(
+                "the input Items of {} ({}) has {count} items",
+                node.id, node.type_name
+            ))
+        })
     }
 
     /// Evaluates the inputs of a new execution in their order; each sees the variables that scripts of earlier ones set.
@@ -433,6 +461,7 @@ impl BurstRun<'_> {
             definitions: self.definitions,
             child_seed: self.child_seed,
             depth: self.state.parent.as_ref().map_or(0, |parent| parent.depth),
+            max_value_bytes: self.options.max_value_bytes,
             now: self.now(),
             trigger_activity_id: self.trigger_of(node),
             trigger_payload: None,

@@ -259,3 +259,64 @@ async fn long_chains_use_no_stack() {
     assert_eq!(instance.start().await.sub_status, SubStatus::Finished);
     assert_eq!(instance.completed(), ["a0", "f"]);
 }
+
+#[tokio::test]
+async fn many_items_are_an_incident_that_names_the_loop_its_input_and_what_to_do() {
+    let items: Vec<usize> = (0..100_000).collect();
+    let over = |type_name: &str, more: Value| {
+        let mut each = json!({"id": "each", "type": type_name, "items": items.clone(), "body": line()});
+        each.as_object_mut().unwrap().extend(object(more));
+        InMemoryInstance::with(&definition(json!({"root": each})), Catalogue::standard(), |options| {
+            options.executions_without_wait = 1500;
+        })
+    };
+    for (type_name, more, activity, parts) in [
+        (
+            "Elsa.ForEach",
+            json!({}),
+            "w",
+            vec![
+                "the input Items of each (Elsa.ForEach) has 100000 items",
+                "BulkDispatchWorkflows",
+            ],
+        ),
+        (
+            "Elsa.ParallelForEach",
+            json!({}),
+            "each",
+            vec!["The input Items has 100000 items", "MainspringDegreeOfParallelism"],
+        ),
+        (
+            "Elsa.ParallelForEach",
+            json!({"mainspringDegreeOfParallelism": 200_000}),
+            "w",
+            vec![
+                "the input Items of each (Elsa.ParallelForEach) has 100000 items",
+                "let its body wait",
+            ],
+        ),
+    ] {
+        let result = over(type_name, more).start().await;
+        assert_eq!(result.sub_status, SubStatus::Faulted);
+        let incident = &result.state.incidents()[0];
+        assert_eq!(incident.activity_id.as_str(), activity);
+        for part in parts {
+            assert!(incident.message.contains(part), "{}", incident.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_many_open_rounds_name_their_items() {
+    let body = json!({"id": "e", "type": "Elsa.Event", "eventName": "Tick"});
+    let each = json!({"id": "each", "type": "Elsa.ParallelForEach", "items": [1, 2, 3, 4, 5], "body": body});
+    let mut instance = InMemoryInstance::with(&definition(json!({"root": each})), Catalogue::standard(), |options| {
+        options.open_executions = 5;
+    });
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Faulted);
+    let message = &result.state.incidents()[0].message;
+    for part in ["the input Items of each", "5 items", "MainspringDegreeOfParallelism"] {
+        assert!(message.contains(part), "{message}");
+    }
+}

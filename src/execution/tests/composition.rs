@@ -267,7 +267,10 @@ async fn a_bulk_dispatch_runs_its_ports_for_each_child_and_completes_with_the_la
     }
     let result = instance.run(ended(bookmark, "c", "Cancelled")).await;
     assert_eq!(result.sub_status, SubStatus::Finished);
-    assert_eq!(instance.lines(), ["done a Finished", "failed b Faulted", "after"]);
+    assert_eq!(
+        instance.lines(),
+        ["done a Finished", "failed b Faulted", "failed c Cancelled", "after"]
+    );
 }
 
 #[tokio::test]
@@ -299,29 +302,7 @@ async fn the_fields_of_items_are_inputs_and_nothing_to_start_is_done() {
 #[tokio::test]
 async fn many_children_start_in_waves() {
     let mut instance = bulk(2500, json!({}));
-    let mut result = instance.start().await;
-    let mut started = Vec::new();
-    let mut waves = Vec::new();
-    loop {
-        waves.push(result.children.len());
-        started.append(&mut result.children);
-        let timed = instance
-            .state
-            .as_ref()
-            .unwrap()
-            .bookmarks()
-            .iter()
-            .find(|bookmark| bookmark.due.is_some());
-        let Some(next) = timed.map(|bookmark| bookmark.id.clone()) else {
-            break;
-        };
-        result = instance
-            .run(Instruction::Resume {
-                bookmark_id: next,
-                input: Map::new(),
-            })
-            .await;
-    }
+    let (waves, started) = waves(&mut instance).await;
     assert_eq!(waves, [1000, 1000, 500]);
     let items: Vec<u64> = started
         .iter()
@@ -343,6 +324,148 @@ async fn many_children_start_in_waves() {
     }
     assert_eq!(instance.state.as_ref().unwrap().sub_status(), SubStatus::Finished);
     assert_eq!(instance.lines().len(), 2501);
+}
+
+/// Starts all waves; how many children each had, and the children.
+async fn waves(instance: &mut InMemoryInstance) -> (Vec<usize>, Vec<ChildStart>) {
+    let mut result = instance.start().await;
+    let (mut waves, mut started) = (Vec::new(), Vec::new());
+    loop {
+        assert_eq!(result.state.incidents(), []);
+        waves.push(result.children.len());
+        started.append(&mut result.children);
+        let mut bookmarks = instance.state.as_ref().unwrap().bookmarks().iter();
+        let Some(next) = bookmarks.find(|bookmark| bookmark.due.is_some()) else {
+            return (waves, started);
+        };
+        let bookmark_id = next.id.clone();
+        let input = Map::new();
+        result = instance.run(Instruction::Resume { bookmark_id, input }).await;
+    }
+}
+
+#[tokio::test]
+async fn large_inputs_make_smaller_waves_and_end_their_burst() {
+    let large = json!({"input": {"typeName": "ObjectDictionary", "expression": {"type": "JavaScript",
+        "value": "({text: 'x'.repeat(500000)})"}}});
+    let (waves, started) = waves(&mut bulk(20, large)).await;
+    assert_eq!(waves, [9, 9, 2], "4 MiB of inputs end a wave");
+    let items: Vec<u64> = started.iter().map(|it| it.input["Item"].as_u64().unwrap()).collect();
+    assert_eq!(items, (0..20).collect::<Vec<_>>());
+    // The inputs count as bytes of the burst, which so yields before the next activity.
+    let mut instance = bulk(
+        9,
+        json!({"waitForCompletion": literal("Boolean", json!(false)),
+        "input": {"typeName": "ObjectDictionary", "expression": {"type": "JavaScript", "value": "({text: 'x'.repeat(500000)})"}}}),
+    );
+    let result = instance.burst(vec![start(Map::new())]).await;
+    assert!(result.yielded && instance.lines().is_empty());
+}
+
+#[tokio::test]
+async fn the_items_of_a_definition_are_not_kept_and_those_of_a_script_are_not_recorded() {
+    let items: Vec<Value> = (0..2500).map(|n| json!({"n": n, "text": "x".repeat(600)})).collect();
+    let text = serde_json::to_string(&items).unwrap();
+    let given = json!({"typeName": "Object", "expression": {"type": "Object", "value": text}});
+    let mut instance = bulk(0, json!({"items": given}));
+    let result = instance.start().await;
+    assert_eq!(result.children.len(), 1000);
+    assert!(
+        result.state.to_bytes().unwrap().len() < 4000,
+        "only the number of the next item is kept"
+    );
+    let (waves, started) = waves(&mut bulk(0, json!({"items": literal("Object", json!(items))}))).await;
+    assert_eq!(waves, [1000, 1000, 500]);
+    let numbers: Vec<u64> = started.iter().map(|it| it.input["n"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..2500).collect::<Vec<_>>());
+
+    let script = |length: usize| {
+        javascript(
+            "Object",
+            &format!("Array.from({{length: 2500}}, (_, n) => n + 'x'.repeat({length}))"),
+        )
+    };
+    let result = bulk(0, json!({"items": script(100)})).start().await;
+    let record = format!("{:?}", result.activity_executions);
+    assert!(!record.contains("xxxx") && record.contains("DispatchedInstancesCount"));
+    assert!(result.state.to_bytes().unwrap().len() > 150_000);
+    let result = bulk(0, json!({"items": script(1000)})).start().await;
+    let incident = &result.state.incidents()[0];
+    assert_eq!(incident.exception["code"], "items-too-large");
+    assert!(
+        incident.message.contains("The input Items") && incident.message.contains("give ids"),
+        "{}",
+        incident.message
+    );
+}
+
+#[tokio::test]
+async fn outputs_that_a_parent_cannot_keep_are_a_fault_of_their_child() {
+    let mut instance = bulk(2, json!({}));
+    let children = instance.start().await.children;
+    let half = |id: &str| {
+        json!({"id": id, "type": "Elsa.SetOutput", "outputName": literal("String", json!(id)),
+        "outputValue": javascript("Object", "'x'.repeat(600000)")})
+    };
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [half("a"), half("b")]});
+    let outputs = json!([{"name": "a", "type": "Object"}, {"name": "b", "type": "Object"}]);
+    let mut other = InMemoryInstance::new(&definition(json!({"outputs": outputs, "root": root})));
+    let result = other.run(begin(&children[0])).await;
+    assert_eq!(result.sub_status, SubStatus::Finished);
+    let end = result.child_end.unwrap().result;
+    assert_eq!((&end["subStatus"], &end["output"]), (&json!("Faulted"), &json!({})));
+    let reason = end["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("The result of the child") && reason.contains("keep a reference"),
+        "{reason}"
+    );
+    let bookmark_id = children[0].bookmark_id.clone().unwrap();
+    let result = instance
+        .run(Instruction::ChildEnded {
+            bookmark_id,
+            result: end,
+        })
+        .await;
+    assert_eq!(result.sub_status, SubStatus::Suspended, "the other child is waited for");
+    assert_eq!(instance.lines(), ["failed instance Faulted"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_is_retracted_between_two_waves_is_an_incident() {
+    let mut instance = bulk(1500, json!({}));
+    assert_eq!(instance.start().await.children.len(), 1000);
+    let mut bookmarks = instance.state.as_ref().unwrap().bookmarks().iter();
+    let bookmark_id = bookmarks.find(|bookmark| bookmark.due.is_some()).unwrap().id.clone();
+    let input = Map::new();
+    let result = instance.run_retracted(Instruction::Resume { bookmark_id, input }).await;
+    assert_eq!((result.sub_status, result.children.len()), (SubStatus::Faulted, 0));
+    let incident = &result.state.incidents()[0];
+    assert_eq!(
+        (incident.activity_id.as_str(), &incident.exception["code"]),
+        ("child", &json!("definition-not-published"))
+    );
+    for part in ["WorkflowDefinitionId", "\"other\"", "publish that workflow"] {
+        assert!(incident.message.contains(part), "{}", incident.message);
+    }
+}
+
+#[tokio::test]
+async fn a_child_with_a_wrong_input_faults_and_names_it() {
+    let mut instance = parent(
+        "Elsa.DispatchWorkflow",
+        json!({"waitForCompletion": literal("Boolean", json!(true)),
+            "input": {"typeName": "ObjectDictionary", "expression": {"type": "Object", "value": {"Count": "many"}}}}),
+    );
+    let child = instance.start().await.children.remove(0);
+    let model = json!({"definitionId": "other", "inputs": [{"name": "Count", "type": "Int32"}],
+        "root": {"id": "l", "type": "Elsa.WriteLine", "text": "not reached"}});
+    let mut other = InMemoryInstance::new(&definition(model));
+    let result = other.run(begin(&child)).await;
+    assert_eq!((result.sub_status, other.lines().len()), (SubStatus::Faulted, 0));
+    for part in ["The input Count", "the workflow other", "declare the input"] {
+        assert!(message(&result).contains(part), "{}", message(&result));
+    }
+    assert_eq!(result.child_end.unwrap().result["subStatus"], "Faulted");
 }
 
 #[tokio::test]

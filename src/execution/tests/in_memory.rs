@@ -1,12 +1,13 @@
 //! An instance in memory, run as the engine would.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::activity::{Catalogue, Console, describe};
+use crate::activity::{Catalogue, Console, PublishedDefinitions, describe};
 use crate::definition::WorkflowDefinition;
 use crate::execution::journal::JournalEntry;
 use crate::execution::{
@@ -27,6 +28,14 @@ impl Console for CapturedLines {
 impl CapturedLines {
     pub(super) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
+    }
+}
+
+struct NonePublished;
+
+impl PublishedDefinitions for NonePublished {
+    fn is_published<'a>(&'a self, _definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async { false })
     }
 }
 
@@ -162,6 +171,21 @@ impl InMemoryInstance {
         while result.yielded {
             result = self.burst(vec![Instruction::Continue]).await;
         }
+        result
+    }
+
+    /// One burst in which no definition is published.
+    pub(super) async fn run_retracted(&mut self, instruction: Instruction) -> BurstResult {
+        let burst = Burst {
+            instance_id: InstanceId::new("instance"),
+            state: self.state.take(),
+            instructions: vec![instruction],
+            attempt: 1,
+            now: self.now(),
+            child_seed: 0,
+        };
+        let result = self.interpreter.run_among(&self.program, burst, &NonePublished).await;
+        self.state = Some(result.state.clone());
         result
     }
 

@@ -86,3 +86,40 @@ async fn an_unknown_mode_of_a_flowchart_is_a_warning() {
         assert_eq!(warnings(merging(known)).await, []);
     }
 }
+
+#[tokio::test]
+async fn a_variable_that_hides_an_outer_one_is_a_warning() {
+    let declares = |id: &str, names: &[&str], inside: Value| {
+        let variables: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"id": format!("{id}-{name}"), "name": name}))
+            .collect();
+        json!({"id": id, "type": "Elsa.Sequence", "variables": variables, "activities": inside})
+    };
+    let of = |root: Value| json!({"variables": [{"id": "v", "name": "V"}], "root": root});
+    let nested = declares(
+        "out",
+        &["A"],
+        json!([
+            declares("in", &["A", "V", "B"], json!([line("a")])),
+            declares("next", &["B"], json!([]))
+        ]),
+    );
+    let mut found = warnings(of(nested)).await;
+    found.sort();
+    let [first, second] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((first.0.as_str(), second.0.as_str()), ("in", "in"));
+    assert!(
+        first.1.contains("variable A of the activity in") && first.1.contains("a variable of out"),
+        "{found:?}"
+    );
+    assert!(
+        second.1.contains("variable V") && second.1.contains("the workflow") && second.1.contains("another name"),
+        "{found:?}"
+    );
+    // Beside each other they do not meet.
+    let beside = json!({"id": "s", "type": "Elsa.Sequence", "activities": [declares("one", &["B"], json!([])), declares("two", &["B"], json!([]))]});
+    assert_eq!(warnings(of(beside)).await, []);
+}

@@ -1,10 +1,12 @@
 //! What a published definition does that its author hardly means. It runs as in Elsa, so a publish warns and goes on.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::shown::short;
 use super::state_machine;
-use crate::activity::{ActivityNode, FlowchartMode, MergeMode};
+use crate::activity::{ActivityNode, FlowchartMode, MergeMode, NodeIndex};
 use crate::definition::{InputBinding, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
 
@@ -27,7 +29,56 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
             state_machine::warn(node, &mut warnings);
         }
     }
+    shadowed(program, &mut warnings);
     warnings
+}
+
+/// What the walk through the activities does next.
+enum Visit {
+    Enter(NodeIndex),
+    Leave(NodeIndex),
+}
+
+/// Variables that have the name of one further out, which the activities inside do not see.
+fn shadowed<'p>(program: &'p Program, warnings: &mut Vec<ValidationError>) {
+    let mut in_scope: HashMap<&'p str, Vec<&'p ActivityNode>> = HashMap::new();
+    let mut pending = vec![Visit::Enter(NodeIndex(0))];
+    while let Some(visit) = pending.pop() {
+        match visit {
+            Visit::Enter(index) => {
+                let Some(node) = program.tree.get(index).filter(|node| node.is_own()) else {
+                    continue;
+                };
+                pending.push(Visit::Leave(index));
+                for variable in &node.variables {
+                    let owners = in_scope.entry(&variable.name).or_default();
+                    if let Some(outer) = owners.last().filter(|outer| outer.index != index) {
+                        let owner = match outer.index {
+                            NodeIndex(0) => "the workflow",
+                            _ => &outer.id,
+                        };
+                        let message = format!(
+                            "The variable {} of the activity {} has the name of a variable of {owner}, which nothing inside {} \
+                             can read or set by that name; give one of them another name if that is not meant",
+                            variable.name, node.id, node.id
+                        );
+                        warnings.push(ValidationError::of(&node.id, message));
+                    }
+                    owners.push(node);
+                }
+                let ports = node.ports.iter().map(|(_, child)| *child);
+                pending.extend(ports.chain(node.activities.iter().copied()).map(Visit::Enter));
+            }
+            Visit::Leave(index) => {
+                let variables = program.tree.get(index).map(|node| &node.variables);
+                for variable in variables.into_iter().flatten() {
+                    if let Some(owners) = in_scope.get_mut(variable.name.as_str()) {
+                        owners.pop();
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn merge_mode(node: &ActivityNode) -> Option<ValidationError> {
