@@ -290,6 +290,7 @@ impl Activity for BulkDispatchWorkflows {
             .child_variable("WorkflowSubStatus", "String")
             .child_variable("WorkflowOutput", "Object")
             .outcome("Completed")
+            // Declared for Elsa's connections, and never taken: what is cancelled has no next activity.
             .outcome("Canceled")
             .outcome("Done")
     }

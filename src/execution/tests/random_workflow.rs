@@ -1,5 +1,6 @@
-//! Random workflows over the control flow: containers, loops, switches and guards in each other, with waits, faults and breaks
-//! in them. Every wait is for an event, so that a test decides what happens next, and every loop has an end.
+//! Random workflows over the catalogue: containers, loops, switches, flowcharts by counts and with tokens, state machines and
+//! guards in each other, with waits, faults, breaks and ends in them. Every wait is for an event, so that a test decides what
+//! happens next, and every loop has an end.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -33,12 +34,20 @@ pub(crate) fn random_workflow(seed: u64) -> Value {
     } else {
         "FaultStrategy"
     };
+    let mode = ["CounterBased", "TokenBased"][generator.random.random_range(0..2)];
     json!({
         "definitionId": format!("random-{seed}"),
+        "outputs": [{"name": "Said", "type": "String"}],
+        "customProperties": {"Flowchart:ExecutionMode": mode},
         "variables": generator.variables,
         "options": {"incidentStrategyType": strategy},
         "root": root,
     })
+}
+
+/// A connection of a flowchart.
+fn wire(from: &Value, port: &str, to: &Value) -> Value {
+    json!({"source": {"activity": from["id"], "port": port}, "target": {"activity": to["id"], "port": "In"}})
 }
 
 impl Generator {
@@ -69,7 +78,8 @@ impl Generator {
     }
 
     fn leaf(&mut self, in_loop: bool) -> Value {
-        match self.random.random_range(0..20) {
+        match self.random.random_range(0..24) {
+            20..24 => self.primitive(),
             0..9 => {
                 let id = self.id("event");
                 json!({"id": id, "type": "Elsa.Event", "eventName": id})
@@ -79,8 +89,26 @@ impl Generator {
                 json!({"id": self.id("fault"), "type": "Elsa.Fault", "code": code, "category": "Stock", "message": "no stock"})
             }
             12..14 if in_loop => json!({"id": self.id("break"), "type": "Elsa.Break"}),
-            14 if self.is(20) => json!({"id": self.id("finish"), "type": "Elsa.Finish"}),
+            14 if self.is(20) => {
+                let kind = ["Elsa.Finish", "Elsa.Complete"][self.random.random_range(0..2)];
+                json!({"id": self.id("ends"), "type": kind})
+            }
             _ => self.line(),
+        }
+    }
+
+    /// What changes the instance, and what nothing waits for.
+    fn primitive(&mut self) -> Value {
+        let id = self.id("sets");
+        match self.random.random_range(0..5) {
+            0 => json!({"id": id, "type": "Elsa.SetName", "value": id}),
+            1 => json!({"id": id, "type": "Elsa.Correlate", "correlationId": id}),
+            2 => json!({"id": id, "type": "Elsa.SetOutput", "outputName": "Said", "outputValue": id}),
+            3 => json!({"id": id, "type": "Elsa.PublishEvent", "eventName": format!("nobody-{id}")}),
+            _ => {
+                self.variables.push(json!({"id": id, "name": id, "typeName": "String"}));
+                json!({"id": id, "type": "Elsa.SetVariable<String>", "variable": {"id": id}, "value": id})
+            }
         }
     }
 
@@ -95,7 +123,10 @@ impl Generator {
 
     fn container(&mut self, depth: usize, in_loop: bool) -> Value {
         let inner = depth - 1;
-        match self.random.random_range(0..14) {
+        match self.random.random_range(0..17) {
+            14 => self.joined(inner, in_loop),
+            15 => self.machine(inner, in_loop),
+            16 => self.decided(inner, in_loop),
             0 | 1 => {
                 let steps = self.list(3, inner, in_loop);
                 self.sequence(steps)
@@ -133,9 +164,74 @@ impl Generator {
     fn flowchart(&mut self, depth: usize, in_loop: bool) -> Value {
         let begin = json!({"id": self.id("start"), "type": "Elsa.Start"});
         let [one, two, then] = [(); 3].map(|()| self.activity(depth, in_loop));
-        let wire = |from: &Value, to: &Value| json!({"source": from["id"], "target": to["id"]});
-        let connections = [wire(&begin, &one), wire(&begin, &two), wire(&one, &then)];
+        let connections = [
+            wire(&begin, "Done", &one),
+            wire(&begin, "Done", &two),
+            wire(&one, "Done", &then),
+        ];
         json!({"id": self.id("flow"), "type": "Elsa.Flowchart", "activities": [begin, one, two, then], "connections": connections})
+    }
+
+    /// A fork of two branches that meet at a join, or at an activity with a merge mode.
+    fn joined(&mut self, depth: usize, in_loop: bool) -> Value {
+        let fork = json!({"id": self.id("fork"), "type": "Elsa.FlowFork", "branches": ["A", "B"]});
+        let [one, two] = [(); 2].map(|()| self.activity(depth, in_loop));
+        let join = if self.is(50) {
+            let mode = ["WaitAll", "WaitAllActive", "WaitAny"][self.random.random_range(0..3)];
+            json!({"id": self.id("join"), "type": "Elsa.FlowJoin", "mode": mode})
+        } else {
+            let mode = ["None", "Stream", "Merge", "Converge", "Cascade", "Race"][self.random.random_range(0..6)];
+            let mut join = self.line();
+            join["customProperties"] = json!({"mergeMode": mode});
+            join
+        };
+        let end = json!({"id": self.id("end"), "type": "Elsa.End"});
+        let connections = [
+            wire(&fork, "A", &one),
+            wire(&fork, "B", &two),
+            wire(&one, "Done", &join),
+            wire(&two, "Done", &join),
+            wire(&join, "Done", &end),
+        ];
+        json!({"id": self.id("flow"), "type": "Elsa.Flowchart", "activities": [fork, one, two, join, end], "connections": connections})
+    }
+
+    /// A decision or a switch, and an activity behind each of its outcomes.
+    fn decided(&mut self, depth: usize, in_loop: bool) -> Value {
+        let (begin, outcomes) = if self.is(50) {
+            let holds = self.is(50);
+            let decision = json!({"id": self.id("decision"), "type": "Elsa.FlowDecision", "condition": holds});
+            (decision, ["True", "False"])
+        } else {
+            let mode = ["MatchFirst", "MatchAny"][self.random.random_range(0..2)];
+            let cases = ["A", "B"].map(
+                |label| json!({"label": label, "condition": {"type": "JavaScript", "value": self.is(60).to_string()}}),
+            );
+            let switch = json!({"id": self.id("switch"), "type": "Elsa.FlowSwitch", "mode": mode, "cases": cases});
+            (switch, ["A", "B"])
+        };
+        let node = json!({"id": self.id("node"), "type": "Elsa.FlowNode", "body": self.activity(depth, in_loop)});
+        let other = self.activity(depth, in_loop);
+        let connections = [wire(&begin, outcomes[0], &node), wire(&begin, outcomes[1], &other)];
+        json!({"id": self.id("flow"), "type": "Elsa.Flowchart", "activities": [begin, node, other], "connections": connections})
+    }
+
+    /// Two transitions that wait for their triggers, one of which has an action, and a final state.
+    fn machine(&mut self, depth: usize, in_loop: bool) -> Value {
+        let [one, two] = [(); 2].map(|()| {
+            let id = self.id("event");
+            json!({"id": id, "type": "Elsa.Event", "eventName": id})
+        });
+        let (entry, exit, action) = (
+            self.activity(depth, in_loop),
+            self.line(),
+            self.activity(depth, in_loop),
+        );
+        json!({"id": self.id("machine"), "type": "Elsa.StateMachine", "initialState": "new",
+            "states": [{"name": "new", "entry": entry, "exit": exit}, {"name": "done"}],
+            "transitions": [
+                {"from": "new", "to": "done", "trigger": one, "action": action},
+                {"from": "new", "to": "done", "trigger": two}]})
     }
 
     /// A loop over numbers, or one that counts its rounds in a variable.
@@ -164,8 +260,8 @@ impl Generator {
             ("body".to_owned(), body),
         ]);
         let kind = match self.random.random_range(0..3) {
-            0 => "Elsa.ForEach",
-            1 => "Elsa.ParallelForEach",
+            0 => ["Elsa.ForEach", "Elsa.ForEach<String>"][self.random.random_range(0..2)],
+            1 => ["Elsa.ParallelForEach", "Elsa.ParallelForEach<String>"][self.random.random_range(0..2)],
             _ => {
                 each.insert(
                     "mainspringDegreeOfParallelism".to_owned(),

@@ -101,6 +101,49 @@ impl Family {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
+    /// The burst that ends a cancelled instance: it consumes all its work.
+    async fn ends_cancelled(&self, instance: &str, version: Option<i64>, bookmarks: &[&str]) {
+        let mut request = self.cancelled(instance, version, bookmarks).await;
+        if instance == "p" {
+            request.effects.cancels_children = true;
+        } else {
+            request.effects.parent = Some("p".into());
+            request.effects.child_end = Some(ChildEndRow {
+                no: 0,
+                ends: true,
+                result: json!({"workflowInstanceId": instance, "subStatus": "Cancelled"}),
+            });
+        }
+        self.writer.commits(request).await;
+    }
+
+    async fn cancelled(&self, instance: &str, version: Option<i64>, bookmarks: &[&str]) -> CommitRequest {
+        let claim =
+            "UPDATE work SET claimed_by = $1, claim_no = claim_no + 1 WHERE instance_id = $2 RETURNING id, claim_no";
+        let incarnation = self.writer.incarnation.0;
+        let client = &self.fixture.admin.client;
+        let rows = client.query(claim, &[&incarnation, &instance]).await.unwrap();
+        let mut request = burst(instance, version);
+        let claims = rows
+            .iter()
+            .map(|row| Claim::Work(WorkId(row.get(0)), ClaimNo(row.get(1))));
+        request.claims.extend(claims);
+        request.effects.sub_status = 4;
+        request.effects.bookmarks_burned = bookmarks.iter().map(|id| (*id).into()).collect();
+        request
+    }
+
+    /// No child lives, and no cancel is left to do.
+    async fn no_child_lives(&self) {
+        let living = "SELECT count(*) FROM instance WHERE status = 0";
+        assert_eq!(self.fixture.count(living).await, 0);
+        assert_eq!(
+            self.fixture.count(CHILDREN).await + self.fixture.count(CANCELS).await,
+            0
+        );
+        self.fixture.is_sound().await;
+    }
+
     /// Consumes what wakes the parent, and waits for nothing more.
     async fn parent_ends(&self) {
         self.fixture.execute("DELETE FROM work WHERE instance_id = 'p'").await;
@@ -289,7 +332,52 @@ async fn a_cancel_of_the_parent_leaves_no_living_child() {
     assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
     let reached = "SELECT count(*) FROM work WHERE kind = 3 AND instance_id = 'one'";
     assert_eq!(family.fixture.count(reached).await, 1);
-    family.fixture.is_sound().await;
+    family.ends_cancelled("one", Some(2), &["c", "c2"]).await;
+    family.no_child_lives().await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_waits_behind_the_start_of_a_child_reaches_it() {
+    let family = Family::new("AllowAlways").await;
+    let (writer, tenant, id) = (&family.writer, TenantId::default(), InstanceId::new("p"));
+    writer.commits(parent(Vec::new())).await;
+    let blocker = family.fixture.stop_at("p").await;
+    let mut starts = waiting(burst("p", Some(1)), "b2", 7);
+    starts.effects.children = vec![child("one", "d", true)];
+    let in_flight = spawn(writer, starts);
+    family.fixture.so_many_wait(1).await;
+    let pool = writer.pool.clone();
+    let cancel = tokio::spawn(async move { work::accept_cancel(&pool, &tenant, &id).await });
+    family.fixture.so_many_wait(2).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
+    cancel.await.unwrap().unwrap();
+    assert_eq!(family.counts().await, (1, 1, 0));
+    family.ends_cancelled("p", Some(3), &["b", "b2"]).await;
+    family.ends_cancelled("one", None, &[]).await;
+    family.no_child_lives().await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_committed_first_while_its_parent_is_cancelled_does_not_live_on() {
+    let family = Family::new("AllowAlways").await;
+    let writer = &family.writer;
+    writer.commits(parent(vec![child("one", "d", true)])).await;
+    let blocker = family.fixture.stop_at("p").await;
+    let mut cancels = family.cancelled("p", Some(1), &["b"]).await;
+    cancels.effects.cancels_children = true;
+    let other = Arc::new(family.fixture.writer().await);
+    let in_flight = spawn(&other, cancels);
+    family.fixture.so_many_wait(1).await;
+    // Its first commit, in which it is born, does not wait for the parent.
+    let mut first = waiting(last("one", family.claim("one").await), "c", 8);
+    first.effects.child_end = None;
+    writer.commits(first).await;
+    blocker.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_outcome!(in_flight.await.unwrap(), CommitOutcome::Committed(_));
+    assert_eq!(family.fixture.count(CANCELS).await, 1);
+    family.ends_cancelled("one", Some(1), &["c"]).await;
+    family.no_child_lives().await;
 }
 
 #[tokio::test]

@@ -1,54 +1,12 @@
 //! Workflows as activities: published, looked into, updated with their consumers, and run on three nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::{latest, line, named, save, script, sequence, usable, using};
 use crate::support::node::{assert_invariants, start_three};
 use crate::support::single_node::{SingleNode, literal};
-use crate::support::{Http, LONG_TIMEOUT, TIMEOUT, TestDatabase, poll_until};
-
-fn script(code: &str) -> Value {
-    json!({"typeName": "Object", "expression": {"type": "JavaScript", "value": code}})
-}
-
-fn line(id: &str, code: &str) -> Value {
-    json!({"type": "Elsa.WriteLine", "id": id, "text": script(code)})
-}
-
-fn sequence(activities: Vec<Value>) -> Value {
-    json!({"type": "Elsa.Sequence", "id": "s", "activities": activities})
-}
-
-fn using(id: &str, definition: &str) -> Value {
-    json!({"type": definition, "id": id, "version": 1, "workflowDefinitionId": definition,
-        "workflowDefinitionVersionId": "of-another-server"})
-}
-
-/// A definition that others can use, and that updates them.
-fn usable(id: &str, root: Value) -> Value {
-    json!({"definitionId": id, "name": id, "root": root,
-        "options": {"usableAsActivity": true, "autoUpdateConsumingWorkflows": true}})
-}
-
-async fn save(http: &Http, model: &Value, publish: bool) -> Value {
-    let body = json!({"model": model, "publish": publish});
-    http.post("workflow-definitions", &body).await.expect(200)
-}
-
-async fn latest(http: &Http, id: &str) -> Value {
-    http.get(&format!("workflow-definitions/by-definition-id/{id}"))
-        .await
-        .expect(200)
-}
-
-/// The version id that an activity of a sequence names.
-fn named(definition: &Value, at: usize) -> &str {
-    definition["root"]["activities"][at]["workflowDefinitionVersionId"]
-        .as_str()
-        .unwrap()
-}
+use crate::support::{LONG_TIMEOUT, TIMEOUT, TestDatabase, poll_until};
 
 #[tokio::test]
 async fn a_consumer_is_published_looked_into_and_protects_what_it_uses() {
@@ -410,79 +368,5 @@ async fn nine_copies_wait_and_go_on_on_three_nodes() {
         .await
         .unwrap();
     assert_eq!(found.expect(200)["totalCount"], 2);
-    assert_invariants(&database).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_instance_runs_one_whole_set_of_versions_while_they_are_updated() {
-    let database = TestDatabase::create().await;
-    let client = database.connect().await;
-    let nodes = start_three(&database, &[]);
-    let of = |n: usize| nodes[n % 3].http.clone().unwrap();
-    let p = |n: u32| {
-        usable(
-            "P",
-            sequence(vec![
-                json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "N", "outputValue": n}),
-            ]),
-        )
-    };
-    let output = |mut definition: Value| {
-        definition["outputs"] = json!([{"name": "N", "type": "Int32"}]);
-        definition
-    };
-    save(&of(0), &output(p(1)), true).await;
-    let through = |inner: &str| {
-        let mut used = using("u", inner);
-        used["n"] = json!({"typeName": "Int32", "memoryReference": {"id": "v"}});
-        let out = json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "N", "outputValue": script("variables.V")});
-        let mut twice = using("again", inner);
-        twice["n"] = json!({"typeName": "Int32", "memoryReference": {"id": "w"}});
-        // Both uses are of one version.
-        let check = json!({"type": "Elsa.If", "id": "if", "condition": script("variables.V !== variables.W"),
-            "then": {"type": "Elsa.Fault", "id": "torn", "message": literal("two versions in one instance")}});
-        (
-            sequence(vec![used, twice, check, out]),
-            json!([{"id": "v", "name": "V", "typeName": "Int32"}, {"id": "w", "name": "W", "typeName": "Int32"}]),
-        )
-    };
-    for (id, inner) in [("Q", "P"), ("R", "Q"), ("S", "R")] {
-        let (root, variables) = through(inner);
-        let mut definition = output(usable(id, root));
-        definition["variables"] = variables;
-        save(&of(1), &definition, true).await;
-    }
-    let starts = tokio::spawn({
-        let nodes: Vec<Http> = (0..3).map(of).collect();
-        async move {
-            for i in 0..150 {
-                nodes[i % 3]
-                    .dispatch("S", &json!({"instanceId": format!("i{i}")}))
-                    .await;
-            }
-        }
-    });
-    for n in 2..=6 {
-        let published = save(&of(usize::try_from(n).unwrap()), &output(p(n)), true).await;
-        assert_eq!(published["consumingWorkflowCount"], 3);
-    }
-    starts.await.unwrap();
-    let finished = "SELECT count(*) FROM mainspring.instance WHERE sub_status = 3";
-    poll_until(LONG_TIMEOUT, "all to finish", async || {
-        (client.count(finished).await == 150).then_some(())
-    })
-    .await;
-    // Version n of S runs P as it was published with it.
-    let mut seen: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for i in 0..150 {
-        let instance = of(i).get(&format!("workflow-instances/i{i}")).await.expect(200);
-        let version = instance["version"].as_i64().unwrap();
-        let n = instance["workflowState"]["output"]["N"].as_i64().unwrap();
-        seen.entry(version).or_default().insert(n);
-    }
-    for (version, published) in &seen {
-        assert_eq!(published, &BTreeSet::from([*version]), "{seen:?}");
-    }
-    assert!(seen.contains_key(&6) || seen.len() > 1, "{seen:?}");
     assert_invariants(&database).await;
 }

@@ -158,7 +158,20 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     };
     for seed in seeds {
         let http = run.nodes[0].http.as_ref().unwrap();
-        http.publish(&random_workflow::random_workflow(*seed)).await;
+        let mut model = random_workflow::random_workflow(*seed);
+        if seed % 3 == 0 {
+            // All of it inside a workflow as an activity.
+            let (part, name) = (format!("part-{seed}"), format!("Part{seed}"));
+            let outer = json!({"definitionId": model["definitionId"], "options": model["options"],
+                "root": {"type": name, "id": "nested", "version": 1, "workflowDefinitionId": part,
+                    "workflowDefinitionVersionId": "of-another-server"}});
+            model["definitionId"] = part.into();
+            model["name"] = name.into();
+            model["options"]["usableAsActivity"] = true.into();
+            http.publish(&model).await;
+            model = outer;
+        }
+        http.publish(&model).await;
     }
     run.start(seeds).await;
     while run.step(None).await {}
@@ -200,13 +213,13 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_workflows_have_one_journal_whatever_node_dies() {
-    let (first, batches) = if long() {
-        (rand::random::<u32>().into(), 20)
-    } else {
-        (1000, 1)
-    };
+    let first: u64 = if long() { rand::random::<u32>().into() } else { 1000 };
+    // Without end where it is 0.
+    let wanted = std::env::var("MAINSPRING_RANDOM_BATCHES").ok();
+    let wanted = wanted.and_then(|batches| batches.parse().ok()).unwrap_or(20);
+    let batches: u64 = if long() { wanted } else { 1 };
     let mut random = StdRng::seed_from_u64(first);
-    for batch in 0..batches {
+    for batch in (0..).take_while(|batch| batches == 0 || *batch < batches) {
         let begin = first + batch * BATCH;
         let seeds: Vec<u64> = (begin..begin + BATCH).collect();
         println!("seeds {begin} to {}", begin + BATCH - 1);

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, activity, branch, case, choice, event, events, flag, input, line, mode, says, script, sequence};
+use super::{
+    Case, activity, branch, case, choice, event, events, flag, input, line, mode, says, script, sequence, text,
+};
 
 pub(super) fn containers() -> Vec<Case> {
     let both = activity(
@@ -182,5 +184,101 @@ pub(super) fn loops() -> Vec<Case> {
             events(&["go"]),
             &["once", "end"],
         ),
+    ]
+}
+
+/// Breaks out of what is inside a loop, and what else a loop may be: one of the branches waits when the other one breaks.
+pub(super) fn breaks() -> Vec<Case> {
+    let inside = |container: Value| {
+        let body = sequence("body", &[line("round"), container, line("never")]);
+        let endless = activity("Elsa.While", "loop", json!({"condition": flag(true), "body": body}));
+        sequence("root", &[endless, line("end")])
+    };
+    let leaves = || sequence("leaves", &[event("go"), activity("Elsa.Break", "break", json!({}))]);
+    let fork = |word: &str| {
+        activity(
+            "Elsa.Fork",
+            "fork",
+            json!({"joinMode": mode("ForkJoinMode", word), "branches": [leaves(), branch("other")]}),
+        )
+    };
+    let switch = activity(
+        "Elsa.Switch",
+        "switch",
+        json!({"mode": mode("SwitchMode", "MatchAny"),
+            "cases": [choice("A", "true", leaves()), choice("B", "true", branch("other"))]}),
+    );
+    let both = activity(
+        "Elsa.Parallel",
+        "both",
+        json!({"activities": [leaves(), branch("other")]}),
+    );
+    let guarded = activity(
+        "Mainspring.Try",
+        "attempt",
+        json!({"try": leaves(), "finally": branch("finally")}),
+    );
+    let once = activity(
+        "Mainspring.DoWhile",
+        "loop",
+        json!({"condition": flag(true), "body": sequence("body", &[leaves(), line("never")])}),
+    );
+    let out = |name: &'static str, container: Value| case(name, inside(container), events(&["go"]), &["round", "end"]);
+    let say = |id: &str| says(id, "getCurrentValue()");
+    let own = activity(
+        "Elsa.Event",
+        "own",
+        json!({"eventName": script("String", "'go-' + getCurrentValue()")}),
+    );
+    let rounds = || sequence("body", &[say("before"), own.clone(), say("after")]);
+    let items = || script("Object", "['x', 'y', 'z']");
+    let sets = activity(
+        "Elsa.SetVariable<String>",
+        "set",
+        json!({"variable": {"id": "s", "name": "S", "typeName": "String"}, "value": text("set")}),
+    );
+    vec![
+        out("break-fork-all", fork("WaitAll")),
+        out("break-fork-any", fork("WaitAny")),
+        out("break-switch", switch),
+        out("break-parallel", both),
+        case(
+            "break-try-finally",
+            inside(guarded),
+            events(&["go", "finally"]),
+            &["round", "finally", "end"],
+        ),
+        case(
+            "break-do-while",
+            sequence("root", &[once, line("end")]),
+            events(&["go"]),
+            &["end"],
+        ),
+        case(
+            "parallel-for-each-degree",
+            activity(
+                "Elsa.ParallelForEach",
+                "loop",
+                json!({"items": items(), "mainspringDegreeOfParallelism": input("Int32", "Literal", json!(2)), "body": rounds()}),
+            ),
+            events(&["go-y", "go-z", "go-x"]),
+            &["x", "y", "y", "z", "z", "x"],
+        ),
+        case(
+            "generic-forms",
+            sequence(
+                "root",
+                &[
+                    activity("Elsa.ForEach<String>", "each", json!({"items": script("Object", "['x']"), "body": rounds()})),
+                    activity("Elsa.ParallelForEach<String>", "all", json!({"items": script("Object", "['y']"),
+                        "body": sequence("inner", &[activity("Elsa.Event", "inner-wait", json!({"eventName": script("String", "'go-' + getCurrentValue()")}))])})),
+                    sets,
+                    says("say", "getS()"),
+                ],
+            ),
+            events(&["go-x", "go-y"]),
+            &["x", "x", "set"],
+        )
+        .with("variables", json!([{"id": "s", "name": "S", "typeName": "String"}])),
     ]
 }

@@ -150,10 +150,29 @@ pub(super) fn tokens() -> Vec<Case> {
         let properties = json!({"Flowchart:ExecutionMode": "TokenBased"});
         case(name, chart(merge), events(steps), lines).with("customProperties", properties)
     };
+    let back = |name: &'static str, merge: &str, steps: &[&'static str], lines: &[&'static str]| {
+        let mut join = branch("join");
+        join["customProperties"] = json!({"mergeMode": merge});
+        let again = activity("Elsa.FlowDecision", "again", json!({"condition": flag(false)}));
+        let arrows = [
+            arrow("branch-go", "Done", "branch-join"),
+            arrow("branch-join", "Done", "again"),
+            arrow("again", "True", "branch-join"),
+        ];
+        let root = flowchart(&[branch("go"), join, again], &arrows);
+        case(name, root, events(steps), lines)
+            .with("customProperties", json!({"Flowchart:ExecutionMode": "TokenBased"}))
+    };
     vec![
         by("tokens-stream", "Stream", &["b", "a"], &["b", "a", "join"]),
         by("tokens-merge", "Merge", &["b", "a"], &["b", "a", "join"]),
         by("tokens-converge", "Converge", &["b", "a"], &["b", "a", "join"]),
         by("tokens-race", "Race", &["b"], &["b", "join"]),
+        by("tokens-none", "None", &["b", "a"], &["b", "a", "join"]),
+        // The first token runs it, the second one is taken away.
+        by("tokens-cascade", "Cascade", &["b", "a"], &["b", "join", "a"]),
+        back("tokens-merge-back", "Merge", &["go", "join"], &["go", "join"]),
+        // It waits for the connection that leads back, too, which nothing takes before it has run.
+        back("tokens-converge-back", "Converge", &["go"], &["go"]),
     ]
 }

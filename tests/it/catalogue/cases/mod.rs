@@ -1,5 +1,6 @@
 //! A case per activity, port and mode. Each waits at least once.
 
+mod composition;
 mod control_flow;
 mod flowcharts;
 mod primitives;
@@ -26,6 +27,8 @@ pub(super) struct Case {
     pub(super) sub_status: &'static str,
     pub(super) lines: Vec<&'static str>,
     pub(super) output: Value,
+    /// Published before it.
+    pub(super) uses: Option<Value>,
 }
 
 impl Case {
@@ -36,6 +39,11 @@ impl Case {
 
     fn gives(mut self, output: Value) -> Self {
         self.output = output;
+        self
+    }
+
+    fn using(mut self, definition: Value) -> Self {
+        self.uses = Some(definition);
         self
     }
 
@@ -53,6 +61,7 @@ fn case(name: &'static str, root: Value, steps: Vec<Step>, lines: &[&'static str
         sub_status: "Finished",
         lines: lines.to_vec(),
         output: json!({}),
+        uses: None,
     }
 }
 
@@ -128,6 +137,9 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all = control_flow::containers();
     all.extend(control_flow::branches());
     all.extend(control_flow::loops());
+    all.extend(control_flow::breaks());
+    all.extend(composition::children());
+    all.extend(composition::nested());
     all.extend(flowcharts::flowcharts());
     all.extend(flowcharts::joins());
     all.extend(flowcharts::tokens());

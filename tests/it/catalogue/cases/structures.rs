@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, activity, branch, case, event, events, line, says, script, sequence, text};
+use super::{Case, activity, branch, case, event, events, input, line, says, script, sequence, text};
 
 pub(super) fn state_machines() -> Vec<Case> {
     let state = |name: &str| json!({"name": name, "entry": branch(&format!("{name}-entry")), "exit": line(&format!("{name}-exit"))});
@@ -38,6 +38,15 @@ pub(super) fn tries() -> Vec<Case> {
         );
         sequence("root", &[attempt, line("end")])
     };
+    let by = |filter: &str, values: &[&str]| {
+        let mut attempt = activity(
+            "Mainspring.Try",
+            "attempt",
+            json!({"try": sequence("tries", &[branch("try"), fault("boom")]), "catch": branch("catch")}),
+        );
+        attempt[filter] = input("String[]", "Literal", json!(values));
+        sequence("root", &[attempt, line("end")])
+    };
     let throws = sequence("tries", &[branch("try"), fault("boom"), line("never")]);
     vec![
         case(
@@ -46,6 +55,32 @@ pub(super) fn tries() -> Vec<Case> {
             events(&["try", "catch", "finally"]),
             &["try", "catch", "finally", "end"],
         ),
+        case(
+            "catch-code",
+            by("catchCodes", &["E0", "e1"]),
+            events(&["try", "catch"]),
+            &["try", "catch", "end"],
+        ),
+        case(
+            "catch-category",
+            by("catchCategories", &["General"]),
+            events(&["try", "catch"]),
+            &["try", "catch", "end"],
+        ),
+        case(
+            "catch-other-code",
+            by("catchCodes", &["E2"]),
+            events(&["try"]),
+            &["try"],
+        )
+        .ends("Faulted"),
+        case(
+            "catch-other-category",
+            by("catchCategories", &["Script"]),
+            events(&["try"]),
+            &["try"],
+        )
+        .ends("Faulted"),
         case(
             "try-without-fault",
             attempt(branch("try")),
