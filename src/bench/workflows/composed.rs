@@ -86,9 +86,10 @@ pub(super) fn report(
         errors,
     } = measured;
     let errors = errors + violations;
+    let hundredths = |number: f64| (number * 100.0).round() / 100.0;
     let ratio = baseline.map(|baseline| (per_second / baseline * 1e3).round() / 1e3);
     print_line(&format!(
-        "{}, {} nodes: {per_second:.0}/s, {instances} in {:.3} s",
+        "{}, {} nodes: {per_second:.1}/s, {instances} in {:.3} s",
         name_of(settings.mode),
         settings.nodes,
         took.as_secs_f64()
@@ -96,7 +97,7 @@ pub(super) fn report(
     environment.iter().for_each(|line| print_line(line));
     if let (Some(baseline), Some(ratio)) = (baseline, ratio) {
         print_line(&format!(
-            "{ratio} times the {baseline:.0}/s of the baseline, medians of {ROUNDS} rounds"
+            "{ratio} times the {baseline:.1}/s of the baseline, medians of {ROUNDS} rounds"
         ));
     }
     print_line(&format!("{lost} lost, {errors} errors"));
@@ -109,8 +110,8 @@ pub(super) fn report(
             "nodes": settings.nodes,
             "instances": instances,
             "took_s": (took.as_secs_f64() * 1e3).round() / 1e3,
-            "ops_per_s": per_second.round(),
-            "baseline_ops_per_s": baseline.map(f64::round),
+            "ops_per_s": hundredths(*per_second),
+            "baseline_ops_per_s": baseline.map(hundredths),
             "ratio": ratio,
             "lost": lost,
             "errors": errors,

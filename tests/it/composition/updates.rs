@@ -1,6 +1,9 @@
 //! Consumers: updated with what they use, listed and exported, and what a publish misses or refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -242,7 +245,7 @@ fn innermost(n: u32) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_instance_runs_one_whole_set_of_versions_while_they_are_updated() {
-    let count: usize = if long() { 2_000 } else { 200 };
+    let (least, updates) = if long() { (2_000, 10) } else { (200, 3) };
     let database = TestDatabase::create().await;
     let client = database.connect().await;
     let nodes = start_three(&database, &[]);
@@ -252,30 +255,34 @@ async fn each_instance_runs_one_whole_set_of_versions_while_they_are_updated() {
     for (id, uses) in [("Q", &["P"][..]), ("R", &["Q", "P"]), ("S", &["R", "P"])] {
         save(&of(1), &level(id, uses), true).await;
     }
+    let stops = Arc::new(AtomicBool::new(false));
     let starts = tokio::spawn({
-        let nodes: Vec<Http> = (0..3).map(of).collect();
+        let (nodes, stops): (Vec<Http>, _) = ((0..3).map(of).collect(), Arc::clone(&stops));
         async move {
             // 200 a second, whether or not the earlier ones have been answered.
             let mut pace = tokio::time::interval(Duration::from_millis(5));
             let mut started = JoinSet::new();
-            for i in 0..count {
+            let mut count = 0;
+            while count < least || !stops.load(Relaxed) {
                 pace.tick().await;
-                let node = nodes[i % 3].clone();
-                started.spawn(async move { node.dispatch("S", &json!({"instanceId": format!("i{i}")})).await });
+                let node = nodes[count % 3].clone();
+                started.spawn(async move { node.dispatch("S", &json!({"instanceId": format!("i{count}")})).await });
+                count += 1;
             }
             while let Some(answered) = started.join_next().await {
                 answered.unwrap();
             }
+            count
         }
     });
     let mut last = 1;
-    while !starts.is_finished() || last < 4 {
+    for place in 0..updates {
         last += 1;
-        let published = save(&of(last as usize), &innermost(last), true).await;
+        let published = save(&of(place), &innermost(last), true).await;
         assert_eq!(published["consumingWorkflowCount"], 3);
     }
-    starts.await.unwrap();
-    let count = i64::try_from(count).unwrap();
+    stops.store(true, Relaxed);
+    let count = i64::try_from(starts.await.unwrap()).unwrap();
     // All wait in the innermost definition, two levels of copies below their own; a further update crosses them.
     for (place, event) in ["Q0", "R1", "S1"].into_iter().enumerate() {
         let waiting = format!("SELECT count(*) FROM mainspring.bookmark WHERE payload::text LIKE '%go-{event}%'");
