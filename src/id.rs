@@ -88,6 +88,18 @@ impl InstanceId {
     }
 }
 
+impl InstanceId {
+    /// The id of an instance that runs in the burst of its parent. It is committed before that burst, which may be lost and be
+    /// repeated after other work; so the id depends on the activity and on `origin`, what has made the burst execute it, as
+    /// well: an execution of the same number is then another one.
+    pub(crate) fn of_nested(execution: &ActivityExecutionId, seed: i64, node_id: &str, origin: &str) -> Self {
+        let hash = Sha256::digest(format!("nested|{seed}|{origin}|{}|{node_id}", execution.as_str()));
+        let mut bytes = [0u8; 16];
+        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        Self(uuid::Uuid::from_bytes(bytes).simple().to_string())
+    }
+}
+
 impl ActivityExecutionId {
     /// The id of the execution with this number within its instance: `instance id:number`. It names its instance, so that
     /// an execution is found by its id alone, and a record of the instance keeps only the number.

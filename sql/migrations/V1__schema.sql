@@ -482,19 +482,28 @@ CREATE INDEX bookmark_task ON bookmark (activity_execution_id) WHERE name = 'Els
 CREATE INDEX bookmark_tasks ON bookmark (number) WHERE name = 'Elsa.RunTask';
 
 -- A child that lives: a start or a running instance that an activity of another instance has made. Whichever statement
--- ends it deletes the row and inserts the work of its parent, so that a parent is woken once for each child.
+-- ends it deletes the row and inserts the work of its parent, so that a parent is woken once for each child. A child that
+-- ran in the burst of its parent is committed before it: if it lives on, the commit of the parent writes the bookmark into
+-- its row, or wakes the parent itself.
 CREATE TABLE child (
     tenant_id text NOT NULL,
     id text NOT NULL,
     parent_instance_id text NOT NULL,
     -- When the parent was first committed, in microseconds since 1970: its bookmark ids repeat in a later instance.
     parent_generation bigint NOT NULL,
-    -- The bookmark at which the parent waits for this child; null: it does not, or was woken by a dead letter of the child.
+    -- The bookmark at which the parent waits for this child; null: it does not yet, not at all, or was woken before its end.
     bookmark_id text,
+    -- The instance in whose burst the child was committed, if that is not its parent, which may never have been.
+    root_instance_id text,
+    -- It has come to wait for something, after which a parent that waits for no more goes on.
+    rested boolean NOT NULL DEFAULT false,
+    -- It has a dead letter, and counts as faulted.
+    given_up boolean NOT NULL DEFAULT false,
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX child_parent ON child (parent_instance_id);
+CREATE INDEX child_root ON child (root_instance_id) WHERE root_instance_id IS NOT NULL;
 
 -- The body of the work that wakes a parent.
 CREATE FUNCTION child_end(bookmark text, generation bigint, result json) RETURNS json
@@ -507,6 +516,14 @@ CREATE FUNCTION child_result(child text, sub_status text, reason text) RETURNS j
 LANGUAGE sql STABLE AS $$
     SELECT json_build_object('workflowInstanceId', child, 'status', 'Finished', 'subStatus', sub_status,
                              'output', '{}'::json, 'reason', reason)
+$$;
+
+-- The result of a child by its state, which is JSON.
+CREATE FUNCTION child_so_far(state bytea) RETURNS json
+LANGUAGE sql STABLE AS $$
+    SELECT json_build_object('workflowInstanceId', s->'instanceId', 'status', s->'status', 'subStatus', s->'subStatus',
+                             'output', coalesce(s->'output', '{}'::json))
+    FROM (SELECT convert_from(state, 'UTF8')::json AS s) x
 $$;
 
 -- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.
@@ -1056,6 +1073,12 @@ CREATE TYPE commit_child AS (
 );
 -- The burst is that of a child, and its parent goes on if it waits. `ends`: the child has ended; else it only waits.
 CREATE TYPE commit_child_end AS (no integer, ends boolean, result json);
+-- The request is that of a child which ran in the burst of its parent, and loses if that one would: the outermost parent
+-- (`expected` is 0 before its first commit) and the number of its claims. `lives`: the child has not ended, `continues`: it
+-- has yielded.
+CREATE TYPE commit_nested AS (no integer, root_instance_id text, expected bigint, claims integer, lives boolean, continues boolean);
+-- The burst waits at the bookmark for a child that was committed before. `until_rest`: only until that waits itself.
+CREATE TYPE commit_awaited AS (no integer, child_id text, bookmark_id text, until_rest boolean);
 CREATE TYPE commit_claim AS (no integer, work_id bigint, timer_id text, claim_no bigint);
 CREATE TYPE commit_bookmark AS (
     no integer,

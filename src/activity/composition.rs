@@ -1,7 +1,8 @@
 //! `Elsa.DispatchWorkflow`, `Elsa.ExecuteWorkflow` and `Elsa.BulkDispatchWorkflows`: child instances, and waiting for them.
 //!
 //! An activity names its child, and the commit of the burst makes the start together with the bookmark at which the
-//! activity waits. The end of the child, however it came, resumes the bookmark once.
+//! activity waits. The end of the child, however it came, resumes the bookmark once. `Elsa.ExecuteWorkflow` runs its child
+//! within the burst instead, and waits for it only if it lives on.
 //!
 //! For a list of items, one burst starts at most [`WAVE`] children, or fewer with large inputs. The number of the next item is
 //! a property of the execution, and a bookmark that is due at once starts the next wave. Items that the definition has are
@@ -39,7 +40,7 @@ const ENDED: &str = "CompletedInstancesCount";
 /// How many children have ended, and the activity at their port with them.
 const HANDLED: &str = "HandledInstancesCount";
 
-/// So many instances one above the other may wait for their child in `Elsa.ExecuteWorkflow`.
+/// So many instances one above the other may run or wait for their child in `Elsa.ExecuteWorkflow`.
 const MAX_DEPTH: u32 = 32;
 
 /// Whether the journal shows a property of an execution.
@@ -91,20 +92,36 @@ fn channel_input() -> InputDescriptor {
         .describe("Accepted, without an effect: all nodes of the cluster share one queue.")
 }
 
-/// The definition that the activity names, once it is known to be published.
-async fn wanted_definition(context: &ActivityContext<'_>) -> Result<String, Fault> {
+/// The definition that the activity names.
+fn named_definition(context: &ActivityContext<'_>) -> Result<String, Fault> {
     let id = context.text("WorkflowDefinitionId").unwrap_or_default();
     if id.is_empty() {
         let message = "The input WorkflowDefinitionId is empty; give it the definition id of a published workflow";
         return Err(Fault::new(message).code("definition-missing"));
     }
-    if !context.is_published(&id).await {
-        let message = format!(
-            "The input WorkflowDefinitionId names {id:?}, which has no published version; publish that workflow, or name another one"
-        );
-        return Err(Fault::new(message).code("definition-not-published"));
-    }
     Ok(id)
+}
+
+/// The same, once it is known to be published.
+async fn wanted_definition(context: &ActivityContext<'_>) -> Result<String, Fault> {
+    let id = named_definition(context)?;
+    if context.is_published(&id).await {
+        Ok(id)
+    } else {
+        Err(not_published(&id))
+    }
+}
+
+/// The fault of an activity that names a definition without a published version.
+pub(crate) fn not_published(id: &str) -> Fault {
+    let message = format!(
+        "The input WorkflowDefinitionId names {id:?}, which has no published version; publish that workflow, or name another one"
+    );
+    Fault::new(message).code("definition-not-published")
+}
+
+fn correlation_of_child(context: &ActivityContext<'_>) -> Option<String> {
+    context.text("CorrelationId").filter(|id| !id.is_empty())
 }
 
 /// The inputs for a child: an object, to which the id of the parent is added, as in Elsa.
@@ -151,7 +168,7 @@ fn kind_of(value: &Value) -> &'static str {
 async fn start(context: &mut ActivityContext<'_>, wait: ChildWait) -> Result<Step, Fault> {
     let request = ChildRequest {
         definition_id: wanted_definition(context).await?,
-        correlation_id: context.text("CorrelationId").filter(|id| !id.is_empty()),
+        correlation_id: correlation_of_child(context),
         input: child_input(context)?,
         wait,
         number: 0,
@@ -233,12 +250,20 @@ impl Activity for ExecuteWorkflow {
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         if context.depth() >= MAX_DEPTH {
             let message = format!(
-                "{MAX_DEPTH} instances above this one wait for their child: does a workflow execute itself? Use DispatchWorkflow without waiting"
+                "{MAX_DEPTH} instances above this one run or wait for their child: does a workflow execute itself? Use DispatchWorkflow without waiting"
             );
             return Err(Fault::new(message).code("nesting-limit"));
         }
         let waits = *context.input("WaitForCompletion") == Value::Bool(true);
-        start(context, if waits { ChildWait::End } else { ChildWait::Rest }).await
+        let request = ChildRequest {
+            definition_id: named_definition(context)?,
+            correlation_id: correlation_of_child(context),
+            input: child_input(context)?,
+            wait: if waits { ChildWait::End } else { ChildWait::Rest },
+            number: 0,
+        };
+        context.execute_child(request);
+        Ok(Step::Wait)
     }
 
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {

@@ -220,6 +220,8 @@ pub(crate) struct ActivityCommands {
     pub(crate) events: Vec<EventPublication>,
     /// Those that are waited for are resumed at the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
+    /// A child to run after the call, which has then waited. The activity is resumed with its result.
+    pub(crate) executes: Option<ChildRequest>,
     pub(crate) cancel: Vec<NodeIndex>,
     /// Children whose executions that have not begun are dropped.
     pub(crate) unschedule: Vec<NodeIndex>,
@@ -378,6 +380,12 @@ impl<'a> ActivityContext<'a> {
         let id = InstanceId::of_child(self.execution_id, self.child_seed, request.number);
         self.commands.children.push((id.clone(), request));
         id
+    }
+
+    /// Runs a child instance within this burst once the call has returned [`Step::Wait`](super::Step::Wait). The execution is
+    /// resumed with its result: at once, or as by [`Self::start_child`].
+    pub(crate) fn execute_child(&mut self, request: ChildRequest) {
+        self.commands.executes = Some(request);
     }
 
     /// Burns the bookmarks that this execution has, before those that this call makes.

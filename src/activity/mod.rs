@@ -42,7 +42,7 @@ use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, requirement};
-pub(crate) use composition::{is_recorded, waits_for_children};
+pub(crate) use composition::{is_recorded, not_published, waits_for_children};
 #[cfg(feature = "cli")]
 pub(crate) use console::printable;
 pub use console::{Console, Stdout};

@@ -92,8 +92,11 @@ impl Interpreter {
             definitions: &AllPublished,
             attempt: 1,
             child_seed: 0,
+            origin: String::new(),
             // They are not started.
             children: Vec::new(),
+            awaited: Vec::new(),
+            stop: None,
             began_at: now,
             notifications: VecDeque::new(),
             ended: None,

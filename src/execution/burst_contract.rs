@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::bookmark::Bookmark;
-use super::child::{ChildEnd, ChildStart, ParentLink};
+use super::child::{AwaitedChild, ChildEnd, ChildStart, ParentLink};
 use super::journal::{ActivityExecution, JournalEntry};
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
@@ -30,6 +30,9 @@ pub struct Burst {
     /// Part of the ids of the children that it starts: the same if the burst is run again, another one for an instance that
     /// had the same id before.
     pub child_seed: i64,
+    /// Where each instruction comes from, part of the ids of the children that run in the burst: the same if the burst is run
+    /// again. Where it is missing, the text is empty.
+    pub origins: Vec<String>,
 }
 
 /// An instruction to an instance.
@@ -106,9 +109,12 @@ pub struct BurstResult {
     pub events: Vec<EventPublication>,
     /// The children that the burst starts.
     pub children: Vec<ChildStart>,
+    /// Children that were committed before the burst, and that it waits for.
+    pub awaited: Vec<AwaitedChild>,
     /// What the parent of the instance goes on with; none: there is no parent, or nothing to go on with.
     pub child_end: Option<ChildEnd>,
-    /// The burst has cancelled an instance that has started children: those that live are cancelled, too.
+    /// The burst has cancelled the instance: the children that live are cancelled, too. Its state may not know of all, as a
+    /// child that runs in a burst is committed before it.
     pub cancels_children: bool,
     /// The entries of the journal, in order.
     pub journal: Vec<JournalEntry>,
@@ -123,6 +129,12 @@ pub struct BurstResult {
     pub yielded: bool,
     /// No slot was free for a script: the result must not be committed, and the burst is to be retried after this time.
     pub deferred: Option<Duration>,
+    /// A child could not be committed: the result must not be committed either.
+    pub stopped: bool,
+    /// The activities that were executed, those of children in the burst included.
+    pub executed: usize,
+    /// Estimated bytes of the journal, those of such children included.
+    pub journal_bytes: usize,
     /// How long the burst took, by a monotonic clock.
     pub elapsed: Duration,
 }

@@ -1,11 +1,15 @@
 //! Children: instances that an activity of another instance starts.
 //!
-//! A burst only names its children; its commit makes their starts. The id of a child follows from what started it, so that
-//! a repeated burst names the same one.
+//! A burst names its children, and its commit makes their starts; or it runs a child itself, which is committed before it.
+//! The id of a child follows from what started it, so that a repeated burst names the same one.
+
+use std::pin::Pin;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::activity::{AllPublished, PublishedDefinitions};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::{Error, Result};
 
@@ -24,7 +28,7 @@ pub struct ParentLink {
     /// The parent waits until this instance waits or ends, not only until it ends.
     #[serde(default, skip_serializing_if = "is_false")]
     pub until_rest: bool,
-    /// How many instances above this one wait for their child.
+    /// How many instances above this one run or wait for their child.
     #[serde(default)]
     pub depth: u32,
 }
@@ -63,6 +67,58 @@ pub struct ChildStart {
     pub parent: ParentLink,
     /// The bookmark at which the parent waits for it; none: it does not.
     pub bookmark_id: Option<BookmarkId>,
+}
+
+/// A child that was committed before the burst of its parent, lives, and is waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AwaitedChild {
+    /// The child.
+    pub id: InstanceId,
+    /// The bookmark at which the parent waits for it.
+    pub bookmark_id: BookmarkId,
+    /// Only until it waits itself.
+    pub until_rest: bool,
+}
+
+/// Runs the children of a burst; implemented by the engine.
+pub(crate) trait Children: PublishedDefinitions {
+    /// Runs a child until it waits, yields or ends, and commits it; or finds the one that an earlier try of the burst committed.
+    fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>>;
+}
+
+/// Without a database no child runs within a burst.
+impl Children for AllPublished {
+    fn run<'a>(&'a self, _child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
+        Box::pin(std::future::ready(ChildRun::Elsewhere))
+    }
+}
+
+/// How the run of a child ended.
+#[derive(Debug)]
+pub(crate) enum ChildRun {
+    Committed(CommittedChild),
+    /// It cannot run here: the commit of the burst makes its start.
+    Elsewhere,
+    /// Its definition has no published version.
+    NotPublished,
+    /// There was no capacity for a script. Nothing of the child is kept, and the burst is retried after that time.
+    Deferred(Duration),
+    /// The burst can no longer be committed. Nothing of the child is kept.
+    Stopped,
+}
+
+/// A child after its commit.
+#[derive(Debug)]
+pub(crate) struct CommittedChild {
+    /// `{workflowInstanceId, status, subStatus, output}`.
+    pub(crate) result: Value,
+    pub(crate) has_ended: bool,
+    /// It waits for something. Neither this nor the former: it has yielded.
+    pub(crate) rests: bool,
+    /// Activities that it and its children executed.
+    pub(crate) executed: usize,
+    /// Estimated bytes of their journal.
+    pub(crate) bytes: usize,
 }
 
 /// What the parent of an instance goes on with.

@@ -11,17 +11,18 @@ use serde_json::{Map, Value};
 use super::bookmark::stimulus_hash;
 use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
+use super::child::Children;
 use super::composition::{self, Composition, Targets, WorkflowReference};
 use super::evaluate::Evaluator;
 use super::journal::Recorder;
 use super::node_id;
 use super::program::{self, Program};
-use super::run::BurstRun;
+use super::run::{BurstRun, ChildStop};
 use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use super::validate;
-use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput, PublishedDefinitions};
+use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput};
 use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
@@ -269,12 +270,12 @@ impl Interpreter {
         self.run_among(program, burst, &AllPublished).await
     }
 
-    /// The same, where activities see which definitions are published.
+    /// The same, where activities see which definitions are published, and children run within the burst.
     pub(crate) async fn run_among(
         &self,
         program: &Arc<Program>,
         burst: Burst,
-        definitions: &dyn PublishedDefinitions,
+        definitions: &dyn Children,
     ) -> BurstResult {
         let is_new = burst.state.is_none();
         let state = burst.state.unwrap_or_else(|| {
@@ -295,7 +296,10 @@ impl Interpreter {
             definitions,
             attempt: burst.attempt,
             child_seed: burst.child_seed,
+            origin: String::new(),
             children: Vec::new(),
+            awaited: Vec::new(),
+            stop: None,
             began_at: burst.now,
             notifications: VecDeque::new(),
             ended: None,
@@ -313,7 +317,10 @@ impl Interpreter {
         if !is_new && !run.state.queue.is_empty() && burst.instructions.first() != Some(&Instruction::Continue) {
             run.apply(Instruction::Continue, false).await;
         }
+        let mut origins = burst.origins.into_iter();
         for (position, instruction) in burst.instructions.into_iter().enumerate() {
+            // What a burst has left in the state needs no other origin.
+            run.origin = origins.next().filter(|_| instruction != Instruction::Continue).unwrap_or_default();
             match run.apply(instruction, is_new).await {
                 None | Some(Instruction::Continue) => {}
                 Some(stimulus @ Instruction::Stimulus { .. }) if run.yielded => held_over.push((position, stimulus)),
@@ -349,13 +356,22 @@ fn burst_result(
         events,
         mut children,
         options,
+        mut awaited,
+        stop,
+        executed,
         ..
     } = run;
+    // A bookmark that the same burst has burned again waits for nothing.
+    let is_open = |id: &BookmarkId| state.bookmarks.iter().any(|bookmark| bookmark.id == *id);
     for child in &mut children {
-        // A bookmark that the same burst has burned again waits for nothing.
-        let is_open = |id: &mut BookmarkId| state.bookmarks.iter().any(|bookmark| bookmark.id == *id);
         child.bookmark_id.take_if(|id| !is_open(id));
     }
+    awaited.retain(|child| is_open(&child.bookmark_id));
+    let child_deferral = match stop {
+        Some(ChildStop::Deferred(pause)) => Some(pause),
+        Some(ChildStop::Lost) | None => None,
+    };
+    let journal_bytes = recorder.bytes;
     let yielded = yielded && state.status == Status::Running;
     let child_end = if yielded {
         None
@@ -384,13 +400,17 @@ fn burst_result(
         events,
         children,
         child_end,
-        cancels_children: state.has_children && state.sub_status == SubStatus::Cancelled,
+        awaited,
+        cancels_children: state.sub_status == SubStatus::Cancelled,
         journal,
         activity_executions,
         unmatched,
         held_over,
         yielded,
-        deferred: session.deferral(),
+        deferred: session.deferral().or(child_deferral),
+        stopped: stop == Some(ChildStop::Lost),
+        executed,
+        journal_bytes,
         elapsed,
         state,
     }

@@ -69,9 +69,6 @@ pub struct InstanceState {
     /// Of a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<ParentLink>,
-    /// It has started children.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(super) has_children: bool,
 }
 
 /// The trigger that started an instance.
@@ -230,7 +227,6 @@ impl InstanceState {
             last_result: None,
             incidents: Vec::new(),
             parent: None,
-            has_children: false,
         }
     }
 
@@ -330,6 +326,14 @@ impl InstanceState {
         if !ends && !std::mem::take(&mut parent.until_rest) {
             return None;
         }
+        Some(ChildEnd {
+            ends,
+            result: self.child_result(max_bytes),
+        })
+    }
+
+    /// What its parent gets as the result. `child_so_far` of the schema makes the same of a smaller one.
+    pub(crate) fn child_result(&self, max_bytes: usize) -> Value {
         let mut result = json!({
             "workflowInstanceId": self.instance_id,
             "status": self.status.as_str(),
@@ -342,7 +346,7 @@ impl InstanceState {
             fields.insert("output".to_owned(), Map::new().into());
             fields.insert("reason".to_owned(), fault.message.into());
         }
-        Some(ChildEnd { ends, result })
+        result
     }
 
     /// The instance whose activity started this one.

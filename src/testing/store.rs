@@ -290,6 +290,7 @@ pub(crate) fn burst(instance: &str, expected: Option<i64>) -> CommitRequest {
             version: 1,
         },
         claims: Vec::new(),
+        nested: None,
         effects: Effects {
             status: 1,
             sub_status: 3,

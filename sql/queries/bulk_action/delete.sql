@@ -2,7 +2,7 @@
 --          many there were, which of them may run, their rows of work, and whether rows were missed that other sessions hold:
 --          those may wait for our locks, so the caller starts again instead of waiting
 -- caller:  store::bulk_action, in the transaction that holds their locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
 -- locks:   all of their rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
@@ -41,11 +41,20 @@ WITH deleted AS (
            WHERE p.id = c.parent_instance_id AND p.tenant_id = c.tenant_id AND p.status = 0 /* running */ LIMIT 1)
     RETURNING 1
 ), children_cancelled AS (
-    -- The children of running instances, as by a cancel; the id of a cancel is negative.
+    -- The children of instances that run or have not been committed, as by a cancel; the id of a cancel is negative. Also
+    -- those whose parents ran in a burst of theirs and were not committed.
     INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
     SELECT c.tenant_id, -nextval('work_id_seq'), c.id, 3 /* cancel */, '{}'
-    FROM child c WHERE c.tenant_id = $1 AND c.parent_instance_id = ANY ($2) AND c.id <> ALL ($2)
-      AND c.parent_instance_id IN (SELECT d.id FROM deleted d WHERE d.status = 0 /* running */)
+    FROM (SELECT x.tenant_id, x.id, x.parent_instance_id AS above FROM child x
+          WHERE x.tenant_id = $1 AND x.parent_instance_id = ANY ($2)
+          UNION ALL
+          SELECT x.tenant_id, x.id, x.root_instance_id FROM child x
+          WHERE x.tenant_id = $1 AND x.root_instance_id = ANY ($2)
+            AND (SELECT true FROM instance p WHERE p.id = x.parent_instance_id AND p.tenant_id = x.tenant_id LIMIT 1) IS NULL) c
+    WHERE c.id <> ALL ($2)
+      AND c.above IN (SELECT d.id FROM deleted d WHERE d.status = 0 /* running */
+                   UNION ALL SELECT w.instance_id FROM work_deleted w WHERE w.kind = 0 /* start */
+                   UNION ALL SELECT d.instance_id FROM dead_letter_deleted d WHERE d.kind = 0 /* start */)
     RETURNING 1
 ), record_deleted AS (
     -- Partitions of other days are left out.

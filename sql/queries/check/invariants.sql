@@ -81,11 +81,15 @@ FROM (
     WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
       AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
     UNION ALL
-    -- The cancel of a parent has left a child that lives, and no cancel of it.
+    -- The cancel of a parent has left a child that lives, and no cancel of it; or that of the instance in whose burst the
+    -- parent ran and was not committed.
     SELECT 'child-of-cancelled-parent', count(*), min(c.id)
     FROM child c
-    WHERE EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_instance_id
-                  AND p.sub_status = 4 /* cancelled */)
+    WHERE (EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_instance_id
+                   AND p.sub_status = 4 /* cancelled */)
+           OR EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = c.tenant_id AND p.id = c.root_instance_id
+                      AND p.sub_status = 4 /* cancelled */)
+           AND NOT EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_instance_id))
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = c.tenant_id AND w.instance_id = c.id
           AND w.kind = 3 /* cancel */)
       AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = c.tenant_id AND l.instance_id = c.id)

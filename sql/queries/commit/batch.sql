@@ -1,9 +1,10 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, fan_out_begun
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, child_root, fan_out_begun
 -- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by
---          burst (the contended lane sends one at a time); then the rows of children that end;
---          then dependants of the winners only
+--          burst (the contended lane sends one at a time); then the rows of children that end or are waited
+--          for; then dependants of the winners only. Of children that ran in the burst of their parent: the claims and
+--          the instance of the outermost one (share), before all of this
 -- Rows of tables are looked up one by one, in subqueries that the planner cannot flatten, and are updated by ctid: a plan
 -- that is made while a table is empty would join it by a walk over a whole index. A row that another transaction changed
 -- after the snapshot is not found at the ctid where it is locked, and counts as locked.
@@ -82,6 +83,52 @@ WITH fence_held AS MATERIALIZED (
     WHERE b.timer_place IS NOT NULL
 --]
 --[family
+), under_work AS MATERIALIZED (
+    -- The claims of the burst in which a child ran: still held, and left to it.
+    SELECT c.no
+    FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
+          FROM unnest($16::commit_claim[]) c
+          JOIN request r ON r.no = c.no
+          WHERE c.work_id IS NOT NULL
+          ORDER BY c.work_id) c
+    CROSS JOIN LATERAL (
+        SELECT w.ctid AS place FROM work w
+        WHERE w.id = c.work_id AND w.tenant_id = c.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
+        FOR SHARE SKIP LOCKED) l
+    WHERE (SELECT true FROM work s WHERE s.ctid = l.place)
+), under_timer AS MATERIALIZED (
+    SELECT c.no
+    FROM (SELECT c.no, r.tenant_id, n.root_instance_id, c.timer_id, c.claim_no
+          FROM unnest($16::commit_claim[]) c
+          JOIN request r ON r.no = c.no
+          JOIN unnest($15::commit_nested[]) n ON n.no = c.no
+          WHERE c.timer_id IS NOT NULL
+          ORDER BY r.tenant_id, n.root_instance_id, c.timer_id) c
+    CROSS JOIN LATERAL (
+        SELECT t.ctid AS place FROM timer t
+        WHERE t.instance_id = c.root_instance_id AND t.id = c.timer_id AND t.tenant_id = c.tenant_id
+          AND coalesce(t.claimed_by, 0) = $1 AND t.claim_no = c.claim_no
+        FOR SHARE SKIP LOCKED) l
+    WHERE (SELECT true FROM timer s WHERE s.ctid = l.place)
+), under_instance AS MATERIALIZED (
+    SELECT n.no
+    FROM (SELECT n.no, r.tenant_id, n.root_instance_id, n.expected
+          FROM unnest($15::commit_nested[]) n
+          JOIN request r ON r.no = n.no
+          WHERE n.expected > 0
+          ORDER BY r.tenant_id, n.root_instance_id) n
+    CROSS JOIN LATERAL (
+        SELECT i.ctid AS place FROM instance i
+        WHERE i.id = n.root_instance_id AND i.tenant_id = n.tenant_id AND i.version = n.expected
+        FOR SHARE SKIP LOCKED) l
+    WHERE (SELECT true FROM instance s WHERE s.ctid = l.place)
+), under_lost AS MATERIALIZED (
+    SELECT n.no
+    FROM unnest($15::commit_nested[]) n
+    WHERE CASE WHEN (n.no, n.claims::bigint) IN (
+                   SELECT u.no, count(*) FROM (SELECT no FROM under_work UNION ALL SELECT no FROM under_timer) u GROUP BY u.no)
+               THEN n.expected > 0 AND CASE WHEN n.no IN (SELECT i.no FROM under_instance i) THEN false ELSE true END
+               ELSE true END
 ), child_held AS MATERIALIZED (
     -- Of a child that ends. Another transaction may hold it or have changed it, as a dead letter of the child does.
     SELECT e.no, e.ends, e.result, c.tenant_id, c.parent_instance_id, c.parent_generation, c.bookmark_id, c.place,
@@ -93,6 +140,21 @@ WITH fence_held AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT y.tenant_id, y.parent_instance_id, y.parent_generation, y.bookmark_id, y.ctid AS place FROM child y
         WHERE y.id = e.instance_id AND y.tenant_id = e.tenant_id LIMIT 1) c
+), child_awaited AS MATERIALIZED (
+    -- Children that live on, and are waited for from this commit on. One whose own commit is in this batch counts as locked:
+    -- a statement changes a row once.
+    SELECT a.no, a.child_id, a.bookmark_id, c.place, c.given_up,
+           c.given_up OR (a.until_rest AND c.rested) AS is_over,
+           CASE WHEN c.place IS NULL THEN true
+                WHEN c.place IN (SELECT h.place FROM child_held h) THEN false
+                ELSE (SELECT x.ctid FROM child x WHERE x.ctid = c.place FOR UPDATE SKIP LOCKED) = c.place END AS held
+    FROM (SELECT n.no, n.child_id, n.bookmark_id, n.until_rest, r.tenant_id
+          FROM unnest($17::commit_awaited[]) n
+          JOIN request r ON r.no = n.no
+          ORDER BY r.tenant_id, n.child_id) a
+    LEFT JOIN LATERAL (
+        SELECT y.ctid AS place, y.rested, y.given_up FROM child y
+        WHERE y.id = a.child_id AND y.tenant_id = a.tenant_id LIMIT 1) c ON true
 --]
 --[multi
 ), held AS (
@@ -116,6 +178,8 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[family
       AND CASE WHEN r.no IN (SELECT c.no FROM child_held c WHERE c.held IS NOT TRUE) THEN false ELSE true END
+      AND CASE WHEN r.no IN (SELECT c.no FROM child_awaited c WHERE c.held IS NOT TRUE) THEN false ELSE true END
+      AND CASE WHEN r.no IN (SELECT u.no FROM under_lost u) THEN false ELSE true END
 --]
 ), winner AS MATERIALIZED (
     SELECT e.*
@@ -352,7 +416,7 @@ WITH fence_held AS MATERIALIZED (
                         WHERE d.tenant_id = w.tenant_id AND d.is_published
                             AND d.activation_strategy = 3 /* correlation */)
           UNION ALL
-          -- No start of an imported instance has taken the key of a strategy that was published a moment ago.
+          -- Without a start, as by an import, nothing has taken the key of a strategy that was published a moment ago.
           SELECT w.*, 1::smallint /* singleton */
           FROM winner w
           WHERE w.status = 0 /* running */ AND w.expected = 0 AND w.claims = 0
@@ -393,7 +457,7 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 ), child_rested AS (
     -- It waits for something, and its parent for it no longer.
-    UPDATE child x SET bookmark_id = NULL
+    UPDATE child x SET bookmark_id = NULL, rested = true
     FROM child_held h
     WHERE x.ctid = h.place AND NOT h.ends
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
@@ -405,6 +469,49 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
       AND (SELECT true FROM instance p
            WHERE p.id = h.parent_instance_id AND p.tenant_id = h.tenant_id AND p.status = 0 /* running */ LIMIT 1)
+), child_lives AS (
+    -- A child that ran in the burst of its parent, and did not end there.
+    INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, root_instance_id, rested)
+    SELECT w.tenant_id, w.instance_id, w.parent_instance_id, 0, nullif(n.root_instance_id, w.parent_instance_id),
+           NOT n.continues
+    FROM unnest($15::commit_nested[]) n
+    JOIN winner w ON w.no = n.no
+    WHERE n.lives
+), child_goes_on AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}'
+    FROM unnest($15::commit_nested[]) n
+    JOIN winner w ON w.no = n.no
+    WHERE n.continues
+), awaited AS MATERIALIZED (
+    SELECT a.*, w.tenant_id, w.instance_id, (extract(epoch FROM
+--]
+--[family and existing
+               coalesce(w.created_at, now())
+--]
+--[family and new
+               now()
+--]
+--[family
+               ) * 1000000)::bigint AS generation
+    FROM child_awaited a
+    JOIN winner w ON w.no = a.no
+), child_bound AS (
+    UPDATE child x SET bookmark_id = a.bookmark_id, parent_generation = a.generation
+    FROM awaited a
+    WHERE x.ctid = a.place AND NOT a.is_over
+), parent_goes_on AS (
+    -- There is nothing left to wait for: the child has ended since its commit, or come to rest.
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT a.tenant_id, a.instance_id, 7 /* child end */, child_end(a.bookmark_id, a.generation,
+               CASE WHEN a.given_up
+                    THEN child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' has a dead letter')
+                    ELSE coalesce((SELECT child_so_far(i.state) FROM instance i
+                                   WHERE i.id = a.child_id AND i.tenant_id = a.tenant_id LIMIT 1),
+                                  child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' was deleted'))
+                    END)
+    FROM awaited a
+    WHERE a.place IS NULL OR a.is_over
 ), child_wanted AS MATERIALIZED (
     SELECT w.no, w.tenant_id, w.instance_id AS parent_instance_id, n.place, n.id, n.definition_id, n.correlation_id, n.body,
            n.bookmark_id, d.version_id, d.version, d.activation_strategy,
@@ -469,6 +576,11 @@ WITH fence_held AS MATERIALIZED (
     FROM winner w
     CROSS JOIN LATERAL (
         SELECT x.tenant_id, x.id FROM child x WHERE x.parent_instance_id = w.instance_id AND x.tenant_id = w.tenant_id
+        UNION ALL
+        -- Their parents ran in a burst of this instance, and were not committed.
+        SELECT x.tenant_id, x.id FROM child x
+        WHERE x.root_instance_id = w.instance_id AND x.tenant_id = w.tenant_id
+          AND (SELECT true FROM instance p WHERE p.id = x.parent_instance_id AND p.tenant_id = x.tenant_id LIMIT 1) IS NULL
         OFFSET 0) c
     WHERE w.status = 1 /* finished */ AND w.sub_status = 4 /* cancelled */
 --]

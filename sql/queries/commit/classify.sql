@@ -11,8 +11,15 @@ SELECT r.no,
         WHERE c.no = r.no AND (
             EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = r.tenant_id AND w.id = c.work_id
                     AND w.claimed_by = $1 AND w.claim_no = c.claim_no)
-            OR EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = r.tenant_id AND t.instance_id = r.instance_id
-                       AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no))) = r.claims AS is_claimed,
+            OR EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = r.tenant_id
+                       AND t.instance_id = coalesce(n.root_instance_id, r.instance_id)
+                       AND t.id = c.timer_id AND t.claimed_by = $1 AND t.claim_no = c.claim_no)))
+           = coalesce(n.claims, r.claims) AS is_claimed,
+       -- Of a child in the burst of its parent: the outermost one is as it was.
+       CASE WHEN n.expected > 0
+            THEN EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = r.tenant_id AND p.id = n.root_instance_id
+                         AND p.version = n.expected)
+            ELSE true END AS is_under,
        (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id
            AND w.kind = 4 /* continue */
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
@@ -21,4 +28,5 @@ SELECT r.no,
            LIMIT 1) AS is_holder,
        (SELECT true FROM activation LIMIT 1) AS has_holders
 FROM unnest($3::commit_request[]) r
+LEFT JOIN unnest($5::commit_nested[]) n ON n.no = r.no
 LEFT JOIN instance i ON i.tenant_id = r.tenant_id AND i.id = r.instance_id

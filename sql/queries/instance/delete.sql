@@ -2,7 +2,7 @@
 --          there was one, its rows of work, and whether rows were missed that other sessions hold: those may wait for
 --          our locks, so the caller starts again instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey, child_pkey, child_parent
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey, child_pkey, child_parent, child_root
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
@@ -40,11 +40,18 @@ WITH deleted AS (
            WHERE p.id = c.parent_instance_id AND p.tenant_id = c.tenant_id AND p.status = 0 /* running */ LIMIT 1)
     RETURNING 1
 ), children_cancelled AS (
-    -- The children of a running instance, as by a cancel; the id of a cancel is negative.
+    -- The children of an instance that runs or has not been committed, as by a cancel; the id of a cancel is negative. Also
+    -- those whose parents ran in its burst and were not committed.
     INSERT INTO work (tenant_id, id, instance_id, kind, body) OVERRIDING SYSTEM VALUE
     SELECT c.tenant_id, -nextval('work_id_seq'), c.id, 3 /* cancel */, '{}'
-    FROM child c WHERE c.tenant_id = $1 AND c.parent_instance_id = $2
-      AND EXISTS (SELECT 1 FROM deleted d WHERE d.status = 0 /* running */)
+    FROM (SELECT x.tenant_id, x.id FROM child x WHERE x.tenant_id = $1 AND x.parent_instance_id = $2
+          UNION ALL
+          SELECT x.tenant_id, x.id FROM child x
+          WHERE x.tenant_id = $1 AND x.root_instance_id = $2
+            AND (SELECT true FROM instance p WHERE p.id = x.parent_instance_id AND p.tenant_id = x.tenant_id LIMIT 1) IS NULL) c
+    WHERE EXISTS (SELECT 1 FROM deleted d WHERE d.status = 0 /* running */)
+       OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
+       OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */)
     RETURNING 1
 ), record_deleted AS (
     -- Partitions of days before the instance are left out.

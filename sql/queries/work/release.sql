@@ -62,16 +62,17 @@ WITH returned AS MATERIALIZED (
           SELECT t.tenant_id, t.instance_id FROM timer_dead t) d
     CROSS JOIN LATERAL (
         SELECT x.*, x.ctid AS place FROM child x
-        WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id AND x.bookmark_id IS NOT NULL
+        WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id AND NOT x.given_up
         FOR NO KEY UPDATE) c
 ), child_counted AS (
-    UPDATE child x SET bookmark_id = NULL WHERE x.ctid = ANY (ARRAY(SELECT g.place FROM child_given_up g))
+    UPDATE child x SET bookmark_id = NULL, given_up = true WHERE x.ctid = ANY (ARRAY(SELECT g.place FROM child_given_up g))
 ), parent_woken AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
     SELECT g.tenant_id, g.parent_instance_id, 7 /* child end */, child_end(g.bookmark_id, g.parent_generation,
                child_result(g.id, 'Faulted', 'the instance ' || g.id || ' has a dead letter'))
     FROM child_given_up g
-    WHERE (SELECT true FROM instance p
+    WHERE g.bookmark_id IS NOT NULL
+      AND (SELECT true FROM instance p
            WHERE p.id = g.parent_instance_id AND p.tenant_id = g.tenant_id AND p.status = 0 /* running */ LIMIT 1)
 ), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,

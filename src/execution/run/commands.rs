@@ -251,7 +251,7 @@ impl BurstRun<'_> {
         }
     }
 
-    fn make_bookmark(&mut self, number: u64, request: BookmarkRequest) -> Result<(), Fault> {
+    pub(super) fn make_bookmark(&mut self, number: u64, request: BookmarkRequest) -> Result<(), Fault> {
         admit(
             "The payload of the bookmark",
             &request.payload,
@@ -308,10 +308,10 @@ impl BurstRun<'_> {
 
     /// Starts a child instance with the commit of the burst.
     fn start_child(&mut self, number: u64, id: InstanceId, request: ChildRequest) -> Result<(), Fault> {
-        self.check_values(&request.input)?;
-        let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
+        let waits = request.wait != ChildWait::None;
+        let child = self.child_start(number, id, request)?;
         // The commit writes them, too.
-        let bytes = request
+        let bytes = child
             .input
             .iter()
             .map(|(name, value)| name.len() + weight::json(value));
@@ -319,15 +319,28 @@ impl BurstRun<'_> {
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };
-        let node = self.program.tree.find(&context.node_id);
-        let activity_id = node.map(|node| ActivityId::new(node.id.clone()));
         let mut bookmarks = self.state.bookmarks.iter();
         let bookmark = bookmarks.find(|bookmark| {
             bookmark.activity_execution_id == context.id && bookmark.delay.is_none() && bookmark.due.is_none()
         });
-        let waits = request.wait != ChildWait::None;
-        let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
+        let bookmark = bookmark.map(|bookmark| bookmark.id.clone()).filter(|_| waits);
         self.children.push(ChildStart {
+            bookmark_id: bookmark,
+            ..child
+        });
+        Ok(())
+    }
+
+    /// What a child starts with, without the bookmark at which it is waited for.
+    pub(super) fn child_start(&self, number: u64, id: InstanceId, request: ChildRequest) -> Result<ChildStart, Fault> {
+        self.check_values(&request.input)?;
+        let context = self.state.contexts.get(&number);
+        let node = context.and_then(|context| self.program.tree.find(&context.node_id));
+        let activity_id = node.map(|node| ActivityId::new(node.id.clone()));
+        let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
+        let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
+        let waits = request.wait != ChildWait::None;
+        Ok(ChildStart {
             id,
             definition_id: DefinitionId::new(request.definition_id),
             correlation_id,
@@ -339,10 +352,8 @@ impl BurstRun<'_> {
                 until_rest: request.wait == ChildWait::Rest,
                 depth: if waits { depth + 1 } else { 0 },
             },
-            bookmark_id: bookmark.map(|bookmark| bookmark.id.clone()).filter(|_| waits),
-        });
-        self.state.has_children = true;
-        Ok(())
+            bookmark_id: None,
+        })
     }
 
     fn schedule(&mut self, owner: u64, schedule: ScheduledChild) -> Result<(), Fault> {

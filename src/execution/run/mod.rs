@@ -6,13 +6,14 @@
 //!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its
 //!   child's call: it gets a notification, and all notifications are delivered before the next work item. So there is no
 //!   recursion.
-//! - `activity_test` runs one activity alone.
+//! - `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: there a burst yields.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::FutureExt;
@@ -20,10 +21,10 @@ use serde_json::{Map, Value};
 
 use crate::activity::{
     ActivityCommands, ActivityContext, ActivityNode, EndedChild, EventPublication, Fault, InputEvaluator,
-    PublishedDefinitions, Resumption, Step,
+    ChildRequest, Resumption, Step,
 };
 use crate::execution::bounds::{self, InterpreterOptions, admit};
-use crate::execution::child::ChildStart;
+use crate::execution::child::{AwaitedChild, ChildStart, Children};
 use crate::execution::evaluate::Evaluator;
 use crate::execution::journal::{EntryDetails, Recorder};
 use crate::execution::node_id::WORKFLOW_ID;
@@ -35,6 +36,7 @@ use crate::execution::workflow_options::CommitPoints;
 use crate::expression::ScriptSession;
 
 mod activity_test;
+mod children;
 mod commands;
 mod faults;
 mod instructions;
@@ -47,11 +49,17 @@ pub(super) struct BurstRun<'p> {
     pub(super) stops: &'p AtomicBool,
     pub(super) session: ScriptSession,
     pub(super) state: InstanceState,
-    pub(super) definitions: &'p dyn PublishedDefinitions,
+    pub(super) definitions: &'p dyn Children,
     pub(super) attempt: u32,
     pub(super) child_seed: i64,
+    /// Where the instruction that is carried out comes from.
+    pub(super) origin: String,
     /// The children that it starts.
     pub(super) children: Vec<ChildStart>,
+    /// The children that ran in it, live, and are waited for.
+    pub(super) awaited: Vec<AwaitedChild>,
+    /// A child could not be committed, or found no capacity for a script. The burst is discarded.
+    pub(super) stop: Option<ChildStop>,
     /// When it began, by the database's clock.
     pub(super) began_at: DateTime<Utc>,
     pub(super) notifications: VecDeque<ChildNotification>,
@@ -70,6 +78,15 @@ pub(super) struct BurstRun<'p> {
     pub(super) invalid_values: Option<Fault>,
     /// The events to publish with the commit.
     pub(super) events: Vec<EventPublication>,
+}
+
+/// Why a child ends the burst of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChildStop {
+    /// No capacity for a script, which is retried after that time.
+    Deferred(Duration),
+    /// The burst can no longer be committed.
+    Lost,
 }
 
 /// Notifies an execution that one of its children has ended.
@@ -97,7 +114,7 @@ impl BurstRun<'_> {
         };
         loop {
             while let Some(notification) = self.notifications.pop_front() {
-                if self.session.deferral().is_some() {
+                if self.is_discarded() {
                     return;
                 }
                 let call = if notification.was_cancelled {
@@ -109,9 +126,7 @@ impl BurstRun<'_> {
                 self.call(notification.to, call).await;
                 self.ended = None;
             }
-            // A deferred burst is discarded.
-            let is_deferred = self.session.deferral().is_some();
-            if is_deferred || self.state.status == Status::Finished || self.state.queue.is_empty() {
+            if self.is_discarded() || self.state.status == Status::Finished || self.state.queue.is_empty() {
                 return;
             }
             let is_at_bound = self.executed >= self.options.activities_per_burst
@@ -128,6 +143,11 @@ impl BurstRun<'_> {
                 self.run_item(item).await;
             }
         }
+    }
+
+    /// Whether nothing of the burst is kept.
+    fn is_discarded(&self) -> bool {
+        self.session.deferral().is_some() || self.stop.is_some()
     }
 
     /// Whether the commit strategies of the workflow or its activities ask for a commit before the next work item.
@@ -314,23 +334,30 @@ impl BurstRun<'_> {
         Ok(())
     }
 
-    /// Calls an activity and carries out its commands.
+    /// Calls an activity and carries out its commands; then runs the child that it asked for.
     async fn call(&mut self, number: u64, call: ActivityCall) {
-        let Some(context) = self.state.contexts.get_mut(&number) else {
-            return;
-        };
-        if context.status != ContextStatus::Running {
-            return;
+        if let Some(request) = self.call_once(number, call).await {
+            // Boxed, as it is rare.
+            if let Some(resumption) = Box::pin(self.execute_child(number, request)).await {
+                self.call_once(number, ActivityCall::Resume(resumption)).await;
+            }
         }
-        let Some(node) = self.program.tree.find(&context.node_id) else {
-            return;
-        };
+    }
+
+    /// Returns the child that the activity is to go on with.
+    async fn call_once(&mut self, number: u64, call: ActivityCall) -> Option<ChildRequest> {
+        let context = self.state.contexts.get_mut(&number)?;
+        if context.status != ContextStatus::Running {
+            return None;
+        }
+        let node = self.program.tree.find(&context.node_id)?;
         let Some(activity) = self.program.activity(node.index) else {
             let message = format!(
                 "The activity type {} (version {}) is unknown",
                 node.type_name, node.version
             );
-            return self.fault(number, Fault::new(message).code("unknown-activity-type"));
+            self.fault(number, Fault::new(message).code("unknown-activity-type"));
+            return None;
         };
         let trigger_payload = match (&mut self.state.trigger, &call) {
             (Some(trigger), ActivityCall::Execute)
@@ -349,9 +376,7 @@ impl BurstRun<'_> {
             context: number,
             arguments: None,
         };
-        let Some(mut context) = self.activity_context(number, node, &evaluator) else {
-            return;
-        };
+        let mut context = self.activity_context(number, node, &evaluator)?;
         context.trigger_payload = trigger_payload;
         context.properties = properties;
         let result = {
@@ -373,16 +398,21 @@ impl BurstRun<'_> {
         };
         let properties = std::mem::take(&mut context.properties);
         let changed_properties = std::mem::take(&mut context.changed_properties);
-        let commands = std::mem::take(&mut context.commands);
+        let mut commands = std::mem::take(&mut context.commands);
         drop(context);
+        let executes = commands.executes.take();
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
         }
         match result {
-            Ok(Ok(step)) => self.apply_step(number, &changed_properties, commands, step),
+            Ok(Ok(step)) => {
+                self.apply_step(number, &changed_properties, commands, step);
+                return executes;
+            }
             Ok(Err(fault)) => self.fault(number, fault),
             Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
         }
+        None
     }
 
     fn apply_step(&mut self, number: u64, changed_properties: &[String], commands: ActivityCommands, step: Step) {
@@ -399,26 +429,29 @@ impl BurstRun<'_> {
         match step {
             Step::Done => self.complete(number, vec!["Done".to_owned()]),
             Step::Outcomes(outcomes) => self.complete(number, outcomes),
-            Step::Wait => {
-                self.recorder.update(self.program, &self.state, number);
-                let Some(context) = self.state.contexts.get(&number) else {
-                    return;
-                };
-                let waits = self
-                    .state
-                    .bookmarks
-                    .iter()
-                    .any(|bookmark| bookmark.activity_execution_id == context.id);
-                if waits && context.status == ContextStatus::Running {
-                    self.recorder.add_entry(
-                        self.program,
-                        &mut self.state,
-                        number,
-                        "Suspended",
-                        EntryDetails::default(),
-                    );
-                }
-            }
+            Step::Wait => self.record_wait(number),
+        }
+    }
+
+    /// Records that an execution waits, if it does so at a bookmark.
+    fn record_wait(&mut self, number: u64) {
+        self.recorder.update(self.program, &self.state, number);
+        let Some(context) = self.state.contexts.get(&number) else {
+            return;
+        };
+        let waits = self
+            .state
+            .bookmarks
+            .iter()
+            .any(|bookmark| bookmark.activity_execution_id == context.id);
+        if waits && context.status == ContextStatus::Running {
+            self.recorder.add_entry(
+                self.program,
+                &mut self.state,
+                number,
+                "Suspended",
+                EntryDetails::default(),
+            );
         }
     }
 

@@ -241,6 +241,7 @@ fn a_burst_may_move_between_threads() {
         attempt: 1,
         now: chrono::DateTime::UNIX_EPOCH,
         child_seed: 0,
+        origins: Vec::new(),
     };
     is_send(&instance.interpreter.run(&instance.program, burst));
     is_send(&instance.interpreter.triggers(&instance.program));

@@ -158,6 +158,7 @@ impl InMemoryInstance {
             attempt: 1,
             now: self.now(),
             child_seed: 0,
+            origins: Vec::new(),
         };
         let result = self.interpreter.run(&self.program, burst).await;
         self.state = Some(result.state.clone());

@@ -250,6 +250,7 @@ impl Engine {
                 version: version.version,
             },
             claims: Vec::new(),
+            nested: None,
             effects: effects::of_state(&state, dues, record, elapsed)?,
             holds: false,
         });

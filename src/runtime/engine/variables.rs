@@ -244,6 +244,7 @@ async fn set_locked(
         burst: BurstId::random(),
         definition: row.definition,
         claims: Vec::new(),
+        nested: None,
         effects,
         holds: false,
     });

@@ -119,6 +119,7 @@ mod tests {
             attempt: 1,
             now: chrono::Utc::now(),
             child_seed: 0,
+            origins: Vec::new(),
         };
         let state = interpreter.run(&program, burst).await.state;
         let counted = Recorded::default();

@@ -3,13 +3,12 @@
 //! Any of the futures here may be dropped at any await: before the commit nothing was written, after it the writer goes on
 //! by itself. The lock travels with the request, and comes back with the outcome.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, TimeDelta, Utc};
-
 use super::claim::Locked;
-use super::family::{self, TenantDefinitions};
+use super::complete::AfterCommit;
+use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
 use super::{activity_faults, effects, instruction};
 use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
@@ -33,6 +32,11 @@ pub(super) enum RunEnd {
     Finished(Box<Finished>),
     /// There was no capacity for its script. Nothing of it is kept, and it is retried after that time.
     Deferred(Duration),
+    /// A child could not be committed, with this outcome. Nothing of the burst is kept.
+    Lost {
+        outcome: CommitOutcome,
+        rows: Vec<ClaimedRow>,
+    },
 }
 
 /// A burst that came to its end, in memory.
@@ -45,31 +49,13 @@ pub(super) struct Finished {
     definition: DefinitionRef,
     state: Box<InstanceState>,
     yielded: bool,
-    next_timer: NextTimer,
+    after: AfterCommit,
     clock: DatabaseClock,
     checked: Instant,
     /// Incidents of the instance before this burst.
     incidents: usize,
     request: Box<CommitRequest>,
     lock: InstanceLock,
-}
-
-/// When the first timer of the bookmarks that the burst has created is due.
-#[derive(Clone, Copy, Debug)]
-struct NextTimer {
-    /// From the commit on.
-    delay: Option<Duration>,
-    /// At a point in time.
-    due: Option<DateTime<Utc>>,
-}
-
-impl NextTimer {
-    fn due_at(self, committed: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // Later than the calendar can express: never.
-        let delay = self.delay.and_then(|delay| TimeDelta::from_std(delay).ok());
-        let delayed = delay.and_then(|delay| committed.checked_add_signed(delay));
-        delayed.into_iter().chain(self.due).min()
-    }
 }
 
 /// What a commit leaves to do. `consumed`: the rows of work that it consumed, each with whether it met what it was for.
@@ -109,6 +95,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         clock,
         checked,
     } = prepared;
+    let origins = rows.iter().map(|row| origin(&row.claim)).collect();
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
     let burst = Burst {
@@ -118,12 +105,25 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         attempt,
         now: clock.now(),
         child_seed,
+        origins,
     };
-    let definitions = TenantDefinitions {
-        pool: &node.database.pool,
+    let children = BurstChildren {
+        node,
         tenant: &locked.key.0,
+        root: &locked.key.1,
+        lock: &locked.lock,
+        expected,
+        rows: &rows,
+        attempt,
+        clock,
+        stop: Mutex::default(),
     };
-    let result = node.interpreter.run_among(&program, burst, &definitions).await;
+    let result = node.interpreter.run_among(&program, burst, &children).await;
+    match children.into_stop() {
+        None => {}
+        Some(StopCause::Lost(outcome)) => return Ok(RunEnd::Lost { outcome, rows }),
+        Some(StopCause::Failed(error)) => return Err(error),
+    }
     if let Some(pause) = result.deferred {
         return Ok(RunEnd::Deferred(pause));
     }
@@ -152,11 +152,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         },
         ..effects::of(&result, stimuli, node.inbox_lifetime)?
     };
-    let created = &result.bookmarks_created;
-    let next_timer = NextTimer {
-        delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
-        due: created.iter().filter_map(|bookmark| bookmark.due).min(),
-    };
+    let after = AfterCommit::of(&result, &effects);
     let request = Box::new(CommitRequest {
         tenant: locked.key.0,
         instance: locked.key.1,
@@ -164,6 +160,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         burst: BurstId::random(),
         definition: definition.clone(),
         claims: rows.iter().map(|row| row.claim.clone()).collect(),
+        nested: None,
         effects,
         holds: false,
     });
@@ -176,13 +173,21 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         definition,
         state: Box::new(state),
         yielded,
-        next_timer,
+        after,
         clock,
         checked: if asks { Instant::now() } else { checked },
         incidents,
         request,
         lock: locked.lock,
     })))
+}
+
+/// The row that an instruction comes from, which is the same when the burst is repeated.
+fn origin(claim: &Claim) -> String {
+    match claim {
+        Claim::Work(work, _) => work.0.to_string(),
+        Claim::Timer(bookmark, _) => bookmark.as_str().to_owned(),
+    }
 }
 
 fn is_stimulus(row: &ClaimedRow) -> bool {
@@ -218,7 +223,7 @@ impl Finished {
             definition,
             state,
             yielded,
-            next_timer,
+            after,
             clock,
             checked,
             incidents,
@@ -235,10 +240,6 @@ impl Finished {
             });
         }
         let kept = request.continuation();
-        let published = request.effects.events.len() as u64;
-        let effects = &request.effects;
-        // Rows that the commit inserts, or may.
-        let made = effects.children.len() + usize::from(effects.child_end.is_some() || effects.cancels_children);
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
@@ -248,20 +249,7 @@ impl Finished {
             }
         };
         activity_faults::report(&state, incidents);
-        if made > 0 {
-            family::committed(node, &key.1, &commit, made);
-        }
-        node.committed(&key.1);
-        if published > 0 {
-            // After a crash the check-ins of the other nodes show them.
-            node.claims.fan_outs.notify_one();
-            metrics::counter!("mainspring_events_total").increment(published);
-        }
-        if let Some(due) = next_timer.due_at(commit.committed_at) {
-            // By the database's clock, which this node's estimate never exceeds.
-            let from_now = (due - clock.now()).to_std().unwrap_or_default();
-            node.row_due(Instant::now() + from_now);
-        }
+        after.report(node, &key.1, &commit, clock);
         let consumed = rows
             .iter()
             .enumerate()

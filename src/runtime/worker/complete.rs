@@ -1,13 +1,87 @@
-//! What follows a commit: replies to callers, the end of a cancelled instance, and the release of a lost burst's claims.
+//! What follows a commit: notifications and replies, the end of a cancelled instance, and the release of a lost burst's claims.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::release::{backoff, release_claims};
-use crate::execution::{InstanceState, InstanceTimestamps, Status};
-use crate::id::WorkId;
+use crate::execution::{BurstResult, InstanceState, InstanceTimestamps, Status};
+use crate::id::{InstanceId, WorkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::Reply;
 use crate::store::claim::{ClaimedRow, InstanceKey, Release, ReleaseCause};
-use crate::store::commit::{Claim, Commit, CommitOutcome};
+use crate::store::clock::DatabaseClock;
+use crate::store::commit::{Claim, Commit, CommitOutcome, Effects};
 use crate::store::work;
+
+/// What a commit has made that is to be known at once.
+pub(super) struct AfterCommit {
+    /// Rows of work that it inserts, or may.
+    works: usize,
+    /// Events that it publishes.
+    events: u64,
+    next_timer: NextTimer,
+}
+
+/// When the first timer of the bookmarks that the burst has created is due.
+#[derive(Clone, Copy, Debug)]
+struct NextTimer {
+    /// From the commit on.
+    delay: Option<Duration>,
+    /// At a point in time.
+    due: Option<DateTime<Utc>>,
+}
+
+impl NextTimer {
+    fn due_at(self, committed: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        // Later than the calendar can express: never.
+        let delay = self.delay.and_then(|delay| TimeDelta::from_std(delay).ok());
+        let delayed = delay.and_then(|delay| committed.checked_add_signed(delay));
+        delayed.into_iter().chain(self.due).min()
+    }
+}
+
+impl AfterCommit {
+    pub(super) fn of(result: &BurstResult, effects: &Effects) -> Self {
+        let created = &result.bookmarks_created;
+        // Another row than the one that a burst with claims goes on under.
+        let goes_on = result.yielded && !effects.continues;
+        let wakes = effects.child_end.is_some() || effects.cancels_children || !effects.awaited.is_empty();
+        Self {
+            works: effects.children.len() + usize::from(wakes || goes_on),
+            events: effects.events.len() as u64,
+            next_timer: NextTimer {
+                delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
+                due: created.iter().filter_map(|bookmark| bookmark.due).min(),
+            },
+        }
+    }
+
+    /// Wakes what is to go on with it, here and at other nodes.
+    pub(super) fn report(&self, node: &NodeContext, instance: &InstanceId, commit: &Commit, clock: DatabaseClock) {
+        if commit.refused_children > 0 {
+            tracing::warn!(
+                instance = ?instance.as_str(),
+                children = commit.refused_children,
+                "children were not started: their activation strategy refuses them, or their definition is no longer published"
+            );
+        }
+        if self.works > 0 {
+            node.work_accepted(None, None, self.works);
+        }
+        node.committed(instance);
+        if self.events > 0 {
+            // After a crash the check-ins of the other nodes show them.
+            node.claims.fan_outs.notify_one();
+            metrics::counter!("mainspring_events_total").increment(self.events);
+        }
+        if let Some(due) = self.next_timer.due_at(commit.committed_at) {
+            // By the database's clock, which this node's estimate never exceeds.
+            let from_now = (due - clock.now()).to_std().unwrap_or_default();
+            node.row_due(Instant::now() + from_now);
+        }
+    }
+}
 
 /// Replies to the callers of all rows that a burst has consumed, each with whether it met what it was for.
 pub(super) fn reply_committed(

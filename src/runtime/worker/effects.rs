@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::instruction::StartBody;
 use crate::activity::EventPublication;
-use crate::execution::{Bookmark, BurstResult, ChildStart, InstanceState, Status, SubStatus, event_hash};
+use crate::execution::{AwaitedChild, Bookmark, BurstResult, ChildStart, InstanceState, Status, SubStatus, event_hash};
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{
-    BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
+    AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
 };
 use crate::store::record::{ExecutionRef, NewEntry, NewExecution, Record, RecordRow};
 use crate::{Error, Result, weight};
@@ -104,6 +104,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
             ends: end.ends,
             result: end.result.clone(),
         }),
+        awaited: result.awaited.iter().map(awaited).collect(),
         cancels_children: result.cancels_children,
     })
 }
@@ -199,6 +200,15 @@ fn child(child: &ChildStart) -> Result<(ChildRow, usize)> {
         bookmark_id: child.bookmark_id.as_ref().map(|id| id.as_str().to_owned()),
     };
     Ok((row, bytes))
+}
+
+fn awaited(child: &AwaitedChild) -> AwaitedRow {
+    AwaitedRow {
+        no: 0,
+        child_id: child.id.as_str().to_owned(),
+        bookmark_id: child.bookmark_id.as_str().to_owned(),
+        until_rest: child.until_rest,
+    }
 }
 
 fn due(bookmark: &Bookmark) -> Option<DueRow> {

@@ -132,6 +132,10 @@ async fn run_steps(
             // Boxed: it is large and mostly short, and the next burst reuses its memory while it is in the cache.
             ran = Box::pin(run(node, prepared)) => match ran? {
                 RunEnd::Finished(finished) => *finished,
+                RunEnd::Lost { outcome, rows } => {
+                    Box::pin(complete::release_lost(node, &key, outcome, rows)).await;
+                    return Ok(None);
+                }
                 RunEnd::Deferred(pause) => {
                     tracing::debug!(?pause, "there is no capacity for a script of the burst; it is retried later");
                     let cause = ReleaseCause::None;

@@ -1,24 +1,57 @@
-//! Children of bursts: which definitions are published, and what follows a commit that has started or ended some.
+//! Children of bursts. A child of `Elsa.ExecuteWorkflow` runs in the burst of its parent, and is committed before it.
+//!
+//! The commit of such a child is fenced by the outermost parent: by the claims of its burst, which are checked and not
+//! consumed, and by its version. So a child is committed only while the commit of the burst could be, and what ends the one
+//! (a cancel, a delete, a removal of the node) is in one order with the other. A new child needs no lock: no other session
+//! knows of it. One that waits or yields leaves the burst with its commit, and goes on as any instance.
+//!
+//! If the process dies after the commit of a child, the repeated burst finds the child before any of its activities runs.
 
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 
 use crate::activity::PublishedDefinitions;
-use crate::db::Pool;
-use crate::id::{InstanceId, TenantId};
+use crate::execution::{
+    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Status, SubStatus,
+};
+use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
+use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
-use crate::store::commit::Commit;
+use crate::store::claim::ClaimedRow;
+use crate::store::clock::DatabaseClock;
+use crate::store::commit::{CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects, NestedBurst};
 use crate::store::definition::read;
+use crate::store::instance::{self, ChildBefore};
+use crate::{Error, Result, failpoint};
 
-/// The definitions of a tenant.
-pub(super) struct TenantDefinitions<'n> {
-    pub(super) pool: &'n Pool,
+use super::complete::AfterCommit;
+use super::{activity_faults, effects};
+
+/// The children of one burst, through all levels.
+pub(super) struct BurstChildren<'n> {
+    pub(super) node: &'n NodeContext,
     pub(super) tenant: &'n TenantId,
+    /// The outermost parent, whose burst it is.
+    pub(super) root: &'n InstanceId,
+    pub(super) lock: &'n InstanceLock,
+    pub(super) expected: Option<InstanceVersion>,
+    pub(super) rows: &'n [ClaimedRow],
+    pub(super) attempt: u32,
+    pub(super) clock: DatabaseClock,
+    pub(super) stop: Mutex<Option<StopCause>>,
 }
 
-impl PublishedDefinitions for TenantDefinitions<'_> {
+/// Why a child ended the burst.
+pub(super) enum StopCause {
+    /// The outcome of its commit.
+    Lost(CommitOutcome),
+    Failed(Error),
+}
+
+impl PublishedDefinitions for BurstChildren<'_> {
     fn is_published<'a>(&'a self, definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async move {
-            match read::is_published(self.pool, self.tenant, definition_id).await {
+            match read::is_published(&self.node.database.pool, self.tenant, definition_id).await {
                 Ok(is_published) => is_published,
                 Err(error) => {
                     tracing::debug!(%error, "whether a definition is published cannot be read; the commit decides");
@@ -29,14 +62,148 @@ impl PublishedDefinitions for TenantDefinitions<'_> {
     }
 }
 
-/// A commit has inserted up to `made` rows of work for children or for a parent.
-pub(super) fn committed(node: &NodeContext, instance: &InstanceId, commit: &Commit, made: usize) {
-    if commit.refused_children > 0 {
-        tracing::warn!(
-            instance = ?instance.as_str(),
-            children = commit.refused_children,
-            "children were not started: their activation strategy refuses them, or their definition is no longer published"
-        );
+impl Children for BurstChildren<'_> {
+    fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
+        Box::pin(async move {
+            match self.run_child(child).await {
+                Ok(run) => run,
+                Err(error) => self.stopped(StopCause::Failed(error)),
+            }
+        })
     }
-    node.work_accepted(None, None, made);
+}
+
+impl BurstChildren<'_> {
+    /// Why the burst must not be committed; none: it may be.
+    pub(super) fn into_stop(self) -> Option<StopCause> {
+        self.stop.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self, cause: StopCause) -> ChildRun {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+        ChildRun::Stopped
+    }
+
+    async fn run_child(&self, child: &ChildStart) -> Result<ChildRun> {
+        let node = self.node;
+        let pool = &node.database.pool;
+        let ChildBefore {
+            definition,
+            starts_always,
+            state,
+        } = instance::child_before(pool, self.tenant, &child.definition_id, &child.id).await?;
+        if let Some(state) = state {
+            // The burst was run before.
+            return Ok(ChildRun::Committed(committed_before(&InstanceState::from_bytes(&state)?)));
+        }
+        let Some(definition) = definition else {
+            return Ok(ChildRun::NotPublished);
+        };
+        // Only a start that is accepted takes the key of an activation strategy.
+        if !starts_always {
+            return Ok(ChildRun::Elsewhere);
+        }
+        let programs = &node.caches.programs;
+        let program = programs
+            .get(pool, &node.interpreter, self.tenant, &definition.version_id)
+            .await?;
+        if !program.missing_activity_types().is_empty() {
+            return Ok(ChildRun::Elsewhere);
+        }
+        failpoint::hit("child.running").await?;
+        let burst = Burst {
+            instance_id: child.id.clone(),
+            state: None,
+            instructions: vec![start(child)],
+            attempt: self.attempt,
+            now: self.clock.now(),
+            // Its id is that of one generation of its parent.
+            child_seed: 0,
+            origins: Vec::new(),
+        };
+        let result = node.interpreter.run_among(&program, burst, self).await;
+        if result.stopped {
+            return Ok(ChildRun::Stopped);
+        }
+        match result.deferred {
+            Some(pause) => Ok(ChildRun::Deferred(pause)),
+            None => self.commit(child, definition, result).await,
+        }
+    }
+
+    /// Commits a child after its first burst. Dropped half-way, the writer goes on by itself, within the fences.
+    async fn commit(&self, child: &ChildStart, definition: DefinitionRef, result: BurstResult) -> Result<ChildRun> {
+        let node = self.node;
+        if self.lock.is_lost() {
+            // The fences might let it pass; the current holder of the lock takes precedence.
+            return Ok(self.stopped(StopCause::Lost(CommitOutcome::ClaimLost)));
+        }
+        let effects = Effects {
+            // Its parent has the result, or is bound to it by a commit of its own.
+            child_end: None,
+            continues: false,
+            ..effects::of(&result, Vec::new(), node.inbox_lifetime)?
+        };
+        let after = AfterCommit::of(&result, &effects);
+        let request = Box::new(CommitRequest {
+            tenant: self.tenant.clone(),
+            instance: child.id.clone(),
+            expected: None,
+            burst: BurstId::random(),
+            definition,
+            claims: Vec::new(),
+            nested: Some(Box::new(NestedBurst {
+                root: self.root.clone(),
+                expected: self.expected,
+                claims: self.rows.iter().map(|row| row.claim.clone()).collect(),
+                lives: result.status == Status::Running,
+                continues: result.yielded,
+            })),
+            effects,
+            holds: false,
+        });
+        let guard = InstanceLock::not_needed(&child.id);
+        let CommitReply { outcome, .. } = node.commits.writer.commit(request, guard).await?;
+        let commit = match outcome {
+            CommitOutcome::Committed(commit) => commit,
+            outcome => {
+                tracing::debug!(child = %child.id, ?outcome, "a child was not committed, and ends the burst of its parent");
+                return Ok(self.stopped(StopCause::Lost(outcome)));
+            }
+        };
+        failpoint::hit("child.committed").await?;
+        activity_faults::report(&result.state, 0);
+        after.report(node, &child.id, &commit, self.clock);
+        Ok(ChildRun::Committed(CommittedChild {
+            result: result.state.child_result(MAX),
+            has_ended: result.status == Status::Finished,
+            rests: result.status == Status::Running && !result.yielded,
+            executed: result.executed,
+            bytes: result.journal_bytes,
+        }))
+    }
+}
+
+/// The result of a child that an earlier try of the burst has committed.
+fn committed_before(state: &InstanceState) -> CommittedChild {
+    CommittedChild {
+        result: state.child_result(MAX),
+        has_ended: state.status() == Status::Finished,
+        rests: state.sub_status() == SubStatus::Suspended,
+        executed: 0,
+        bytes: 0,
+    }
+}
+
+/// What a child begins with, as by the row of a start.
+fn start(child: &ChildStart) -> Instruction {
+    Instruction::Start {
+        correlation_id: child.correlation_id.clone(),
+        name: None,
+        input: child.input.clone(),
+        variables: serde_json::Map::new(),
+        trigger_activity_id: None,
+        payload: None,
+        parent: Some(child.parent.clone()),
+    }
 }

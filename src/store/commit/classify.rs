@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::pipeline::{CommitConnection, claim_rows, request_row};
+use super::pipeline::{CommitConnection, claim_rows, nested_row, outer_claim_rows, request_row};
 use super::row::RequestRow;
 use super::{Commit, CommitOutcome, CommitRequest, FINISHED};
 use crate::Result;
@@ -18,8 +18,10 @@ struct LossEvidence {
     instance: Option<Commit>,
     /// Its last commit is that of this request: an earlier attempt was committed.
     is_committed: bool,
-    /// All its claims are held.
+    /// All its claims are held, or, of a child in the burst of its parent, those of that one.
     is_claimed: bool,
+    /// The outermost parent of such a child is as it was.
+    is_under: bool,
     /// The instance holds something by its activation strategy.
     is_holder: bool,
     /// Some instance does.
@@ -55,17 +57,24 @@ pub(super) async fn classify<'a>(
         .collect();
     let claims: Vec<_> = losers
         .iter()
-        .flat_map(|(no, request)| claim_rows(*no as i32, request))
+        .flat_map(|(no, request)| claim_rows(*no as i32, request).chain(outer_claim_rows(*no as i32, request)))
+        .collect();
+    let nested: Vec<_> = losers
+        .iter()
+        .filter_map(|(no, request)| nested_row(*no as i32, request))
         .collect();
     let (incarnation, writer) = connection.writer();
     let answer = within(
         ANSWER_TIMEOUT,
         connection
             .client()
-            .query(&connection.classify, &[&incarnation, &writer, &requests, &claims]),
+            .query(
+                &connection.classify,
+                &[&incarnation, &writer, &requests, &claims, &nested],
+            ),
     )
     .await?;
-    let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, continued, created_at, updated_at, is_holder, has_holders)?;
+    let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, is_under, continued, created_at, updated_at, is_holder, has_holders)?;
     Ok(answer
         .iter()
         .filter_map(|row| {
@@ -84,6 +93,7 @@ pub(super) async fn classify<'a>(
                 }),
                 is_committed: row.get(at.is_committed),
                 is_claimed: row.get(at.is_claimed),
+                is_under: row.get(at.is_under),
                 is_holder: row.get::<_, Option<bool>>(at.is_holder).unwrap_or(false),
                 has_holders: row.get::<_, Option<bool>>(at.has_holders).unwrap_or(false),
             };
@@ -122,7 +132,7 @@ fn outcome(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> C
     if !evidence.is_claimed {
         return CommitOutcome::ClaimLost;
     }
-    if evidence.instance.map(|commit| commit.version) != request.expected {
+    if !evidence.is_under || evidence.instance.map(|commit| commit.version) != request.expected {
         return CommitOutcome::VersionConflict;
     }
     CommitOutcome::Busy

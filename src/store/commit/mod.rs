@@ -12,7 +12,9 @@
 //!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
 //! 6. When the connection is lost at commit the same request is sent again, never only read: the old backend may still be
 //!    committing. If that attempt is refused, `last_burst` shows whether the first one was committed.
-//! 7. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
+//! 7. A child that ran in the burst of its parent is committed before that one, in a request of its own, whose fences are
+//!    those of the outermost parent: its claims are still held, and stay, and its version is unchanged.
+//! 8. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
 //!
 //! # Layout
 //!
@@ -41,7 +43,7 @@ pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use lanes::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::SendMode;
-pub(crate) use row::{BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
+pub(crate) use row::{AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
@@ -117,7 +119,9 @@ pub(crate) struct Effects {
     pub(crate) children: Vec<ChildRow>,
     /// The instance is a child, and its parent may wait for this commit.
     pub(crate) child_end: Option<ChildEndRow>,
-    /// It is cancelled, and has started children.
+    /// Children that were committed before it, and that it waits for.
+    pub(crate) awaited: Vec<AwaitedRow>,
+    /// It is cancelled, and with it the children that live.
     pub(crate) cancels_children: bool,
 }
 
@@ -126,6 +130,21 @@ pub(crate) struct Effects {
 pub(crate) struct WaitingBookmark {
     pub(crate) bookmark: String,
     pub(crate) hash: StimulusHash,
+}
+
+/// A child that ran in the burst of its parent, and loses if the outermost parent would.
+#[derive(Clone, Debug)]
+pub(crate) struct NestedBurst {
+    /// The outermost parent.
+    pub(crate) root: InstanceId,
+    /// Its version when it was loaded; none: it is new itself.
+    pub(crate) expected: Option<InstanceVersion>,
+    /// The claims of its burst, which are checked and not consumed.
+    pub(crate) claims: Vec<Claim>,
+    /// The child has not ended.
+    pub(crate) lives: bool,
+    /// It has yielded: the commit makes the row of work that it goes on under.
+    pub(crate) continues: bool,
 }
 
 /// What one burst did, on its way to the database.
@@ -137,6 +156,8 @@ pub(crate) struct CommitRequest {
     pub(crate) burst: BurstId,
     pub(crate) definition: DefinitionRef,
     pub(crate) claims: Vec<Claim>,
+    /// Of a child that ran in the burst of its parent, which has no claims of its own.
+    pub(crate) nested: Option<Box<NestedBurst>>,
     pub(crate) effects: Effects,
     /// As far as the writer knows, it ends an instance that holds something by its activation strategy. A multi-claim
     /// statement releases that; a single-claim one skips the request.
@@ -229,7 +250,8 @@ impl CommitRequest {
                     + effects.stimuli.len()
                     + effects.events.len()
                     + effects.children.len()
-                    + self.claims.len())
+                    + self.claims.len()
+                    + self.nested.as_ref().map_or(0, |nested| nested.claims.len()))
     }
 
     /// The claimed row under which a burst that yielded continues, if it has one that matched something.
@@ -242,9 +264,9 @@ impl CommitRequest {
         works.next().filter(|_| self.effects.continues)
     }
 
-    /// It makes an instance that no start was accepted for.
-    fn is_import(&self) -> bool {
-        self.expected.is_none() && self.claims.is_empty()
+    /// It writes an instance for which a start was accepted: no import, and no child in the burst of its parent.
+    fn was_accepted(&self) -> bool {
+        self.expected.is_some() || !self.claims.is_empty()
     }
 
     /// Its only claim, if that is a row of work; of a burst that yielded, the row to continue under.

@@ -8,7 +8,8 @@ use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
 use super::row::{
-    BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, RequestRow, StimulusRow,
+    AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, NestedRow, RequestRow,
+    StimulusRow,
 };
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
@@ -391,7 +392,30 @@ pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
 
 /// The claims of a request.
 pub(super) fn claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item = ClaimRow<'_>> {
-    request.claims.iter().map(move |claim| match claim {
+    rows_of(no, &request.claims)
+}
+
+/// The claims that a child in the burst of its parent leaves to that one.
+pub(super) fn outer_claim_rows(no: i32, request: &CommitRequest) -> impl Iterator<Item = ClaimRow<'_>> {
+    let nested = request.nested.iter();
+    nested.flat_map(move |nested| rows_of(no, &nested.claims))
+}
+
+/// The fence of a child in the burst of its parent.
+pub(super) fn nested_row(no: i32, request: &CommitRequest) -> Option<NestedRow<'_>> {
+    let nested = request.nested.as_deref()?;
+    Some(NestedRow {
+        no,
+        root_instance_id: nested.root.as_str(),
+        expected: nested.expected.map_or(0, |version| version.0),
+        claims: nested.claims.len() as i32,
+        lives: nested.lives,
+        continues: nested.continues,
+    })
+}
+
+fn rows_of(no: i32, claims: &[Claim]) -> impl Iterator<Item = ClaimRow<'_>> {
+    claims.iter().map(move |claim| match claim {
         Claim::Work(id, claim_no) => ClaimRow {
             no,
             work_id: Some(id.0),
@@ -424,6 +448,9 @@ struct Rows<'a> {
     events: Vec<&'a EventRow>,
     children: Vec<&'a ChildRow>,
     child_ends: Vec<&'a ChildEndRow>,
+    nested: Vec<NestedRow<'a>>,
+    outer_claims: Vec<ClaimRow<'a>>,
+    awaited: Vec<&'a AwaitedRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
@@ -441,6 +468,7 @@ impl<'a> Rows<'a> {
             request.effects.events.iter_mut().for_each(|row| row.no = no);
             request.effects.children.iter_mut().for_each(|row| row.no = no);
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
+            request.effects.awaited.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -468,6 +496,9 @@ impl<'a> Rows<'a> {
         self.events.extend(&effects.events);
         self.children.extend(&effects.children);
         self.child_ends.extend(&effects.child_end);
+        self.nested.extend(nested_row(no, request));
+        self.outer_claims.extend(outer_claim_rows(no, request));
+        self.awaited.extend(&effects.awaited);
         for (key, exclusive) in request.keys().iter() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
@@ -491,7 +522,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 14] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 17] {
         [
             incarnation,
             writer,
@@ -511,6 +542,9 @@ impl<'a> Rows<'a> {
             &self.events,
             &self.children,
             &self.child_ends,
+            &self.nested,
+            &self.outer_claims,
+            &self.awaited,
         ]
     }
 }

@@ -131,6 +131,30 @@ pub(crate) struct ChildRow {
     pub(crate) bookmark_id: Option<String>,
 }
 
+/// A child that lives on after it ran in the burst of its parent, and is waited for from this commit on. `no` is set by the
+/// batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_awaited")]
+pub(crate) struct AwaitedRow {
+    pub(crate) no: i32,
+    pub(crate) child_id: String,
+    pub(crate) bookmark_id: String,
+    /// Only until it waits itself.
+    pub(crate) until_rest: bool,
+}
+
+/// The fence of a child that ran in the burst of its parent.
+#[derive(Debug, ToSql)]
+#[postgres(name = "commit_nested")]
+pub(super) struct NestedRow<'a> {
+    pub(super) no: i32,
+    pub(super) root_instance_id: &'a str,
+    pub(super) expected: i64,
+    pub(super) claims: i32,
+    pub(super) lives: bool,
+    pub(super) continues: bool,
+}
+
 /// What the parent of this instance goes on with. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_child_end")]

@@ -26,10 +26,11 @@ pub(crate) struct StatementShape {
     pub(super) reports_pending: bool,
     /// Those that need a new row of work to continue under.
     pub(super) new_row: bool,
-    /// Events, claims that matched nothing, running instances with a correlation id or from a file, and bookmarks that follow a
+    /// Events, claims that matched nothing, running instances with a correlation id or without a start, and bookmarks that follow a
     /// changed correlation id.
     pub(super) rare: bool,
-    /// Children: new ones, and the end of some; and a cancel that reaches children. Multi-claim only.
+    /// Children: new ones, those that ran in the burst of their parent, and the end of some; and a cancel, which reaches them.
+    /// Multi-claim only.
     pub(super) family: bool,
 }
 
@@ -103,8 +104,12 @@ impl StatementShape {
         self.rare |= !effects.unmet.is_empty()
             || !effects.events.is_empty()
             || !effects.rematched.is_empty()
-            || (effects.status == super::RUNNING && (effects.correlation_id.is_some() || request.is_import()));
-        self.family |= !effects.children.is_empty() || effects.child_end.is_some() || effects.cancels_children;
+            || (effects.status == super::RUNNING && (effects.correlation_id.is_some() || !request.was_accepted()));
+        self.family |= !effects.children.is_empty()
+            || effects.child_end.is_some()
+            || !effects.awaited.is_empty()
+            || effects.cancels_children
+            || request.nested.is_some();
         let is_single = matches!(&*request.claims, [Claim::Work(..)]);
         self.multi |= !is_single || self.burned || self.rare || self.family || request.holds;
     }

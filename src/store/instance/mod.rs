@@ -17,6 +17,7 @@ use crate::Result;
 use crate::db::{Pool, columns};
 use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
 
+const CHILD: &str = include_str!("../../../sql/queries/instance/child.sql");
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
 const EXECUTION_STATE: &str = include_str!("../../../sql/queries/instance/execution_state.sql");
 const PARENT: &str = include_str!("../../../sql/queries/instance/parent.sql");
@@ -77,6 +78,40 @@ fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
         finished_at: row.get(at.finished_at),
         parent: row.get::<_, Option<String>>(at.parent_instance_id).map(InstanceId::new),
     }
+}
+
+/// What is known of a child before it runs in the burst of its parent.
+#[derive(Debug)]
+pub(crate) struct ChildBefore {
+    /// The published version of its definition; none: there is no such version.
+    pub(crate) definition: Option<DefinitionRef>,
+    /// No activation strategy refuses a start.
+    pub(crate) starts_always: bool,
+    /// The state of the child, if it exists.
+    pub(crate) state: Option<Vec<u8>>,
+}
+
+/// Reads what is known of a child, in one statement.
+pub(crate) async fn child_before(
+    pool: &Pool,
+    tenant: &TenantId,
+    definition: &DefinitionId,
+    child: &InstanceId,
+) -> Result<ChildBefore> {
+    let row = pool
+        .query_one(CHILD, &[&tenant.as_str(), &definition.as_str(), &child.as_str()])
+        .await?;
+    let at = columns!(row; version_id, version, starts_always, state)?;
+    let version = row.get::<_, Option<String>>(at.version_id);
+    Ok(ChildBefore {
+        definition: version.map(|version| DefinitionRef {
+            definition_id: definition.clone(),
+            version_id: VersionId::new(version),
+            version: row.get(at.version),
+        }),
+        starts_always: row.get::<_, Option<bool>>(at.starts_always).unwrap_or(false),
+        state: row.get(at.state),
+    })
 }
 
 /// Reads an instance with its state.

@@ -40,7 +40,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 43] = [
+const HOT: [Hot; 44] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -76,15 +76,17 @@ const HOT: [Hot; 43] = [
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
          '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned],
          array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
-         array[row(0,true,'{}')::commit_child_end]",
+         array[row(0,true,'{}')::commit_child_end], array[row(0,'i7',1,2,true,false)::commit_nested],
+         array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i9','b',true)::commit_awaited]",
         true
     ),
     hot!(
         "commit/classify",
         "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'',null)::commit_request],
-         array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim]",
+         array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i7',1,2,true,false)::commit_nested]",
         true
     ),
+    hot!("instance/child", "'', 'd7', 'i7'", false),
     hot!(
         "event/publish",
         "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216",

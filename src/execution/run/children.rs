@@ -1,0 +1,79 @@
+//! Runs the child of an activity within the burst, after the call has returned: no time limit of the activity counts, and a
+//! child may run children in turn.
+//!
+//! Activities and bytes of a child count for the bounds of the burst. So a loop of executes yields as any other loop does, and
+//! what a crash repeats stays bounded; the children that were committed are found again, and not repeated.
+
+use serde_json::json;
+
+use super::{BurstRun, ChildStop};
+use crate::activity::{BookmarkRequest, ChildRequest, ChildWait, Fault, Resumption, not_published};
+use crate::execution::child::{AwaitedChild, ChildRun, ChildStart};
+use crate::execution::state::ContextStatus;
+use crate::id::InstanceId;
+
+impl BurstRun<'_> {
+    /// Runs the child of an execution. Returns what the execution goes on with; none: it waits for the child, has faulted, or
+    /// the burst has stopped.
+    pub(super) async fn execute_child(&mut self, number: u64, request: ChildRequest) -> Option<Resumption> {
+        let context = self.state.contexts.get(&number)?;
+        // The commands of the call may have ended it.
+        if context.status != ContextStatus::Running {
+            return None;
+        }
+        let id = InstanceId::of_nested(&context.id, self.child_seed, &context.node_id, &self.origin);
+        let wait = request.wait;
+        let child = match self.child_start(number, id, request) {
+            Ok(child) => child,
+            Err(fault) => {
+                self.fault(number, fault);
+                return None;
+            }
+        };
+        match self.definitions.run(&child).await {
+            ChildRun::Committed(run) => {
+                self.executed += run.executed;
+                self.recorder.bytes += run.bytes;
+                self.is_dirty = true;
+                let goes_on = run.has_ended || run.rests && wait != ChildWait::End;
+                if goes_on {
+                    return Some(Resumption {
+                        payload: Some(run.result),
+                        ..Resumption::default()
+                    });
+                }
+                self.wait_for(number, child, true);
+            }
+            ChildRun::Elsewhere => self.wait_for(number, child, false),
+            ChildRun::NotPublished => self.fault(number, not_published(child.definition_id.as_str())),
+            ChildRun::Deferred(pause) => self.stop = Some(ChildStop::Deferred(pause)),
+            ChildRun::Stopped => self.stop = Some(ChildStop::Lost),
+        }
+        None
+    }
+
+    /// Waits for a child that was committed, or that the commit of the burst starts.
+    fn wait_for(&mut self, number: u64, mut child: ChildStart, is_committed: bool) {
+        let bookmark = BookmarkRequest {
+            publishable: false,
+            ..BookmarkRequest::new(json!({ "childInstanceId": child.id }))
+        };
+        if let Err(fault) = self.make_bookmark(number, bookmark) {
+            return self.fault(number, fault);
+        }
+        let Some(bookmark_id) = self.state.bookmarks.last().map(|bookmark| bookmark.id.clone()) else {
+            return self.fault(number, Fault::new("The bookmark for the child is missing"));
+        };
+        if is_committed {
+            self.awaited.push(AwaitedChild {
+                id: child.id,
+                bookmark_id,
+                until_rest: child.parent.until_rest,
+            });
+        } else {
+            child.bookmark_id = Some(bookmark_id);
+            self.children.push(child);
+        }
+        self.record_wait(number);
+    }
+}
