@@ -10,6 +10,7 @@ mod control_flow;
 mod data;
 mod elsa_definitions;
 mod events_and_tasks;
+mod executed_children;
 mod faults;
 mod flowchart;
 mod flowchart_tokens;

@@ -3,7 +3,7 @@
 //! Any of the futures here may be dropped at any await: before the commit nothing was written, after it the writer goes on
 //! by itself. The lock travels with the request, and comes back with the outcome.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::claim::Locked;
@@ -81,7 +81,7 @@ pub(super) enum Committed {
 }
 
 /// Runs the burst in memory.
-pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd> {
+pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<RunEnd> {
     let Prepared {
         locked,
         rows,
@@ -116,7 +116,7 @@ pub(super) async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd
         rows: &rows,
         attempt,
         clock,
-        stop: Mutex::default(),
+        family: OnceLock::new(),
     };
     let result = node.interpreter.run_among(&program, burst, &children).await;
     match children.into_stop() {

@@ -61,7 +61,7 @@ impl Drop for WakeOnDrop {
 }
 
 /// Runs an instance until it waits or ends, and replies to the callers. False: no work is left for it.
-async fn execute(node: &NodeContext, loaded: Loaded) -> bool {
+async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     let Loaded {
         locked,
         rows,
@@ -95,7 +95,7 @@ async fn execute(node: &NodeContext, loaded: Loaded) -> bool {
 
 /// Returns the status of the instance after its last commit; none if that commit did not come.
 async fn run_steps(
-    node: &NodeContext,
+    node: &Arc<NodeContext>,
     locked: Locked,
     rows: Vec<ClaimedRow>,
     state: Option<LoadedRow>,
@@ -190,7 +190,7 @@ async fn run_steps(
     }
 }
 
-async fn run(node: &NodeContext, prepared: Prepared) -> Result<RunEnd> {
+async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<RunEnd> {
     failpoint::hit("burst.running").await?;
     commit::run(node, prepared).await
 }

@@ -8,7 +8,9 @@
 //! If the process dies after the commit of a child, the repeated burst finds the child before any of its activities runs.
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::activity::PublishedDefinitions;
 use crate::execution::{
@@ -19,7 +21,9 @@ use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::ClaimedRow;
 use crate::store::clock::DatabaseClock;
-use crate::store::commit::{CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects, NestedBurst};
+use crate::store::commit::{
+    Claim, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects, NestedBurst,
+};
 use crate::store::definition::read;
 use crate::store::instance::{self, ChildBefore};
 use crate::{Error, Result, failpoint};
@@ -27,9 +31,12 @@ use crate::{Error, Result, failpoint};
 use super::complete::AfterCommit;
 use super::{activity_faults, effects};
 
-/// The children of one burst, through all levels.
+/// A level whose number is a multiple of this runs in a task of its own: the stack of a thread does not hold all levels.
+const LEVELS_PER_TASK: u32 = 4;
+
+/// The children of one burst.
 pub(super) struct BurstChildren<'n> {
-    pub(super) node: &'n NodeContext,
+    pub(super) node: &'n Arc<NodeContext>,
     pub(super) tenant: &'n TenantId,
     /// The outermost parent, whose burst it is.
     pub(super) root: &'n InstanceId,
@@ -38,7 +45,23 @@ pub(super) struct BurstChildren<'n> {
     pub(super) rows: &'n [ClaimedRow],
     pub(super) attempt: u32,
     pub(super) clock: DatabaseClock,
-    pub(super) stop: Mutex<Option<StopCause>>,
+    /// Made with the first child.
+    pub(super) family: OnceLock<Family>,
+}
+
+/// The same for all levels of children.
+#[derive(Clone)]
+pub(super) struct Family(Arc<FamilyState>);
+
+struct FamilyState {
+    node: Arc<NodeContext>,
+    tenant: TenantId,
+    root: InstanceId,
+    expected: Option<InstanceVersion>,
+    claims: Vec<Claim>,
+    attempt: u32,
+    clock: DatabaseClock,
+    stop: Mutex<Option<StopCause>>,
 }
 
 /// Why a child ended the burst.
@@ -48,50 +71,101 @@ pub(super) enum StopCause {
     Failed(Error),
 }
 
+async fn is_published(node: &NodeContext, tenant: &TenantId, definition_id: &str) -> bool {
+    match read::is_published(&node.database.pool, tenant, definition_id).await {
+        Ok(is_published) => is_published,
+        Err(error) => {
+            tracing::debug!(%error, "whether a definition is published cannot be read; the commit decides");
+            true
+        }
+    }
+}
+
 impl PublishedDefinitions for BurstChildren<'_> {
     fn is_published<'a>(&'a self, definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
-        Box::pin(async move {
-            match read::is_published(&self.node.database.pool, self.tenant, definition_id).await {
-                Ok(is_published) => is_published,
-                Err(error) => {
-                    tracing::debug!(%error, "whether a definition is published cannot be read; the commit decides");
-                    true
-                }
-            }
-        })
+        Box::pin(is_published(self.node, self.tenant, definition_id))
     }
 }
 
 impl Children for BurstChildren<'_> {
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
-        Box::pin(async move {
-            match self.run_child(child).await {
-                Ok(run) => run,
-                Err(error) => self.stopped(StopCause::Failed(error)),
-            }
-        })
+        let family = self.family();
+        if self.lock.is_lost() {
+            // The fences might let it pass; the current holder of the lock takes precedence.
+            let stopped = family.stopped(StopCause::Lost(CommitOutcome::ClaimLost));
+            return Box::pin(std::future::ready(stopped));
+        }
+        family.run(child)
     }
 }
 
 impl BurstChildren<'_> {
-    /// Why the burst must not be committed; none: it may be.
-    pub(super) fn into_stop(self) -> Option<StopCause> {
-        self.stop.into_inner().unwrap_or_else(PoisonError::into_inner)
+    fn family(&self) -> &Family {
+        self.family.get_or_init(|| {
+            Family(Arc::new(FamilyState {
+                node: Arc::clone(self.node),
+                tenant: self.tenant.clone(),
+                root: self.root.clone(),
+                expected: self.expected,
+                claims: self.rows.iter().map(|row| row.claim.clone()).collect(),
+                attempt: self.attempt,
+                clock: self.clock,
+                stop: Mutex::default(),
+            }))
+        })
     }
 
+    /// Why the burst must not be committed; none: it may be.
+    pub(super) fn into_stop(self) -> Option<StopCause> {
+        let family = self.family.into_inner()?;
+        let mut stop = family.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        stop.take()
+    }
+}
+
+impl PublishedDefinitions for Family {
+    fn is_published<'a>(&'a self, definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(is_published(&self.0.node, &self.0.tenant, definition_id))
+    }
+}
+
+impl Children for Family {
+    fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
+        Box::pin(async move {
+            let ran = if child.parent.depth.is_multiple_of(LEVELS_PER_TASK) {
+                let (family, child) = (self.clone(), child.clone());
+                // Dropped with the burst.
+                let task = tokio::spawn(async move { family.run_child(&child).await });
+                let ended = AbortOnDropHandle::new(task).await;
+                ended.unwrap_or_else(|_| Err(Error::internal("the run of a child ended without a result")))
+            } else {
+                self.run_child(child).await
+            };
+            ran.unwrap_or_else(|error| self.stopped(StopCause::Failed(error)))
+        })
+    }
+}
+
+impl Family {
     fn stopped(&self, cause: StopCause) -> ChildRun {
-        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+        *self.0.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
         ChildRun::Stopped
     }
 
     async fn run_child(&self, child: &ChildStart) -> Result<ChildRun> {
-        let node = self.node;
+        let FamilyState {
+            node,
+            tenant,
+            attempt,
+            clock,
+            ..
+        } = &*self.0;
         let pool = &node.database.pool;
         let ChildBefore {
             definition,
             starts_always,
             state,
-        } = instance::child_before(pool, self.tenant, &child.definition_id, &child.id).await?;
+        } = instance::child_before(pool, tenant, &child.definition_id, &child.id).await?;
         if let Some(state) = state {
             // The burst was run before.
             return Ok(ChildRun::Committed(committed_before(&InstanceState::from_bytes(&state)?)));
@@ -105,7 +179,7 @@ impl BurstChildren<'_> {
         }
         let programs = &node.caches.programs;
         let program = programs
-            .get(pool, &node.interpreter, self.tenant, &definition.version_id)
+            .get(pool, &node.interpreter, tenant, &definition.version_id)
             .await?;
         if !program.missing_activity_types().is_empty() {
             return Ok(ChildRun::Elsewhere);
@@ -115,8 +189,8 @@ impl BurstChildren<'_> {
             instance_id: child.id.clone(),
             state: None,
             instructions: vec![start(child)],
-            attempt: self.attempt,
-            now: self.clock.now(),
+            attempt: *attempt,
+            now: clock.now(),
             // Its id is that of one generation of its parent.
             child_seed: 0,
             origins: Vec::new(),
@@ -133,11 +207,15 @@ impl BurstChildren<'_> {
 
     /// Commits a child after its first burst. Dropped half-way, the writer goes on by itself, within the fences.
     async fn commit(&self, child: &ChildStart, definition: DefinitionRef, result: BurstResult) -> Result<ChildRun> {
-        let node = self.node;
-        if self.lock.is_lost() {
-            // The fences might let it pass; the current holder of the lock takes precedence.
-            return Ok(self.stopped(StopCause::Lost(CommitOutcome::ClaimLost)));
-        }
+        let FamilyState {
+            node,
+            tenant,
+            root,
+            expected,
+            claims,
+            clock,
+            ..
+        } = &*self.0;
         let effects = Effects {
             // Its parent has the result, or is bound to it by a commit of its own.
             child_end: None,
@@ -146,16 +224,16 @@ impl BurstChildren<'_> {
         };
         let after = AfterCommit::of(&result, &effects);
         let request = Box::new(CommitRequest {
-            tenant: self.tenant.clone(),
+            tenant: tenant.clone(),
             instance: child.id.clone(),
             expected: None,
             burst: BurstId::random(),
             definition,
             claims: Vec::new(),
             nested: Some(Box::new(NestedBurst {
-                root: self.root.clone(),
-                expected: self.expected,
-                claims: self.rows.iter().map(|row| row.claim.clone()).collect(),
+                root: root.clone(),
+                expected: *expected,
+                claims: claims.clone(),
                 lives: result.status == Status::Running,
                 continues: result.yielded,
             })),
@@ -173,7 +251,7 @@ impl BurstChildren<'_> {
         };
         failpoint::hit("child.committed").await?;
         activity_faults::report(&result.state, 0);
-        after.report(node, &child.id, &commit, self.clock);
+        after.report(node, &child.id, &commit, *clock);
         Ok(ChildRun::Committed(CommittedChild {
             result: result.state.child_result(MAX),
             has_ended: result.status == Status::Finished,

@@ -19,6 +19,7 @@ mod fan_out_faults;
 mod inbox_match;
 mod jobs;
 mod keys;
+mod nested;
 mod partitions;
 mod pause;
 mod plan_tables;
