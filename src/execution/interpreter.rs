@@ -320,7 +320,10 @@ impl Interpreter {
         let mut origins = burst.origins.into_iter();
         for (position, instruction) in burst.instructions.into_iter().enumerate() {
             // What a burst has left in the state needs no other origin.
-            run.origin = origins.next().filter(|_| instruction != Instruction::Continue).unwrap_or_default();
+            run.origin = origins
+                .next()
+                .filter(|_| instruction != Instruction::Continue)
+                .unwrap_or_default();
             match run.apply(instruction, is_new).await {
                 None | Some(Instruction::Continue) => {}
                 Some(stimulus @ Instruction::Stimulus { .. }) if run.yielded => held_over.push((position, stimulus)),

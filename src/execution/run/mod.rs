@@ -20,8 +20,8 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
 use crate::activity::{
-    ActivityCommands, ActivityContext, ActivityNode, EndedChild, EventPublication, Fault, InputEvaluator,
-    ChildRequest, Resumption, Step,
+    ActivityCommands, ActivityContext, ActivityNode, ChildRequest, EndedChild, EventPublication, Fault, InputEvaluator,
+    Resumption, Step,
 };
 use crate::execution::bounds::{self, InterpreterOptions, admit};
 use crate::execution::child::{AwaitedChild, ChildStart, Children};

@@ -97,7 +97,7 @@ impl Children for Family {
 
 fn committed(state: &InstanceState, executed: usize) -> ChildRun {
     ChildRun::Committed(CommittedChild {
-        result: state.child_result(),
+        result: state.child_result(1 << 20),
         has_ended: state.status() == Status::Finished,
         rests: state.sub_status() == SubStatus::Suspended,
         executed,
@@ -146,11 +146,13 @@ impl Family {
 
     /// The first burst of the workflow `parent`.
     async fn start(&self) -> BurstResult {
-        self.burst(&self.programs["parent"], "p", None, start(Map::new()), "1").await
+        self.burst(&self.programs["parent"], "p", None, start(Map::new()), "1")
+            .await
     }
 
     async fn go_on(&self, state: InstanceState, instruction: Instruction) -> BurstResult {
-        self.burst(&self.programs["parent"], "p", Some(state), instruction, "2").await
+        self.burst(&self.programs["parent"], "p", Some(state), instruction, "2")
+            .await
     }
 
     fn ids(&self) -> Vec<InstanceId> {
@@ -212,7 +214,10 @@ async fn a_child_that_waits_is_waited_for_only_if_asked() {
     };
     assert!(!awaited.until_rest && result.children.is_empty());
     assert_eq!(awaited.bookmark_id, result.bookmarks_created[0].id);
-    assert_eq!(result.bookmarks_created[0].payload, json!({"childInstanceId": awaited.id}));
+    assert_eq!(
+        result.bookmarks_created[0].payload,
+        json!({"childInstanceId": awaited.id})
+    );
     let ended = Instruction::ChildEnded {
         bookmark_id: awaited.bookmark_id.clone(),
         result: json!({"subStatus": "Faulted"}),
@@ -261,12 +266,18 @@ async fn a_child_that_cannot_be_committed_ends_the_burst() {
     assert_eq!(family.lines.all(), Vec::<String>::new(), "nothing ran after it");
     family.ends_as = Some(|| ChildRun::Elsewhere);
     let result = family.start().await;
-    assert_eq!(result.children[0].bookmark_id.as_ref(), Some(&result.bookmarks_created[0].id));
+    assert_eq!(
+        result.children[0].bookmark_id.as_ref(),
+        Some(&result.bookmarks_created[0].id)
+    );
     assert!(result.children[0].parent.until_rest);
     family.ends_as = Some(|| ChildRun::NotPublished);
     let result = family.start().await;
     assert_eq!(result.sub_status, SubStatus::Faulted);
-    assert_eq!(result.state.incidents()[0].exception["code"], "definition-not-published");
+    assert_eq!(
+        result.state.incidents()[0].exception["code"],
+        "definition-not-published"
+    );
 }
 
 /// On a large stack: the engine runs deep levels in tasks of their own.
@@ -275,7 +286,10 @@ fn an_instance_executes_no_more_than_32_levels() {
     let run = || {
         let parent = workflow(json!([execute("run", "parent", true)]));
         let family = Family::new(&[("parent", parent)], |_| {});
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
         let result = runtime.block_on(family.start());
         assert_eq!(result.sub_status, SubStatus::Finished);
         assert_eq!(family.ids().len(), 32);
@@ -312,11 +326,18 @@ async fn what_children_execute_counts_for_the_bounds_of_the_burst() {
     let loop_of = json!({"id": "loop", "type": "Elsa.ForEach", "items": values, "body": body});
     let child: Vec<Value> = (0..20).map(|n| line(&n.to_string())).collect();
     let family = Family::new(
-        &[("parent", workflow(json!([loop_of]))), ("child", workflow(child.into()))],
+        &[
+            ("parent", workflow(json!([loop_of]))),
+            ("child", workflow(child.into())),
+        ],
         |options| options.activities_per_burst = 100,
     );
     let mut result = family.start().await;
-    assert!(result.yielded && (100..200).contains(&result.executed), "{}", result.executed);
+    assert!(
+        result.yielded && (100..200).contains(&result.executed),
+        "{}",
+        result.executed
+    );
     let mut bursts = 1;
     while result.yielded {
         result = family.go_on(result.state, Instruction::Continue).await;

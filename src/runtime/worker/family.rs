@@ -21,9 +21,7 @@ use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::ClaimedRow;
 use crate::store::clock::DatabaseClock;
-use crate::store::commit::{
-    Claim, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects, NestedBurst,
-};
+use crate::store::commit::{Claim, CommitOutcome, CommitReply, CommitRequest, DefinitionRef, Effects, NestedBurst};
 use crate::store::definition::read;
 use crate::store::instance::{self, ChildBefore};
 use crate::{Error, Result, failpoint};
@@ -168,7 +166,9 @@ impl Family {
         } = instance::child_before(pool, tenant, &child.definition_id, &child.id).await?;
         if let Some(state) = state {
             // The burst was run before.
-            return Ok(ChildRun::Committed(committed_before(&InstanceState::from_bytes(&state)?)));
+            let state = InstanceState::from_bytes(&state)?;
+            let max_bytes = node.interpreter.options().max_value_bytes;
+            return Ok(ChildRun::Committed(committed_before(&state, max_bytes)));
         }
         let Some(definition) = definition else {
             return Ok(ChildRun::NotPublished);
@@ -250,10 +250,11 @@ impl Family {
             }
         };
         failpoint::hit("child.committed").await?;
+        let max_bytes = node.interpreter.options().max_value_bytes;
         activity_faults::report(&result.state, 0);
         after.report(node, &child.id, &commit, *clock);
         Ok(ChildRun::Committed(CommittedChild {
-            result: result.state.child_result(MAX),
+            result: result.state.child_result(max_bytes),
             has_ended: result.status == Status::Finished,
             rests: result.status == Status::Running && !result.yielded,
             executed: result.executed,
@@ -263,9 +264,9 @@ impl Family {
 }
 
 /// The result of a child that an earlier try of the burst has committed.
-fn committed_before(state: &InstanceState) -> CommittedChild {
+fn committed_before(state: &InstanceState, max_bytes: usize) -> CommittedChild {
     CommittedChild {
-        result: state.child_result(MAX),
+        result: state.child_result(max_bytes),
         has_ended: state.status() == Status::Finished,
         rests: state.sub_status() == SubStatus::Suspended,
         executed: 0,

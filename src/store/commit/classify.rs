@@ -66,12 +66,10 @@ pub(super) async fn classify<'a>(
     let (incarnation, writer) = connection.writer();
     let answer = within(
         ANSWER_TIMEOUT,
-        connection
-            .client()
-            .query(
-                &connection.classify,
-                &[&incarnation, &writer, &requests, &claims, &nested],
-            ),
+        connection.client().query(
+            &connection.classify,
+            &[&incarnation, &writer, &requests, &claims, &nested],
+        ),
     )
     .await?;
     let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, is_under, continued, created_at, updated_at, is_holder, has_holders)?;

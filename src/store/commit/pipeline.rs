@@ -8,8 +8,8 @@ use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
 use super::row::{
-    AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, NestedRow, RequestRow,
-    StimulusRow,
+    AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, NestedRow,
+    RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};

@@ -155,13 +155,23 @@ async fn a_child_is_committed_before_its_parent_and_leaves_it_its_claims() {
         // In a later one, with a timer.
         let timer = "INSERT INTO timer (tenant_id, instance_id, id, due, available_at, claimed_by, claim_no)
                      VALUES ('', 'p', 'first', now(), now(), $1, 3)";
-        fixture.admin.client.execute(timer, &[&writer.incarnation.0]).await.unwrap();
+        fixture
+            .admin
+            .client
+            .execute(timer, &[&writer.incarnation.0])
+            .await
+            .unwrap();
         let timer = Claim::Timer("first".into(), ClaimNo(3));
         let claims = [family.claim().await, timer];
         let mut second = living(Some(1), &claims);
         second.instance = "c2".into();
         writer.commits(second).await;
-        assert_eq!(fixture.count("SELECT count(*) FROM child WHERE id = 'c2' AND rested").await, 1);
+        assert_eq!(
+            fixture
+                .count("SELECT count(*) FROM child WHERE id = 'c2' AND rested")
+                .await,
+            1
+        );
         assert_eq!(fixture.version("p").await, Some(1));
         let mut yields = living(Some(1), &claims);
         yields.instance = "c3".into();
@@ -188,7 +198,10 @@ async fn a_child_loses_with_the_burst_of_its_parent() {
         let claim = family.claim().await;
         let Claim::Work(work, _) = claim else { unreachable!() };
         let other = Claim::Work(work, ClaimNo(2));
-        assert_outcome!(writer.write(living(Some(1), &[other.clone()])).await, CommitOutcome::ClaimLost);
+        assert_outcome!(
+            writer.write(living(Some(1), &[other.clone()])).await,
+            CommitOutcome::ClaimLost
+        );
         let both = [claim.clone(), other];
         assert_outcome!(writer.write(living(Some(1), &both)).await, CommitOutcome::ClaimLost);
         assert_outcome!(
@@ -334,7 +347,10 @@ async fn a_child_that_was_deleted_or_given_up_meanwhile_counts_as_faulted() {
             delete::delete(&writer.pool, &tenant, &"c".into()).await.unwrap();
         } else {
             let work = family.fixture.claimed_work("c", writer.incarnation).await;
-            family.fixture.execute("UPDATE work SET failures = 19 WHERE instance_id = 'c'").await;
+            family
+                .fixture
+                .execute("UPDATE work SET failures = 19 WHERE instance_id = 'c'")
+                .await;
             let given_up = Release {
                 cause: ReleaseCause::Row("no"),
                 pause: Duration::ZERO,
@@ -368,7 +384,9 @@ async fn the_end_of_a_child_and_the_wait_for_it_in_one_batch_wake_the_parent_onc
     for outcome in requests {
         assert_outcome!(outcome.await.unwrap(), CommitOutcome::Committed(_));
     }
-    fixture.execute("DELETE FROM bookmark WHERE instance_id = 'occupied'; DELETE FROM instance WHERE id = 'occupied'").await;
+    fixture
+        .execute("DELETE FROM bookmark WHERE instance_id = 'occupied'; DELETE FROM instance WHERE id = 'occupied'")
+        .await;
     family.goes_on_once("Finished").await;
 }
 
@@ -443,7 +461,9 @@ async fn what_ends_the_outermost_parent_reaches_children_whose_own_parents_were_
         request.effects.parent = Some("m".into());
         writer.commits(request).await;
         if deletes {
-            delete::delete(&writer.pool, &TenantId::default(), &"p".into()).await.unwrap();
+            delete::delete(&writer.pool, &TenantId::default(), &"p".into())
+                .await
+                .unwrap();
         } else {
             let mut cancelled = burst("p", None);
             cancelled.claims = vec![claim];

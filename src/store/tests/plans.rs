@@ -14,7 +14,7 @@ use crate::testing::store::Fixture;
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
                       commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
-                      commit_child_end[])";
+                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[])";
 
 #[derive(Clone, Copy)]
 struct Hot {

@@ -7,6 +7,7 @@ mod database_errors;
 mod database_restart;
 mod dead_letters;
 mod event_races;
+mod executed_children;
 mod fan_out;
 mod inbox;
 mod inbox_match;

@@ -28,6 +28,20 @@ pub(crate) const FAMILY: [&str; 5] = [
     "commit.committed",
 ];
 
+/// A burst in which children run.
+pub(crate) const EXECUTED: [&str; 7] = [
+    "burst.before",
+    "child.running",
+    "commit.begun",
+    "commit.written",
+    "commit.committed",
+    "child.committed",
+    "burst.after",
+];
+
+/// Those that only such a burst passes.
+const CHILD: [&str; 2] = ["child.running", "child.committed"];
+
 /// A poll that finds work.
 pub(crate) const POLL: [&str; 1] = ["claim.poll"];
 
@@ -96,6 +110,7 @@ pub(crate) const OTHERS: [&str; 3] = ["wake.lost", "signal.lost", "burst.instanc
 pub(crate) fn all() -> Vec<&'static str> {
     [
         &CALL[..],
+        &CHILD,
         &POLL,
         &PUBLISH,
         &INBOX_MATCH,
