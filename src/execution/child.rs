@@ -19,18 +19,25 @@ use crate::{Error, Result};
 pub struct ParentLink {
     /// The instance whose activity started this one.
     pub instance_id: InstanceId,
-    /// The number of the execution that started it.
+    /// The execution that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution: Option<u64>,
-    /// The activity of that execution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activity_id: Option<ActivityId>,
+    pub started_by: Option<Box<StartedBy>>,
     /// The parent waits until this instance waits or ends, not only until it ends.
     #[serde(default, skip_serializing_if = "is_false")]
     pub until_rest: bool,
     /// How many instances above this one run or wait for their child.
     #[serde(default)]
     pub depth: u32,
+}
+
+/// The execution of a parent that started a child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartedBy {
+    /// Its number.
+    pub execution: u64,
+    /// Its activity.
+    pub activity_id: ActivityId,
 }
 
 impl ParentLink {

@@ -63,8 +63,10 @@ pub(super) async fn fill(client: &Client, scratch: &ScratchDatabase) -> Result<(
 /// A read: its path, and a body if it is a POST.
 pub(super) type Read = (String, Option<String>);
 
+type NamedRead = (&'static str, fn(usize) -> Read);
+
 /// The reads by name; each takes a number, so that no two requests ask for the same rows where there are several.
-pub(super) fn reads() -> Vec<(&'static str, fn(usize) -> Read)> {
+pub(super) fn reads() -> Vec<NamedRead> {
     vec![
         ("definitions", |n| {
             let page = n % 40;

@@ -9,7 +9,7 @@ use crate::activity::{
 };
 use crate::execution::bookmark::{Bookmark, stimulus_hash};
 use crate::execution::bounds::admit;
-use crate::execution::child::{ChildStart, ParentLink};
+use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
 use crate::execution::state::{Interruption, WorkItem};
 use crate::expression::{TypeName, coerce};
@@ -336,7 +336,10 @@ impl BurstRun<'_> {
         self.check_values(&request.input)?;
         let context = self.state.contexts.get(&number);
         let node = context.and_then(|context| self.program.tree.find(&context.node_id));
-        let activity_id = node.map(|node| ActivityId::new(node.id.clone()));
+        let started_by = node.map(|node| StartedBy {
+            execution: number,
+            activity_id: ActivityId::new(node.id.clone()),
+        });
         let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
         let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
         let waits = request.wait != ChildWait::None;
@@ -347,8 +350,7 @@ impl BurstRun<'_> {
             input: request.input,
             parent: ParentLink {
                 instance_id: self.state.instance_id.clone(),
-                execution: Some(number),
-                activity_id,
+                started_by: started_by.map(Box::new),
                 until_rest: request.wait == ChildWait::Rest,
                 depth: if waits { depth + 1 } else { 0 },
             },

@@ -64,9 +64,8 @@ impl Engine {
         let mut sections = vec![first.ok_or_else(|| no_execution(id))?];
         while across_instances && sections.len() < MAX_INSTANCES {
             let parent = sections.last().and_then(|section| section.parent.as_ref());
-            let Some((instance, number)) = parent.and_then(|it| Some((it.instance_id.clone(), it.execution?))) else {
-                break;
-            };
+            let above = parent.and_then(|it| Some((it.instance_id.clone(), it.started_by.as_ref()?.execution)));
+            let Some((instance, number)) = above else { break };
             let is_known = sections.iter().any(|section| section.instance == instance);
             match self.section(instance, number).await? {
                 Some(above) if !is_known => sections.push(above),

@@ -57,19 +57,15 @@ impl<'a> Origins<'a> {
                 ..Origin::default()
             };
         };
+        let started_by = parent.started_by.as_deref();
+        let number = started_by.map(|by| by.execution);
         Origin {
-            execution: started_by(parent),
-            activity: parent.activity_id.as_ref().map(|id| id.as_str().to_owned()),
+            execution: number.map(|number| ActivityExecutionId::of(parent.instance_id.as_str(), number)),
+            activity: started_by.map(|by| by.activity_id.as_str().to_owned()),
             instance: Some(parent.instance_id.clone()),
             depth,
         }
     }
-}
-
-/// The execution of a parent that started its child.
-pub(super) fn started_by(parent: &ParentLink) -> Option<ActivityExecutionId> {
-    let number = parent.execution?;
-    Some(ActivityExecutionId::of(parent.instance_id.as_str(), number))
 }
 
 /// The execution that scheduled one, if it is known; always an older one.
