@@ -134,6 +134,11 @@ async fn a_designer_lists_edits_and_reads_definitions() {
             .await;
         assert_eq!(answer.expect(200)["isUnique"], unique, "{query}");
     }
+    let rootless = json!({"model": {"definitionId": "rootless", "name": "Rootless"}, "publish": false});
+    let rootless = http.post("workflow-definitions", &rootless).await.expect(200);
+    let rootless = rootless["workflowDefinition"]["id"].as_str().unwrap();
+    let answer = http.get(&format!("workflow-definitions/subgraph/{rootless}")).await;
+    answer.assert_refused(404, "definition-not-found");
     let subgraph = format!("workflow-definitions/subgraph/{one}?parentNodeId=Workflow1:Flow:Inner");
     assert_eq!(http.get(&subgraph).await.expect(200)["activity"]["id"], "Inner");
     let segments = format!("workflow-definitions/subgraph/segments/{one}?childNodeId=");

@@ -128,6 +128,11 @@ impl Engine {
         of: impl FnOnce(&Interpreter, &Composition, &Value) -> Option<Value> + Send + 'static,
     ) -> Result<Value> {
         let definition = self.definition_version(id).await?;
+        // A draft may be saved before it has one.
+        if !definition.get("root").is_some_and(Value::is_object) {
+            let message = format!("the version {:?} has no root activity", id.as_str());
+            return Err(Error::not_found("definition-not-found", message));
+        }
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&definition);
         let composition = self
