@@ -114,7 +114,7 @@ async fn a_workflow_is_drawn_configured_and_published() {
         })
         .await;
 
-    // Published, it is the newest, and the old version is deleted.
+    // Published, it is the newest of three, and the oldest is deleted.
     studio.goto(&format!("workflows/definitions/{id}/edit")).await;
     studio.page.wait(&on_canvas("WriteLine1")).await;
     studio.page.click(PUBLISH).await;
@@ -128,7 +128,7 @@ async fn a_workflow_is_drawn_configured_and_published() {
     studio.confirm("OK").await;
     let all = format!("workflow-definitions?versionOptions=AllVersions&definitionIds={id}");
     studio
-        .wait_for_api(&all, "one version", |body| body["totalCount"] == json!(1))
+        .wait_for_api(&all, "the two newer versions", |body| body["totalCount"] == json!(2))
         .await;
     studio.wait_until_no_row(&published.to_string()).await;
     studio.assert_no_errors().await;
