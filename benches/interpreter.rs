@@ -380,5 +380,6 @@ fn start() -> Burst {
         attempt: 1,
         now: DateTime::<Utc>::UNIX_EPOCH,
         child_seed: 0,
+        origins: Vec::new(),
     }
 }

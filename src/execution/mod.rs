@@ -7,8 +7,8 @@
 //!
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
-//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `node_id`:
-//!   the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`:
+//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `start_input`:
+//!   the inputs of a start; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`:
 //!   what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
@@ -34,6 +34,7 @@ mod program;
 mod run;
 mod scope;
 mod script_names;
+mod start_input;
 mod state;
 mod status;
 #[cfg(test)]

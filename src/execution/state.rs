@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::bookmark::Bookmark;
 use super::bounds::admit;
-use super::child::{ChildEnd, ParentLink, is_false};
+use super::child::{ChildEnd, ParentLink};
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};

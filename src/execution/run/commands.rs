@@ -311,10 +311,7 @@ impl BurstRun<'_> {
         let waits = request.wait != ChildWait::None;
         let child = self.child_start(number, id, request)?;
         // The commit writes them, too.
-        let bytes = child
-            .input
-            .iter()
-            .map(|(name, value)| name.len() + weight::json(value));
+        let bytes = child.input.iter().map(|(name, value)| name.len() + weight::json(value));
         self.recorder.bytes += bytes.sum::<usize>();
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());

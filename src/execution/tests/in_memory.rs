@@ -11,8 +11,8 @@ use crate::activity::{Catalogue, Console, PublishedDefinitions, describe};
 use crate::definition::WorkflowDefinition;
 use crate::execution::journal::JournalEntry;
 use crate::execution::{
-    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, InterpreterOptions, Program, References,
-    UsedVersion, event_hash,
+    Burst, BurstResult, ChildRun, ChildStart, Children, Composition, InstanceState, Instruction, Interpreter,
+    InterpreterOptions, Program, References, UsedVersion, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -36,6 +36,12 @@ struct NonePublished;
 impl PublishedDefinitions for NonePublished {
     fn is_published<'a>(&'a self, _definition_id: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async { false })
+    }
+}
+
+impl Children for NonePublished {
+    fn run<'a>(&'a self, _child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
+        Box::pin(async { ChildRun::NotPublished })
     }
 }
 
@@ -184,6 +190,7 @@ impl InMemoryInstance {
             attempt: 1,
             now: self.now(),
             child_seed: 0,
+            origins: Vec::new(),
         };
         let result = self.interpreter.run_among(&self.program, burst, &NonePublished).await;
         self.state = Some(result.state.clone());

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use super::body::{self, Activity, Journal, StoredEntry};
-use super::read::{MAX_BYTES, RecordPage, Reader, StoredRecord, is_long};
+use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord, is_long};
 use crate::compute;
 use crate::db::{Pool, columns};
 use crate::id::{ActivityExecutionId, InstanceId, TenantId};

@@ -186,7 +186,7 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     loop {
         // One node at a time dies: a row that is begun three times in vain is a dead letter.
         let target = random.random_range(0..NAMES.len());
-        let goes_on = if random.random_bool(0.5) {
+        let goes_on = if random.random_bool(0.8) {
             let point = points[random.random_range(0..points.len())];
             run.restart(target, &format!("{point}=abort@{}", random.random_range(1..3)))
                 .await;
