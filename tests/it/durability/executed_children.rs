@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use crate::support::engine::{TestEngine, start, start_as};
 use crate::support::failpoints::EXECUTED;
-use crate::support::gate::Gate;
 use crate::support::node::{Node, assert_invariants, send_until_answered};
 use crate::support::single_node::literal;
-use crate::support::{Connection, LONG_TIMEOUT, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, Gate, LONG_TIMEOUT, TIMEOUT, TestDatabase, poll_until};
 
 const NODE: [&str; 2] = ["--check-in", "200ms"];
 
