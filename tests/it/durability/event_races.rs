@@ -92,8 +92,8 @@ fn event(kind: Kind, number: usize) -> EventRequest {
             _ => None,
         },
         instance_id: (kind == Kind::Instance).then(|| format!("{kind:?}-{number}").into()),
-        // The number is that of the first activity of an instance.
-        activity_execution_id: (kind == Kind::Execution).then(|| format!("{kind:?}-{number}:1")),
+        // The workflow is the first execution of an instance.
+        activity_execution_id: (kind == Kind::Execution).then(|| format!("{kind:?}-{number}:2")),
         ..EventRequest::default()
     }
 }
