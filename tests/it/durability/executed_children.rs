@@ -106,7 +106,7 @@ async fn a_child_that_waits_wakes_its_parent_once_though_the_process_died_betwee
         one.child.has_ended().then_some(())
     })
     .await;
-    // It ends before its parent is committed, which then wakes itself.
+    // The child may end before its parent is committed, which then wakes itself.
     http.trigger("Go", &json!({})).await;
     let _three = Node::start_with(&database, "three", &NODE, "");
     ends_with(&database, &client, 1).await;
