@@ -199,7 +199,7 @@ async fn a_child_loses_with_the_burst_of_its_parent() {
         let Claim::Work(work, _) = claim else { unreachable!() };
         let other = Claim::Work(work, ClaimNo(2));
         assert_outcome!(
-            writer.write(living(Some(1), &[other.clone()])).await,
+            writer.write(living(Some(1), std::slice::from_ref(&other))).await,
             CommitOutcome::ClaimLost
         );
         let both = [claim.clone(), other];
