@@ -123,6 +123,7 @@ impl Evaluator<'_> {
             }
             "Output" => self.output(&expression.value),
             "JavaScript" => return self.script(&expression.value).await,
+            "Liquid" => self.template(&expression.value).await?,
             other => {
                 return Err(Fault::new(format!(
                     "expressions of type {other} are not supported; use JavaScript instead"
@@ -199,7 +200,7 @@ impl Evaluator<'_> {
         })
     }
 
-    fn script_scope(&self) -> ScriptScope {
+    pub(super) fn script_scope(&self) -> ScriptScope {
         let state = self.state;
         let mut outputs = Map::new();
         if self.program.needs_outputs {

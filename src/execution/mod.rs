@@ -15,7 +15,7 @@
 //! - `child`: instances that a burst starts, and what the parent of an instance is given.
 //! - `activity_test`: runs one activity alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
-//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `journal`: its journal and executions;
+//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`: those in Liquid; `journal`: its journal and executions;
 //!   `log_persistence`: what of their values is recorded.
 
 mod activity_test;
@@ -37,6 +37,7 @@ mod script_names;
 mod start_input;
 mod state;
 mod status;
+mod template;
 #[cfg(test)]
 mod tests;
 mod transfer;

@@ -12,10 +12,11 @@ pub(crate) struct ExpressionType {
 }
 
 /// All of them.
-pub(crate) const EXPRESSION_TYPES: [ExpressionType; 6] = [
+pub(crate) const EXPRESSION_TYPES: [ExpressionType; 7] = [
     of_control("Literal", None),
     of_control("Object", Some("json")),
     offered("JavaScript", Some("javascript")),
+    offered("Liquid", Some("liquid")),
     offered("Variable", None),
     offered("Input", None),
     of_control("Output", None),

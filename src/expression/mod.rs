@@ -3,12 +3,14 @@
 //! # Layout
 //! - `javascript`: [`ScriptEngine`], a [`ScriptSession`] per burst, its input ([`ScriptScope`]) and its result
 //!   (`ScriptResult`).
+//! - `liquid`: templates, rendered by a `TemplateEngine`.
 //! - `expression_type`: the types that can be evaluated.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and the conversion of values to them.
 
 mod coerce;
 mod expression_type;
 mod javascript;
+mod liquid;
 mod time_span;
 mod type_name;
 
@@ -16,5 +18,6 @@ pub(crate) use coerce::{coerce, to_text};
 pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable};
 pub use javascript::{ScriptEngine, ScriptOptions, ScriptScope};
 pub(crate) use javascript::{ScriptErrorKind, ScriptNames, ScriptSession, WorkflowFacts};
+pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
 pub(crate) use time_span::TimeSpan;
 pub(crate) use type_name::{TypeName, short_type_name};

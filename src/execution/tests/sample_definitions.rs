@@ -31,6 +31,16 @@ async fn hello_world_prints_its_line() {
 }
 
 #[tokio::test]
+async fn an_invoice_is_written_in_liquid() {
+    let mut instance = InMemoryInstance::sample("invoice");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let text = "3 pears: 3.75\n40 boxes: 1200.00\nTotal: 1,203.75";
+    assert_eq!(result.state.variables()["Text"], text);
+    assert_eq!(instance.lines().last().unwrap(), "Pears And Boxes");
+}
+
+#[tokio::test]
 async fn countdown_loops_by_connection() {
     let mut instance = InMemoryInstance::sample("countdown");
     let result = instance.start().await;

@@ -100,7 +100,7 @@ fn a_literal_of_the_wrong_type_is_refused() {
 
 #[test]
 fn an_unsupported_expression_type_is_refused() {
-    for kind in ["CSharp", "C#", "Python", "Liquid"] {
+    for kind in ["CSharp", "C#", "Python"] {
         let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": "1"}}});
         let (activity, message) = one(json!({"root": root}));
         assert_eq!(activity, "w");
@@ -109,6 +109,29 @@ fn an_unsupported_expression_type_is_refused() {
             "{message}"
         );
     }
+}
+
+#[test]
+fn a_template_that_is_no_liquid_is_refused_with_its_place() {
+    for (template, part) in [
+        (
+            "Hello\n{% if Variables.Name %}",
+            "line 2, column 1: the tag if is not closed; write {% endif %}",
+        ),
+        (
+            "{{ Variables.Name | upper }}",
+            "line 1, column 21: there is no filter upper; write upcase",
+        ),
+        ("{% include 'a' %}", "cannot load a file"),
+    ] {
+        let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": "Liquid", "value": template}}});
+        let (activity, message) = one(json!({"root": root}));
+        assert_eq!(activity, "w");
+        assert!(message.contains("input Text") && message.contains(part), "{message}");
+    }
+    let template = "{% if Variables.Name %}Hello {{ Variables.Name | upcase }}{% endif %}";
+    let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": "Liquid", "value": template}}});
+    assert!(validation_errors(json!({"root": root})).is_empty());
 }
 
 #[test]

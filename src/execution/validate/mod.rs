@@ -24,6 +24,7 @@ mod input_names;
 mod shown;
 mod state_machine;
 mod structure;
+mod templates;
 mod unsupported;
 mod warnings;
 
@@ -156,6 +157,10 @@ fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to),
+            "Liquid" => {
+                errors.extend(templates::error(node, input, &expression.value));
+                continue;
+            }
             kind if is_runnable(kind) => continue,
             kind => {
                 errors.push(ValidationError::of(

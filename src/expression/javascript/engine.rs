@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::thread_pool::{PoolSession, ScriptPool};
+use crate::expression::liquid::TemplateLimits;
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.
@@ -78,6 +79,20 @@ impl ScriptSession {
             self.deferral.get_or_init(|| self.inner.pause(&version));
         }
         result
+    }
+
+    /// The limits of the templates of the burst: those of its scripts.
+    pub(crate) fn template_limits(&self) -> TemplateLimits {
+        let options = self.inner.options();
+        TemplateLimits {
+            time: options.time_limit,
+            output: options.max_result_bytes,
+        }
+    }
+
+    /// The burst is to be deferred: a template found no slot.
+    pub(crate) fn defer(&self, pause: Duration) {
+        self.deferral.get_or_init(|| pause);
     }
 
     /// After an evaluation that ended with [`ScriptErrorKind::Busy`]: for how long the burst is to be deferred.

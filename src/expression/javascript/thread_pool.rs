@@ -118,6 +118,10 @@ impl Drop for ScriptPool {
 }
 
 impl PoolSession {
+    pub(super) fn options(&self) -> &ScriptOptions {
+        &self.pool.slow.options
+    }
+
     /// Runs a script on the session's queue. Cancellation safe: dropping the future cancels the task.
     pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
         let queue = self.queue()?;

@@ -1,0 +1,122 @@
+//! Liquid in the inputs of activities: what a template sees, and the faults that it may end with.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::evaluate::Evaluator;
+use super::scope;
+use super::state::InstanceState;
+use crate::activity::Fault;
+use crate::expression::{Fact, ScriptScope, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
+
+impl Evaluator<'_> {
+    /// The text of a template; null if it is blank, as in Elsa.
+    pub(super) async fn template(&self, template: &Value) -> Result<Value, Fault> {
+        let template = match template {
+            Value::String(template) => Cow::Borrowed(template.as_str()),
+            Value::Null => return Ok(Value::Null),
+            other => Cow::Owned(other.to_string()),
+        };
+        if template.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        let seen = TemplateView {
+            state: self.state,
+            chain: scope::chain(self.program, self.state, self.context),
+            arguments: self.arguments,
+            inputs: scope::inputs(self.program, self.state, self.context),
+        };
+        let definition = self.state.definition_id.as_str();
+        let limits = self.session.template_limits();
+        let owned = || OwnedView(self.script_scope());
+        let rendered = TEMPLATES.render(&template, definition, limits, &seen, owned).await;
+        let text = rendered.map_err(|error| {
+            let code = match error.kind {
+                TemplateErrorKind::Syntax => "template-syntax",
+                TemplateErrorKind::Invalid => "template-error",
+                TemplateErrorKind::Timeout => "template-timeout",
+                TemplateErrorKind::Memory => "template-memory",
+                TemplateErrorKind::TooLarge => "value-too-large",
+                // Not visible, as the burst is deferred.
+                TemplateErrorKind::Busy => {
+                    self.session.defer(TemplateEngine::pause());
+                    "script-busy"
+                }
+                TemplateErrorKind::Closed => "script-closed",
+            };
+            Fault::new(error.to_string()).code(code).category("Script")
+        })?;
+        if text.contains('\0') {
+            let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";
+            return Err(Fault::new(message).code("invalid-text").category("Script"));
+        }
+        Ok(Value::String(text))
+    }
+}
+
+/// The state of an instance, as one execution sees it.
+struct TemplateView<'a> {
+    state: &'a InstanceState,
+    /// The executions whose variables are visible, innermost first.
+    chain: Vec<u64>,
+    arguments: Option<&'a Map<String, Value>>,
+    inputs: Cow<'a, Map<String, Value>>,
+}
+
+impl TemplateData for TemplateView<'_> {
+    fn variable(&self, name: &str) -> Option<&Value> {
+        let given = self.arguments.and_then(|arguments| arguments.get(name));
+        let contexts = self.chain.iter().filter_map(|number| self.state.contexts.get(number));
+        given.or_else(|| contexts.into_iter().find_map(|context| context.variables.get(name)))
+    }
+
+    fn input(&self, name: &str) -> Option<&Value> {
+        input(&self.inputs, name)
+    }
+
+    fn fact(&self, fact: Fact) -> Value {
+        match fact {
+            Fact::CorrelationId => self.state.correlation_id.clone().into(),
+            Fact::WorkflowDefinitionId => self.state.definition_id.to_string().into(),
+            Fact::WorkflowDefinitionVersionId => self.state.version_id.to_string().into(),
+            Fact::WorkflowDefinitionVersion => self.state.version.into(),
+            Fact::WorkflowInstanceId => self.state.instance_id.to_string().into(),
+        }
+    }
+}
+
+/// The same for another thread.
+struct OwnedView(ScriptScope);
+
+impl TemplateData for OwnedView {
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.0.variables.get(name)
+    }
+
+    fn input(&self, name: &str) -> Option<&Value> {
+        input(&self.0.inputs, name)
+    }
+
+    fn fact(&self, fact: Fact) -> Value {
+        let workflow = &self.0.workflow;
+        match fact {
+            Fact::CorrelationId => workflow.correlation_id.clone().into(),
+            Fact::WorkflowDefinitionId => workflow.definition_id.clone().into(),
+            Fact::WorkflowDefinitionVersionId => workflow.definition_version_id.clone().into(),
+            Fact::WorkflowDefinitionVersion => workflow.definition_version.into(),
+            Fact::WorkflowInstanceId => workflow.instance_id.clone().into(),
+        }
+    }
+}
+
+/// An input by its name, in any case.
+fn input<'m>(inputs: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    let exact = inputs.get(name);
+    exact.or_else(|| {
+        let mut others = inputs.iter();
+        others
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    })
+}

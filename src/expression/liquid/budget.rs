@@ -1,0 +1,183 @@
+//! The bounds of one rendering: steps, time, memory and the size of its text.
+//!
+//! A step is a statement, a value or some 32 bytes of text: all work is counted in them, so the counter is also the clock
+//! that asks for the deadline. Memory is counted by what the values of the template hold at the moment.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::error::{Failure, TemplateErrorKind};
+use super::turn::{Going, Pace};
+
+/// Bytes of text that count as one step.
+const STEP_BYTES: usize = 32;
+
+/// The steps between two looks at the clock.
+const CHECK_INTERVAL: u64 = 1_000;
+
+/// Bounds of a rendering.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) steps: u64,
+    pub(super) memory: usize,
+    pub(super) output: usize,
+}
+
+/// What of the bounds is left.
+#[derive(Debug)]
+pub(super) struct Budget<'s> {
+    limits: Limits,
+    spent: Cell<u64>,
+    next_check: Cell<u64>,
+    /// Bytes that values hold.
+    held: Rc<Cell<usize>>,
+    /// Of a long rendering.
+    pace: Option<Pace<'s>>,
+}
+
+impl<'s> Budget<'s> {
+    pub(super) fn new(limits: Limits, pace: Option<Pace<'s>>) -> Self {
+        Self {
+            limits,
+            spent: Cell::new(0),
+            next_check: Cell::new(CHECK_INTERVAL),
+            held: Rc::default(),
+            pace,
+        }
+    }
+
+    /// Counts steps.
+    pub(super) fn spend(&self, steps: u64) -> Result<(), Failure> {
+        let spent = self.spent.get().saturating_add(steps);
+        self.spent.set(spent);
+        if spent > self.limits.steps {
+            return Err(timeout("the template takes too many steps"));
+        }
+        if spent >= self.next_check.get() {
+            self.next_check.set(spent + CHECK_INTERVAL);
+            match self.pace.as_ref().map_or(Going::On, Pace::check) {
+                Going::On => {}
+                Going::OutOfTime => return Err(timeout("the template takes too long")),
+                Going::Stopped => return Err(Failure::new(TemplateErrorKind::Closed, "the template was stopped")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts work on so many bytes.
+    pub(super) fn spend_bytes(&self, bytes: usize) -> Result<(), Failure> {
+        self.spend(u64::try_from(bytes / STEP_BYTES).unwrap_or(u64::MAX).saturating_add(1))
+    }
+
+    /// Counts bytes that a value will hold; [`Held`] gives them back.
+    pub(super) fn hold(&self, bytes: usize) -> Result<Held, Failure> {
+        self.check_memory(bytes)?;
+        self.held.set(self.held.get() + bytes);
+        Ok(Held {
+            bytes,
+            held: Rc::clone(&self.held),
+        })
+    }
+
+    /// Whether so many bytes more may be held.
+    pub(super) fn check_memory(&self, bytes: usize) -> Result<(), Failure> {
+        if self.held.get().saturating_add(bytes) > self.limits.memory {
+            let message = format!("the values of the template need more than {} bytes", self.limits.memory);
+            return Err(Failure::new(TemplateErrorKind::Memory, message));
+        }
+        Ok(())
+    }
+
+    /// Whether the text of the template may be so long.
+    pub(super) fn check_output(&self, bytes: usize) -> Result<(), Failure> {
+        if bytes > self.limits.output {
+            let message = format!("the text of the template is larger than {} bytes", self.limits.output);
+            return Err(Failure::new(TemplateErrorKind::TooLarge, message));
+        }
+        Ok(())
+    }
+
+    /// Bytes that values hold.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.held.get()
+    }
+}
+
+fn timeout(message: &str) -> Failure {
+    Failure::new(TemplateErrorKind::Timeout, message)
+}
+
+/// Bytes that are counted until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: usize,
+    held: Rc<Cell<usize>>,
+}
+
+impl Held {
+    /// Counts more bytes with these.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.held.set(self.held.get() + bytes);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.held.set(self.held.get().saturating_sub(self.bytes));
+    }
+}
+
+/// A text that is built within the bounds.
+#[derive(Debug)]
+pub(super) struct Builder<'b, 's> {
+    budget: &'b Budget<'s>,
+    text: String,
+}
+
+impl<'b, 's> Builder<'b, 's> {
+    pub(super) fn new(budget: &'b Budget<'s>) -> Self {
+        Self {
+            budget,
+            text: String::new(),
+        }
+    }
+
+    pub(super) fn budget(&self) -> &'b Budget<'s> {
+        self.budget
+    }
+
+    pub(super) fn push_str(&mut self, part: &str) -> Result<(), Failure> {
+        // A part of a few bytes is counted by what produced it; the memory is checked once in a while.
+        if part.len() >= STEP_BYTES {
+            self.budget.spend_bytes(part.len())?;
+        }
+        if self.text.len() + part.len() > self.text.capacity() {
+            self.budget
+                .check_memory((self.text.len() + part.len()).saturating_mul(2))?;
+        }
+        self.text.push_str(part);
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, part: char) -> Result<(), Failure> {
+        self.push_str(part.encode_utf8(&mut [0; 4]))
+    }
+
+    pub(super) fn push_repeated(&mut self, part: char, count: usize) -> Result<(), Failure> {
+        self.budget.spend_bytes(count)?;
+        self.budget.check_memory(self.text.len().saturating_add(count))?;
+        self.text.extend(std::iter::repeat_n(part, count));
+        Ok(())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn finish(self) -> Result<String, Failure> {
+        self.budget.spend_bytes(self.text.len())?;
+        Ok(self.text)
+    }
+}

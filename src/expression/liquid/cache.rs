@@ -1,0 +1,92 @@
+//! Parsed templates by their text, within a number of bytes. Definitions are few, and their templates stay the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::TemplateError;
+use super::parser;
+use super::syntax::Block;
+
+/// Bytes of memory for one byte of text: a statement of a few characters takes some hundred bytes.
+const BYTES_PER_TEXT: usize = 40;
+
+/// Bytes that all kept templates may take.
+const CAPACITY: usize = 32 << 20;
+
+/// A parsed template with its text.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) text: Arc<str>,
+    pub(super) block: Block,
+}
+
+impl Template {
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
+        let block = parser::parse(text)?;
+        Ok(Self {
+            text: text.into(),
+            block,
+        })
+    }
+
+    fn weight(&self) -> usize {
+        self.text.len().saturating_mul(BYTES_PER_TEXT) + 256
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TemplateCache {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Used since the cache was last full; the others go first.
+    recent: HashMap<Arc<str>, Arc<Template>>,
+    older: HashMap<Arc<str>, Arc<Template>>,
+    /// Bytes of the recent ones.
+    bytes: usize,
+}
+
+impl TemplateCache {
+    /// The parsed form of a text.
+    pub(super) fn get(&self, text: &str) -> Result<Arc<Template>, TemplateError> {
+        if let Some(found) = self.kept().find(text) {
+            return Ok(found);
+        }
+        let parsed = Arc::new(Template::parse(text)?);
+        if parsed.weight() <= CAPACITY / 4 {
+            self.kept().insert(Arc::clone(&parsed));
+        }
+        Ok(parsed)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&mut self, text: &str) -> Option<Arc<Template>> {
+        if let Some(found) = self.recent.get(text) {
+            return Some(Arc::clone(found));
+        }
+        let found = self.older.remove(text)?;
+        self.insert(Arc::clone(&found));
+        Some(found)
+    }
+
+    fn insert(&mut self, template: Arc<Template>) {
+        if self.bytes + template.weight() > CAPACITY / 2 {
+            self.older = std::mem::take(&mut self.recent);
+            self.bytes = 0;
+        }
+        self.bytes += template.weight();
+        self.recent.insert(Arc::clone(&template.text), template);
+    }
+}
+
+/// The error of a text that is too long, or is no Liquid, without keeping it.
+pub(super) fn check(text: &str) -> Result<(), TemplateError> {
+    parser::parse(text).map(drop)
+}

@@ -1,0 +1,160 @@
+//! Equality and order, as Fluid has them: the left side decides how the right one is read.
+
+use std::cmp::Ordering;
+
+use super::budget::Budget;
+use super::error::Failure;
+use super::syntax::Operator;
+use super::value::{Kind, Value};
+
+/// Whether `left` equals `right`. It is not symmetric: `1 == "1"` is true, and `"1" == 1` is not.
+pub(super) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &Budget<'_>) -> Result<bool, Failure> {
+    budget.spend(1)?;
+    let left = left.bare();
+    Ok(match left {
+        Value::Number(number) => match right {
+            Value::Nil | Value::Empty | Value::Blank => false,
+            right => *number == right.number(),
+        },
+        Value::Text(text) => match right {
+            Value::Nil | Value::Empty | Value::Blank => equal(right, left, budget)?,
+            right if right.kind() == Kind::Text => {
+                let right = right.text(budget)?;
+                budget.spend_bytes(if text.len() == right.len() { text.len() } else { 0 })?;
+                **text == *right
+            }
+            _ => false,
+        },
+        Value::Boolean(flag) => *flag == right.is_true(),
+        Value::Nil => matches!(right.bare(), Value::Nil | Value::Blank),
+        Value::Empty => match right.bare() {
+            Value::Text(text) => text.is_empty(),
+            Value::Empty | Value::Blank => true,
+            Value::Map(fields) => fields.is_empty(),
+            list if list.kind() == Kind::List => list.len() == 0,
+            _ => false,
+        },
+        Value::Blank => match right {
+            Value::Blank | Value::Empty | Value::Nil | Value::Boolean(false) => true,
+            Value::Text(text) => text.trim().is_empty(),
+            _ => false,
+        },
+        Value::Map(fields) => match right.bare() {
+            Value::Nil | Value::Empty | Value::Blank => fields.is_empty(),
+            Value::Map(other) => {
+                if fields.len() != other.len() {
+                    return Ok(false);
+                }
+                for (key, value) in *fields {
+                    let Some(other) = other.get(key) else { return Ok(false) };
+                    if !equal(&Value::from_json(value)?, &Value::from_json(other)?, budget)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            _ => false,
+        },
+        list @ (Value::Items(_) | Value::List(_) | Value::Range(..)) => match right.bare() {
+            Value::Nil | Value::Empty | Value::Blank => list.len() == 0,
+            other if other.kind() == Kind::List && other.len() == list.len() => {
+                for index in 0..list.len() {
+                    let (Some(one), Some(other)) = (list.item(index)?, other.item(index)?) else {
+                        return Ok(false);
+                    };
+                    if !equal(&one, &other, budget)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            _ => false,
+        },
+        Value::Date(date) => matches!(right.bare(), Value::Date(other) if date == other),
+        _ => false,
+    })
+}
+
+/// A comparison.
+pub(super) fn compare<'a>(
+    left: Value<'a>,
+    operator: Operator,
+    right: &Value<'a>,
+    budget: &Budget<'_>,
+) -> Result<Value<'a>, Failure> {
+    let result = match operator {
+        Operator::Equal => equal(&left, right, budget)?,
+        Operator::NotEqual => !equal(&left, right, budget)?,
+        Operator::Contains => contains(&left, right, budget)?,
+        Operator::StartsWith | Operator::EndsWith => {
+            let at_start = operator == Operator::StartsWith;
+            if matches!(left, Value::Items(_) | Value::List(_) | Value::Range(..)) {
+                equal(&left.member(if at_start { "first" } else { "last" })?, right, budget)?
+            } else {
+                let (text, part) = (left.text(budget)?, right.text(budget)?);
+                budget.spend_bytes(part.len())?;
+                if at_start {
+                    text.starts_with(&*part)
+                } else {
+                    text.ends_with(&*part)
+                }
+            }
+        }
+        _ => match order(&left, right, operator, budget)? {
+            Some(result) => result,
+            // Values without an order are written as nothing.
+            None => return Ok(Value::compared(Value::Nil, false)),
+        },
+    };
+    Ok(Value::compared(left, result))
+}
+
+/// Whether the order of two values is as the operator says; none: they have no order.
+fn order<'a>(
+    left: &Value<'a>,
+    right: &Value<'a>,
+    operator: Operator,
+    budget: &Budget<'_>,
+) -> Result<Option<bool>, Failure> {
+    let or_equal = matches!(operator, Operator::GreaterOrEqual | Operator::LessOrEqual);
+    if left.is_nil() || right.is_nil() {
+        return Ok(Some(or_equal && left.is_nil() && right.is_nil()));
+    }
+    let ordering = match left {
+        Value::Number(number) => number.cmp(&right.number()),
+        Value::Text(text) => {
+            let right = right.text(budget)?;
+            budget.spend_bytes(text.len().min(right.len()))?;
+            (**text).cmp(&*right)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(
+        match operator {
+            Operator::Greater | Operator::GreaterOrEqual => ordering == Ordering::Greater,
+            _ => ordering == Ordering::Less,
+        } || (or_equal && ordering == Ordering::Equal),
+    ))
+}
+
+/// Whether a text has a part, or a list an item.
+fn contains<'a>(left: &Value<'a>, right: &Value<'a>, budget: &Budget<'_>) -> Result<bool, Failure> {
+    match left.bare() {
+        Value::Text(text) => {
+            let part = right.text(budget)?;
+            budget.spend_bytes(text.len() + part.len())?;
+            Ok(text.contains(&*part))
+        }
+        list if list.kind() == Kind::List => {
+            for index in 0..list.len() {
+                if let Some(item) = list.item(index)?
+                    && equal(&item, right, budget)?
+                {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}

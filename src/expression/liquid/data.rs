@@ -1,0 +1,43 @@
+//! What a template sees: Elsa's objects.
+
+use serde_json::Value;
+
+/// A fact about the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    CorrelationId,
+    WorkflowDefinitionId,
+    WorkflowDefinitionVersionId,
+    WorkflowDefinitionVersion,
+    WorkflowInstanceId,
+}
+
+impl Fact {
+    const ALL: [(&'static str, Self); 5] = [
+        ("CorrelationId", Self::CorrelationId),
+        ("WorkflowDefinitionId", Self::WorkflowDefinitionId),
+        ("WorkflowDefinitionVersionId", Self::WorkflowDefinitionVersionId),
+        ("WorkflowDefinitionVersion", Self::WorkflowDefinitionVersion),
+        ("WorkflowInstanceId", Self::WorkflowInstanceId),
+    ];
+
+    /// The fact of a name; names are as they are written.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, fact)| *fact)
+    }
+}
+
+/// Where a template reads.
+pub(crate) trait TemplateData {
+    /// The innermost visible variable with exactly this name.
+    fn variable(&self, name: &str) -> Option<&Value>;
+
+    /// The input of the workflow with this name, in any case.
+    fn input(&self, name: &str) -> Option<&Value>;
+
+    /// A fact: text, a number, or null.
+    fn fact(&self, fact: Fact) -> Value;
+}

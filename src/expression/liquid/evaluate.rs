@@ -1,0 +1,143 @@
+//! The evaluation of expressions.
+
+use serde_json::Value as Json;
+
+use super::comparison::compare;
+use super::data::Fact;
+use super::error::Failure;
+use super::filters::Call;
+use super::number;
+use super::render::Renderer;
+use super::syntax::{Connective, Expression, FilterCall, Path, Step};
+use super::value::{Text, Value};
+
+impl<'a> Renderer<'a, '_> {
+    pub(super) fn evaluate(&self, expression: &'a Expression) -> Result<Value<'a>, Failure> {
+        self.budget.spend(1)?;
+        Ok(match expression {
+            Expression::Empty => Value::Empty,
+            Expression::Blank => Value::Blank,
+            Expression::Boolean(flag) => Value::Boolean(*flag),
+            Expression::Number(number) => Value::Number(*number),
+            Expression::Text(text) => Value::Text(Text::Borrowed(text)),
+            Expression::Path(path) => self.path(path)?,
+            Expression::Range(ends) => {
+                let (from, to) = &**ends;
+                let from = self.evaluate(from)?.integer("the start of a range")?;
+                let to = self.evaluate(to)?.integer("the end of a range")?;
+                Value::Range(from, to)
+            }
+            Expression::Compare(parts) => {
+                let (left, operator, right) = &**parts;
+                let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
+                compare(left, *operator, &right, &self.budget)?
+            }
+            Expression::Logic { first, rest } => self.logic(first, rest)?,
+            Expression::Filtered { input, calls } => {
+                let mut value = self.evaluate(input)?;
+                for call in calls {
+                    value = self.filter(value, call).map_err(|failure| failure.placed(call.at))?;
+                }
+                value
+            }
+        })
+    }
+
+    fn logic(&self, first: &'a Expression, rest: &'a [(Connective, Expression)]) -> Result<Value<'a>, Failure> {
+        let mut values = Vec::with_capacity(rest.len() + 1);
+        values.push(self.evaluate(first)?);
+        for (_, expression) in rest {
+            values.push(self.evaluate(expression)?);
+        }
+        let mut result = values.pop().unwrap_or(Value::Nil);
+        for (connective, _) in rest.iter().rev() {
+            let left = values.pop().unwrap_or(Value::Nil);
+            let is_true = match connective {
+                Connective::And => left.is_true() && result.is_true(),
+                Connective::Or => left.is_true() || result.is_true(),
+            };
+            result = Value::compared(left, is_true);
+        }
+        Ok(result)
+    }
+
+    fn filter(&self, input: Value<'a>, call: &'a FilterCall) -> Result<Value<'a>, Failure> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for (name, expression) in &call.arguments {
+            arguments.push((name.as_deref(), self.evaluate(expression)?));
+        }
+        self.budget.spend(2)?;
+        (call.filter.apply)(Call {
+            input,
+            arguments: &arguments,
+            budget: &self.budget,
+        })
+        .map_err(|failure| Failure {
+            message: format!("{}: {}", call.filter.name, failure.message),
+            ..failure
+        })
+    }
+
+    /// A name, then its members; what is nil has none.
+    fn path(&self, path: &'a Path) -> Result<Value<'a>, Failure> {
+        let mut value = match self.local(&path.root) {
+            Some(value) if !value.is_nil() => value,
+            _ => self
+                .model_member(&path.root)
+                .map_err(|failure| failure.placed(path.at))?,
+        };
+        for step in &path.steps {
+            self.budget.spend(1)?;
+            if value.is_nil() {
+                break;
+            }
+            value = match step {
+                Step::Member(name) => self.member(&value, name),
+                Step::Index(index) => {
+                    let index = self.evaluate(index)?;
+                    match value {
+                        Value::Model | Value::Variables | Value::Inputs => {
+                            let name = index.text(&self.budget)?;
+                            self.member(&value, &name)
+                        }
+                        value => value.index(&index, &self.budget),
+                    }
+                }
+            }
+            .map_err(|failure| failure.placed(path.at))?;
+        }
+        Ok(value)
+    }
+
+    fn member(&self, value: &Value<'a>, name: &str) -> Result<Value<'a>, Failure> {
+        match value {
+            Value::Model => self.model_member(name),
+            Value::Variables => self.data.variable(name).map_or(Ok(Value::Nil), Value::from_json),
+            Value::Inputs => self.data.input(name).map_or(Ok(Value::Nil), Value::from_json),
+            value => value.member(name),
+        }
+    }
+
+    /// What the template can see from the start.
+    fn model_member(&self, name: &str) -> Result<Value<'a>, Failure> {
+        match name {
+            "Variables" => return Ok(Value::Variables),
+            "Input" => return Ok(Value::Inputs),
+            "ExpressionExecutionContext" => return Ok(Value::Model),
+            "Configuration" => {
+                let message = "templates have no access to the configuration; give the value to the workflow as an input or a \
+                               variable";
+                return Err(Failure::invalid(message));
+            }
+            _ => {}
+        }
+        let Some(fact) = Fact::named(name) else {
+            return Ok(Value::Nil);
+        };
+        match self.data.fact(fact) {
+            Json::String(text) => Value::made(text, &self.budget),
+            Json::Number(json) => number::from_json(&json).map(Value::Number),
+            _ => Ok(Value::Nil),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Filters of numbers: .NET's decimals, which overflow past 28 digits.
+
+use rust_decimal::{Decimal, RoundingStrategy};
+
+use super::{Call, Filter, Filtered, filter, with};
+use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::value::Value;
+
+pub(super) static FILTERS: [Filter; 11] = [
+    filter("abs", |call| Ok(Value::Number(call.input.number().abs()))),
+    filter("at_least", |call| {
+        let least = call.argument(0);
+        Ok(if call.input.number() < least.number() {
+            least
+        } else {
+            call.input
+        })
+    }),
+    filter("at_most", |call| {
+        let most = call.argument(0);
+        Ok(if call.input.number() > most.number() {
+            most
+        } else {
+            call.input
+        })
+    }),
+    filter("ceil", |call| Ok(Value::Number(call.input.number().ceil()))),
+    filter("floor", |call| Ok(Value::Number(call.input.number().floor()))),
+    with("divided_by", 1, "divided_by: 2", divided_by),
+    filter("minus", |call| of_two(&call, Decimal::checked_sub)),
+    with("modulo", 1, "modulo: 2", modulo),
+    filter("plus", |call| of_two(&call, Decimal::checked_add)),
+    filter("round", round),
+    filter("times", |call| of_two(&call, Decimal::checked_mul)),
+];
+
+fn of_two<'a>(call: &Call<'a, '_>, compute: fn(Decimal, Decimal) -> Option<Decimal>) -> Filtered<'a> {
+    computed(compute(call.input.number(), call.argument(0).number()))
+}
+
+fn computed<'a>(result: Option<Decimal>) -> Filtered<'a> {
+    match result {
+        Some(result) => Ok(Value::Number(result)),
+        None => Err(Failure::invalid(
+            "the result has more than the 28 digits of a number of a template",
+        )),
+    }
+}
+
+fn division_by_zero() -> Failure {
+    Failure::invalid("the divisor is 0; test it by if before, or give it a default")
+}
+
+/// By a whole number the result is one, too, rounded down.
+fn divided_by<'a>(call: Call<'a, '_>) -> Filtered<'a> {
+    let (dividend, divisor) = (call.input.number(), call.argument(0).number());
+    if divisor.is_zero() {
+        return Err(division_by_zero());
+    }
+    let result = dividend.checked_div(divisor);
+    if divisor.scale() == 0 {
+        return computed(result.map(|result| result.floor()));
+    }
+    // An exact result keeps the decimals that the dividend has more than the divisor.
+    let kept = dividend.scale().saturating_sub(divisor.scale());
+    computed(result.map(|mut result| {
+        if result.scale() < kept {
+            result.rescale(kept);
+        }
+        result
+    }))
+}
+
+/// Of integers: both are rounded to one.
+fn modulo<'a>(call: Call<'a, '_>) -> Filtered<'a> {
+    let (dividend, divisor) = (
+        call.input.integer("the dividend")?,
+        call.argument(0).integer("the divisor")?,
+    );
+    match dividend.checked_rem(divisor) {
+        Some(rest) => Ok(Value::whole(rest)),
+        None => Err(division_by_zero()),
+    }
+}
+
+/// Half goes to the even digit.
+fn round<'a>(call: Call<'a, '_>) -> Filtered<'a> {
+    let digits = call.argument_integer(0, 0)?;
+    let Some(digits) = u32::try_from(digits).ok().filter(|digits| *digits <= 28) else {
+        return Err(Failure::invalid(format!("{digits} digits cannot be kept; use 0 to 28")));
+    };
+    let rounded = call
+        .input
+        .number()
+        .round_dp_with_strategy(digits, RoundingStrategy::MidpointNearestEven);
+    Ok(Value::Number(rounded))
+}

@@ -1,0 +1,313 @@
+//! Values, comparisons and filters.
+
+use std::str::FromStr;
+
+use rust_decimal::Decimal;
+
+use super::super::filters;
+use super::super::syntax::{Connective, Expression, FilterCall, Operator, Path, Step};
+use super::{Parsed, Parser, offset};
+
+/// The operators of comparisons; those that begin with another one come first.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("<>", Operator::NotEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("<=", Operator::LessOrEqual),
+    (">", Operator::Greater),
+    ("<", Operator::Less),
+];
+
+const WORDS: [(&str, Operator); 3] = [
+    ("contains", Operator::Contains),
+    ("startswith", Operator::StartsWith),
+    ("endswith", Operator::EndsWith),
+];
+
+impl Parser<'_> {
+    /// A value with its filters.
+    pub(super) fn filtered(&mut self) -> Parsed<Expression> {
+        let input = self.logic()?;
+        let mut calls = Vec::new();
+        while self.cursor.eat_after_space("|") {
+            self.cursor.skip_white_space();
+            let at = self.cursor.at;
+            let Some(name) = self.cursor.name() else {
+                return self.problem(at, "the name of a filter has to follow the |");
+            };
+            let Some(filter) = filters::find(name) else {
+                return self.problem(at, format!("there is no filter {name}; {}", filters::instead_of(name)));
+            };
+            let mut arguments = Vec::new();
+            if self.cursor.eat_after_space(":") {
+                loop {
+                    arguments.push(self.argument(name)?);
+                    if !self.cursor.eat_after_space(",") {
+                        break;
+                    }
+                }
+            }
+            if arguments.len() < filter.required {
+                return self.problem(
+                    at,
+                    format!(
+                        "the filter {name} needs {}; write | {}",
+                        required(filter.required),
+                        filter.usage
+                    ),
+                );
+            }
+            calls.push(FilterCall {
+                at: offset(at),
+                filter,
+                arguments,
+            });
+        }
+        if calls.is_empty() {
+            return Ok(input);
+        }
+        Ok(Expression::Filtered {
+            input: Box::new(input),
+            calls,
+        })
+    }
+
+    fn argument(&mut self, filter: &str) -> Parsed<(Option<Box<str>>, Expression)> {
+        let start = self.cursor.at;
+        if let Some(name) = self.cursor.name()
+            && self.cursor.eat_after_space(":")
+        {
+            return Ok((Some(name.into()), self.primary("the value of a named argument")?));
+        }
+        self.cursor.at = start;
+        Ok((None, self.primary(&format!("an argument of the filter {filter}"))?))
+    }
+
+    /// Comparisons with `and` and `or`.
+    pub(super) fn logic(&mut self) -> Parsed<Expression> {
+        let first = self.comparison()?;
+        let mut rest = Vec::new();
+        loop {
+            let connective = if self.cursor.eat_word("or") {
+                Connective::Or
+            } else if self.cursor.eat_word("and") {
+                Connective::And
+            } else {
+                break;
+            };
+            rest.push((connective, self.comparison()?));
+        }
+        if rest.is_empty() {
+            return Ok(first);
+        }
+        Ok(Expression::Logic {
+            first: Box::new(first),
+            rest,
+        })
+    }
+
+    fn comparison(&mut self) -> Parsed<Expression> {
+        let left = self.primary("a value")?;
+        let symbol = OPERATORS.iter().find(|(symbol, _)| self.cursor.eat_after_space(symbol));
+        let Some((_, operator)) = symbol.or_else(|| WORDS.iter().find(|(word, _)| self.cursor.eat_word(word))) else {
+            return Ok(left);
+        };
+        let right = self.primary("the right side of a comparison")?;
+        Ok(Expression::Compare(Box::new((left, *operator, right))))
+    }
+
+    /// A text, a number, a name with its members, or a range.
+    pub(super) fn primary(&mut self, what: &str) -> Parsed<Expression> {
+        self.cursor.skip_white_space();
+        let at = self.cursor.at;
+        match self.cursor.peek() {
+            Some(quote @ ('"' | '\'')) => return self.quoted(quote).map(Expression::Text),
+            Some('(') => return self.range(),
+            _ => {}
+        }
+        if let Some(name) = self.cursor.name() {
+            let path = self.members(name, at)?;
+            if path.steps.is_empty() {
+                match &*path.root {
+                    "empty" => return Ok(Expression::Empty),
+                    "blank" => return Ok(Expression::Blank),
+                    "true" => return Ok(Expression::Boolean(true)),
+                    "false" => return Ok(Expression::Boolean(false)),
+                    _ => {}
+                }
+            }
+            return Ok(Expression::Path(path));
+        }
+        match self.number()? {
+            Some(number) => Ok(Expression::Number(number)),
+            None => self.problem(
+                at,
+                format!("{what} is missing; write a text in quotes, a number, or a name such as Variables.Name"),
+            ),
+        }
+    }
+
+    /// The members of a name: `.name`, `.0` and `[index]`, without space before them.
+    fn members(&mut self, root: &str, at: usize) -> Parsed<Path> {
+        let mut steps = Vec::new();
+        loop {
+            let before = self.cursor.at;
+            if self.cursor.eat("[") {
+                let index = self.nested(|parser| parser.primary("an index"))?;
+                if !self.cursor.eat_after_space("]") {
+                    return self.problem(before, "the index is not closed; write ] after it");
+                }
+                steps.push(Step::Index(index));
+            } else if self.cursor.eat(".") {
+                if let Some(name) = self.cursor.name() {
+                    steps.push(Step::Member(name.into()));
+                    continue;
+                }
+                self.cursor.skip_white_space();
+                let digits = self.cursor.digits();
+                if digits.is_empty() {
+                    self.cursor.at = before;
+                    break;
+                }
+                steps.push(Step::Member(digits.into()));
+            } else {
+                break;
+            }
+        }
+        if self.cursor.eat_after_space("(") {
+            return self.problem(
+                self.cursor.at - 1,
+                format!(
+                    "{root} cannot be called: templates have no functions; use a filter, as in {{{{ value | upcase }}}}"
+                ),
+            );
+        }
+        Ok(Path {
+            at: offset(at),
+            root: root.into(),
+            steps,
+        })
+    }
+
+    /// Two whole numbers or names in parentheses, with two dots between them.
+    pub(super) fn range(&mut self) -> Parsed<Expression> {
+        let at = self.cursor.at;
+        let parsed = self.nested(|parser| {
+            parser.cursor.eat("(");
+            let Some(from) = parser.range_end()? else {
+                return Ok(None);
+            };
+            if !parser.cursor.eat_after_space("..") {
+                return Ok(None);
+            }
+            let Some(to) = parser.range_end()? else { return Ok(None) };
+            Ok(parser.cursor.eat_after_space(")").then_some((from, to)))
+        })?;
+        match parsed {
+            Some(ends) => Ok(Expression::Range(Box::new(ends))),
+            None => self.problem(
+                at,
+                "parentheses hold a range of two whole numbers or names, as (1..5); they do not group: assign a part of the \
+                 condition to a variable first",
+            ),
+        }
+    }
+
+    fn range_end(&mut self) -> Parsed<Option<Expression>> {
+        self.cursor.skip_white_space();
+        let at = self.cursor.at;
+        if let Some(name) = self.cursor.name() {
+            return self.members(name, at).map(Expression::Path).map(Some);
+        }
+        let is_negative = self.cursor.eat("-");
+        if !is_negative {
+            self.cursor.eat("+");
+        }
+        let Ok(mut number) = Decimal::from_str(self.cursor.digits()) else {
+            return Ok(None);
+        };
+        number.set_sign_negative(is_negative);
+        Ok(Some(Expression::Number(number)))
+    }
+
+    fn number(&mut self) -> Parsed<Option<Decimal>> {
+        let start = self.cursor.at;
+        let rest = self.cursor.rest();
+        let is_negative = self.cursor.eat("-");
+        if !is_negative {
+            self.cursor.eat("+");
+        }
+        let whole = self.cursor.digits();
+        let dot = self.cursor.at;
+        let has_fraction = self.cursor.eat(".") && !self.cursor.digits().is_empty();
+        if !has_fraction {
+            self.cursor.at = dot;
+        }
+        if whole.is_empty() && !has_fraction {
+            self.cursor.at = start;
+            return Ok(None);
+        }
+        let text = rest.get(..self.cursor.at - start).unwrap_or_default();
+        match Decimal::from_str(text.trim_start_matches('+')) {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => self.problem(
+                start,
+                "the number has more than the 28 digits of a number of a template",
+            ),
+        }
+    }
+
+    /// A text in quotes, with the escapes of JavaScript.
+    fn quoted(&mut self, quote: char) -> Parsed<Box<str>> {
+        let start = self.cursor.at;
+        let rest = self.cursor.rest();
+        let mut text = String::new();
+        let mut characters = rest.char_indices().skip(1);
+        while let Some((at, c)) = characters.next() {
+            if c == quote {
+                self.cursor.at = start + at + 1;
+                return Ok(text.into());
+            }
+            if c != '\\' {
+                text.push(c);
+                continue;
+            }
+            let escaped = characters.next().map(|(_, escaped)| escaped);
+            let mut code = |digits: usize| {
+                let hex: String = characters.by_ref().take(digits).map(|(_, digit)| digit).collect();
+                let code = u32::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == digits);
+                code.and_then(char::from_u32)
+            };
+            let meant = match escaped {
+                Some(same @ ('\'' | '"' | '\\')) => Some(same),
+                Some('b') => Some('\u{8}'),
+                Some('f') => Some('\u{c}'),
+                Some('n') => Some('\n'),
+                Some('r') => Some('\r'),
+                Some('t') => Some('\t'),
+                Some('v') => Some('\u{b}'),
+                Some('u') => code(4),
+                Some('x') => code(2),
+                _ => None,
+            };
+            match meant {
+                Some(c) => text.push(c),
+                None => {
+                    return self.problem(
+                        start + at,
+                        "the escape is unknown; write a backslash as two of them, and other characters as they are",
+                    );
+                }
+            }
+        }
+        self.problem(start, format!("the text is not closed; write {quote} after it"))
+    }
+}
+
+fn required(count: usize) -> String {
+    match count {
+        1 => "an argument".to_owned(),
+        count => format!("{count} arguments"),
+    }
+}

@@ -1,0 +1,142 @@
+//! The parsed form of a template.
+
+use std::ops::Range;
+
+use rust_decimal::Decimal;
+
+use super::filters::Filter;
+
+/// Statements in their order.
+pub(super) type Block = Vec<Statement>;
+
+#[derive(Debug)]
+pub(super) enum Statement {
+    /// A part of the template's text.
+    Text(Range<u32>),
+    Output {
+        at: u32,
+        value: Expression,
+    },
+    Assign {
+        at: u32,
+        name: Box<str>,
+        value: Expression,
+    },
+    Capture {
+        name: Box<str>,
+        body: Block,
+    },
+    If {
+        at: u32,
+        branches: Vec<(Condition, Block)>,
+        otherwise: Option<Block>,
+    },
+    Case {
+        at: u32,
+        subject: Expression,
+        whens: Vec<(Vec<Expression>, Block)>,
+        otherwise: Option<Block>,
+    },
+    For(Box<Loop>),
+    Cycle {
+        at: u32,
+        group: Option<Expression>,
+        values: Vec<Expression>,
+    },
+    /// `increment` and `decrement`.
+    Count {
+        name: Box<str>,
+        by: i8,
+    },
+    Break,
+    Continue,
+    /// `liquid`.
+    Group(Block),
+}
+
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) value: Expression,
+    /// `unless`.
+    pub(super) is_negated: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) at: u32,
+    pub(super) name: Box<str>,
+    pub(super) source: Expression,
+    pub(super) limit: Option<Expression>,
+    pub(super) offset: Option<LoopOffset>,
+    pub(super) is_reversed: bool,
+    pub(super) body: Block,
+    pub(super) otherwise: Option<Block>,
+}
+
+#[derive(Debug)]
+pub(super) enum LoopOffset {
+    Value(Expression),
+    /// `offset: continue`: where the last loop over the same name ended.
+    Continue,
+}
+
+#[derive(Debug)]
+pub(super) enum Expression {
+    Empty,
+    Blank,
+    Boolean(bool),
+    Number(Decimal),
+    Text(Box<str>),
+    Path(Path),
+    Range(Box<(Expression, Expression)>),
+    Compare(Box<(Expression, Operator, Expression)>),
+    /// Grouped from the right, without precedence: `a and b or c` is `a and (b or c)`.
+    Logic {
+        first: Box<Expression>,
+        rest: Vec<(Connective, Expression)>,
+    },
+    Filtered {
+        input: Box<Expression>,
+        calls: Vec<FilterCall>,
+    },
+}
+
+/// A name and its members.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) at: u32,
+    pub(super) root: Box<str>,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Member(Box<str>),
+    Index(Expression),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connective {
+    And,
+    Or,
+}
+
+#[derive(Debug)]
+pub(super) struct FilterCall {
+    pub(super) at: u32,
+    pub(super) filter: &'static Filter,
+    pub(super) arguments: Vec<(Option<Box<str>>, Expression)>,
+}
