@@ -14,7 +14,7 @@ macro_rules! sample {
     };
 }
 
-const SAMPLES: [(&str, &str); 11] = [
+const SAMPLES: [(&str, &str); 12] = [
     sample!("hello-world"),
     sample!("shopping-list"),
     sample!("countdown"),
@@ -26,6 +26,7 @@ const SAMPLES: [(&str, &str); 11] = [
     sample!("ticket"),
     sample!("retries"),
     sample!("mailing"),
+    sample!("invoice"),
 ];
 
 /// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.
