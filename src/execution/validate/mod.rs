@@ -28,6 +28,8 @@ mod templates;
 mod unsupported;
 mod warnings;
 
+use templates::Templates;
+
 pub(super) fn validate(
     catalogue: &Catalogue,
     definition: &WorkflowDefinition,
@@ -42,6 +44,7 @@ pub(super) fn validate(
     persistence("", Some(&definition.custom_properties), &mut errors);
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(&program, &mut errors);
+    let templates = Templates::of(&program);
     for node in program.tree.iter().filter(|node| node.is_own()) {
         variables(node, &mut errors);
         let Some(descriptor) = program.descriptor(node.index) else {
@@ -55,7 +58,7 @@ pub(super) fn validate(
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards::check(catalogue, &program, node, &mut errors);
-        inputs(node, &mut errors);
+        inputs(&templates, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
         connections(&program, node, &mut errors);
@@ -151,14 +154,14 @@ fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
     }
 }
 
-fn inputs(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
     for input in &node.inputs {
         let Some(expression) = &input.expression else { continue };
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to),
             "Liquid" => {
-                errors.extend(templates::error(node, input, &expression.value));
+                errors.extend(templates.errors(node, input, &expression.value));
                 continue;
             }
             kind if is_runnable(kind) => continue,

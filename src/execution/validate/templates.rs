@@ -1,18 +1,92 @@
-//! Whether the templates of an activity can be rendered.
+//! Whether the templates of activities can be rendered, and name variables that exist.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::activity::{ActivityNode, NodeInput};
 use crate::definition::ValidationError;
+use crate::execution::program::Program;
 use crate::expression::TEMPLATES;
+use crate::schedule::similar_names;
 
-/// What is wrong with the template of an input, and where.
-pub(super) fn error(node: &ActivityNode, input: &NodeInput, template: &Value) -> Option<ValidationError> {
-    let text = template.as_str()?;
-    let problem = TEMPLATES.check(text).err()?;
-    let message = format!(
-        "The input {} of the activity {} is no valid Liquid: {problem}",
-        input.name, node.id
-    );
-    Some(ValidationError::of(&node.id, message))
+/// What the templates of a definition can name.
+pub(super) struct Templates<'p> {
+    program: &'p Program,
+    known: OnceCell<BTreeSet<&'p str>>,
+    scripts: OnceCell<Vec<&'p str>>,
+}
+
+impl<'p> Templates<'p> {
+    pub(super) fn of(program: &'p Program) -> Self {
+        Self {
+            program,
+            known: OnceCell::new(),
+            scripts: OnceCell::new(),
+        }
+    }
+
+    /// What is wrong with the template of an input, and where.
+    pub(super) fn errors(&self, node: &ActivityNode, input: &NodeInput, template: &Value) -> Vec<ValidationError> {
+        let Some(text) = template.as_str() else {
+            return Vec::new();
+        };
+        let what = format!("The input {} of the activity {}", input.name, node.id);
+        let named = match TEMPLATES.check(text) {
+            Ok(named) => named,
+            Err(problem) => {
+                let message = format!("{what} is no valid Liquid: {problem}");
+                return vec![ValidationError::of(&node.id, message)];
+            }
+        };
+        // What an activity gives to this input alone has a name of its own there.
+        if named.is_empty() || input.name == "CorrelationIdFunction" {
+            return Vec::new();
+        }
+        let known = self.known.get_or_init(|| self.variables());
+        let unknown = named
+            .iter()
+            .filter(|(name, _)| !known.contains(name.as_str()) && !self.is_in_a_script(name));
+        unknown
+            .map(|(name, place)| {
+                let near = similar_names(name, known.iter().map(|known| (*known).to_owned()));
+                let hint = near.first().map(|meant| format!(": did you mean {meant}?"));
+                let message = format!(
+                    "{what} names Variables.{name} in line {}, column {}, which is declared nowhere; declare the variable, or \
+                     correct its name{}",
+                    place.line,
+                    place.column,
+                    hint.unwrap_or_default()
+                );
+                ValidationError::of(&node.id, message)
+            })
+            .collect()
+    }
+
+    /// The names of all variables: where each of them is visible depends on the path to the activity.
+    fn variables(&self) -> BTreeSet<&'p str> {
+        let mut known = BTreeSet::new();
+        for node in self.program.tree.iter() {
+            known.extend(node.variables.iter().map(|variable| variable.name.as_str()));
+            let descriptor = self.program.descriptor(node.index);
+            let given = descriptor
+                .into_iter()
+                .flat_map(|descriptor| &descriptor.child_variables);
+            known.extend(given.map(|(name, _)| name.as_str()));
+        }
+        known
+    }
+
+    /// A script may set variables that are declared nowhere.
+    fn is_in_a_script(&self, name: &str) -> bool {
+        let scripts = self.scripts.get_or_init(|| {
+            let inputs = self.program.tree.iter().flat_map(|node| &node.inputs);
+            let expressions = inputs.filter_map(|input| input.expression.as_ref());
+            let scripts =
+                expressions.filter(|expression| !matches!(expression.kind.as_str(), "Literal" | "Object" | "Liquid"));
+            scripts.filter_map(|expression| expression.value.as_str()).collect()
+        });
+        scripts.iter().any(|text| text.contains(name))
+    }
 }

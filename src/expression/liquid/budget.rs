@@ -96,12 +96,6 @@ impl<'s> Budget<'s> {
         }
         Ok(())
     }
-
-    /// Bytes that values hold.
-    #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
-        self.held.get()
-    }
 }
 
 fn timeout(message: &str) -> Failure {

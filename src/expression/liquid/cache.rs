@@ -85,8 +85,3 @@ impl Kept {
         self.recent.insert(Arc::clone(&template.text), template);
     }
 }
-
-/// The error of a text that is too long, or is no Liquid, without keeping it.
-pub(super) fn check(text: &str) -> Result<(), TemplateError> {
-    parser::parse(text).map(drop)
-}

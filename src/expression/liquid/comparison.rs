@@ -4,8 +4,21 @@ use std::cmp::Ordering;
 
 use super::budget::Budget;
 use super::error::Failure;
-use super::syntax::Operator;
 use super::value::{Kind, Value};
+
+/// The operator of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
 
 /// Whether `left` equals `right`. It is not symmetric: `1 == "1"` is true, and `"1" == 1` is not.
 pub(super) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &Budget<'_>) -> Result<bool, Failure> {

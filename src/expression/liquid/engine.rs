@@ -1,19 +1,21 @@
 //! The engine: a rendering on the caller's thread if it is short, else on a thread of its own.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::budget::{Budget, Limits};
-use super::cache::{Template, TemplateCache, check};
+use super::cache::{Template, TemplateCache};
 use super::data::TemplateData;
 use super::error::{Failure, TemplateError, TemplateErrorKind};
+use super::names;
 use super::render::Renderer;
 use super::turn::{Pace, Turns};
 
 /// Steps on the caller's thread: about a millisecond.
-pub(super) const INLINE_STEPS: u64 = 20_000;
+pub(super) const INLINE_STEPS: u64 = 10_000;
 
 /// Steps of a long rendering: more than the time limit allows, whatever the processor.
 const MOST_STEPS: u64 = 1_000_000_000;
@@ -66,9 +68,10 @@ impl TemplateEngine {
         self.long.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The first error of a text.
-    pub(crate) fn check(&self, text: &str) -> Result<(), TemplateError> {
-        check(text)
+    /// The variables that a text names, each with its first place; or the first error of the text.
+    pub(crate) fn check(&self, text: &str) -> Result<BTreeMap<String, TemplateError>, TemplateError> {
+        let template = Template::parse(text)?;
+        Ok(names::of(&template.text, &template.block))
     }
 
     /// For how long the burst of a template that ended with [`TemplateErrorKind::Busy`] is to be deferred.

@@ -13,7 +13,7 @@
 //! # Layout
 //! - `engine`: [`TemplateEngine`]; `turn`: slices of time; `cache`: parsed templates; `error`: why there is no text.
 //! - `parser`, `syntax`: from the text to statements; `render`, `evaluate`, `comparison`: their meaning.
-//! - `value`, `number`: Fluid's values; `filters`; `data`: what a template sees; `budget`: the bounds.
+//! - `value`, `number`: Fluid's values; `filters`; `data`: what a template sees; `names`: what of it a text names; `budget`: the bounds.
 
 mod budget;
 mod cache;
@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod evaluate;
 mod filters;
+mod names;
 mod number;
 mod parser;
 mod render;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rust_decimal::Decimal;
 
+use super::comparison::Operator;
 use super::filters::Filter;
 
 /// Statements in their order.
@@ -113,19 +114,6 @@ pub(super) struct Path {
 pub(super) enum Step {
     Member(Box<str>),
     Index(Expression),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
-    Equal,
-    NotEqual,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
-    Contains,
-    StartsWith,
-    EndsWith,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

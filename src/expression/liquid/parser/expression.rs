@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use rust_decimal::Decimal;
 
-use super::super::filters;
-use super::super::syntax::{Connective, Expression, FilterCall, Operator, Path, Step};
 use super::{Parsed, Parser, offset};
+use crate::expression::liquid::comparison::Operator;
+use crate::expression::liquid::filters;
+use crate::expression::liquid::syntax::{Connective, Expression, FilterCall, Path, Step};
 
 /// The operators of comparisons; those that begin with another one come first.
 const OPERATORS: [(&str, Operator); 7] = [

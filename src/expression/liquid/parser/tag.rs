@@ -1,7 +1,7 @@
 //! What stands between `{%` and `%}`.
 
-use super::super::syntax::{Block, Condition, Expression, Loop, LoopOffset, Statement};
 use super::{Opened, Parsed, Parser, offset};
+use crate::expression::liquid::syntax::{Block, Condition, Expression, Loop, LoopOffset, Statement};
 
 /// Tags that other Liquids have, and what to write instead.
 const UNSUPPORTED: [(&str, &str); 14] = [

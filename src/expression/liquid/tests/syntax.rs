@@ -1,9 +1,26 @@
 //! What is wrong with a template: its place, and what to write instead.
 
 use super::rendered;
-use crate::expression::liquid::cache::check;
-use crate::expression::liquid::error::TemplateErrorKind;
+use crate::expression::liquid::engine::TEMPLATES;
+use crate::expression::liquid::error::{TemplateError, TemplateErrorKind};
 use crate::expression::liquid::filters;
+
+fn check(text: &str) -> Result<(), TemplateError> {
+    TEMPLATES.check(text).map(drop)
+}
+
+#[test]
+fn the_variables_that_a_template_names_are_known_with_their_places() {
+    let text = "{{ Variables.A }}\n{% for x in Variables[\"B\"] limit: Variables.C %}{% if x[Variables.D] == Variables.E.f %}{% endif %}\
+                {% else %}{{ x | append: Variables.G }}{% endfor %}{{ Variables.A }}{{ Input.H }}{{ Variables[x] }}";
+    let names = TEMPLATES.check(text).unwrap();
+    let places: Vec<(&str, usize, usize)> = names
+        .iter()
+        .map(|(name, at)| (name.as_str(), at.line, at.column))
+        .collect();
+    assert_eq!(places[..3], [("A", 1, 4), ("B", 2, 13), ("C", 2, 35)]);
+    assert_eq!(places.iter().map(|place| place.0).collect::<String>(), "ABCDEG");
+}
 
 #[test]
 fn an_error_has_its_place_and_a_remedy() {
@@ -58,6 +75,18 @@ fn size_and_depth_are_bounded() {
         assert!(error.message.contains("nested"), "{error}");
         assert!(check(&format!("{}{}", open.repeat(100), close.repeat(100))).is_ok());
     }
+    // The deepest ones render on the stack of a thread.
+    let each = |open: &str, close: &str| rendered(&format!("{}{}{}", open.repeat(100), "{{ 1 }}", close.repeat(100)));
+    for (open, close) in [
+        ("{% if true %}", "{% endif %}"),
+        ("{% for x in (1..1) %}", "{% endfor %}"),
+        ("{% case 1 %}{% when 1 %}", "{% endcase %}"),
+        ("{% unless false %}", "{% endunless %}"),
+    ] {
+        assert_eq!(each(open, close).unwrap(), "1");
+    }
+    let deep = format!("{{{{ Words{}0{} }}}}", "[Words".repeat(90), "]".repeat(90));
+    assert!(rendered(&deep).is_ok());
     let indexes = format!("{{{{ a{}0{} }}}}", "[a".repeat(1_000), "]".repeat(1_000));
     assert!(check(&indexes).unwrap_err().message.contains("nested"));
     assert!(check(&format!("{{{{ x{} }}}}", " | upcase".repeat(20_000))).is_ok());
