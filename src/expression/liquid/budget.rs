@@ -12,7 +12,7 @@ use super::turn::{Going, Pace};
 /// Bytes of text that count as one step.
 const STEP_BYTES: usize = 32;
 
-/// The steps between two looks at the clock.
+/// The steps between two checks of the clock.
 const CHECK_INTERVAL: u64 = 1_000;
 
 /// Bounds of a rendering.
