@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, composition, control_flow,
-    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, state_machine, switch, try_catch,
+    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
 };
 use crate::schedule::Schedule;
 
@@ -118,6 +118,8 @@ impl Catalogue {
             .register(primitives::Event)
             .register(publish_event::PublishEvent)
             .register(run_task::RunTask)
+            .register(scripting::RunJavaScript)
+            .register(scripting::RunCSharp)
             .register(composition::DispatchWorkflow)
             .register(composition::BulkDispatchWorkflows)
             .register(composition::ExecuteWorkflow);

@@ -35,6 +35,24 @@ pub(crate) struct ScriptChanges {
     pub(crate) name: Option<Option<String>>,
 }
 
+/// The language of a script that an activity runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScriptLanguage {
+    JavaScript,
+    CSharp,
+}
+
+/// What a script that an activity ran has returned.
+#[derive(Debug, Default)]
+pub(crate) struct RanScript {
+    pub(crate) value: Value,
+    pub(crate) changes: ScriptChanges,
+    /// The outcomes that it chose.
+    pub(crate) outcomes: Option<Vec<String>>,
+}
+
+pub(crate) type ScriptFuture<'a> = Pin<Box<dyn Future<Output = Result<RanScript, Fault>> + Send + 'a>>;
+
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<EvaluatedInput, Fault>> + Send + 'a>>;
 
 /// Evaluates inputs for a running activity, and finds its children; implemented by the interpreter.
@@ -48,6 +66,9 @@ pub(crate) trait InputEvaluator: Sync {
         input: &'a str,
         arguments: &'a Map<String, Value>,
     ) -> EvaluationFuture<'a>;
+
+    /// Runs a script that is the value of an input.
+    fn run_script<'a>(&'a self, node: &'a ActivityNode, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a>;
 
     /// The children that are not completed.
     fn children(&self) -> Vec<Child>;
@@ -357,6 +378,13 @@ impl<'a> ActivityContext<'a> {
         let evaluated = self.evaluator.evaluate_with(self.node, input, arguments).await?;
         self.commands.script.push(evaluated.changes);
         Ok(evaluated.value)
+    }
+
+    /// Runs a script; what it sets becomes part of this call's commands.
+    pub(crate) async fn run_script(&mut self, language: ScriptLanguage, script: &str) -> Result<RanScript, Fault> {
+        let mut ran = self.evaluator.run_script(self.node, language, script).await?;
+        self.commands.script.push(std::mem::take(&mut ran.changes));
+        Ok(ran)
     }
 
     /// Whether a version of this definition is published.

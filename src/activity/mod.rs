@@ -10,8 +10,8 @@
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
-//!   `primitives`, `scheduling`, `publish_event`, `run_task`, `composition`; `nested`: a workflow as an activity;
-//!   `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
+//!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
+//!   activity; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod catalogue;
 mod composition;
@@ -29,6 +29,7 @@ mod primitives;
 mod publish_event;
 mod run_task;
 mod scheduling;
+mod scripting;
 mod state_machine;
 mod switch;
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
     ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluatedInput, EvaluationFuture, InputEvaluator,
-    PublishedDefinitions, ScheduledChild, ScriptChanges,
+    PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture, ScriptLanguage,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
@@ -63,6 +64,7 @@ pub(crate) use flowchart::MergeMode;
 pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
+pub(crate) use scripting::{RUN_CSHARP, SCRIPT};
 pub(crate) use tree::NodeInput;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};

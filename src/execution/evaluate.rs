@@ -7,7 +7,7 @@ use super::scope;
 use super::state::{ContextStatus, InstanceState};
 use crate::activity::{
     ActivityNode, Child, ChildStatus, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
-    ScriptChanges,
+    RanScript, ScriptChanges, ScriptFuture, ScriptLanguage,
 };
 use crate::definition::Expression;
 use crate::expression::{ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce};
@@ -47,6 +47,19 @@ impl InputEvaluator for Evaluator<'_> {
                 arguments: Some(arguments),
             };
             evaluator.evaluate(node, input).await
+        })
+    }
+
+    fn run_script<'a>(&'a self, node: &'a ActivityNode, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a> {
+        Box::pin(async move {
+            match language {
+                ScriptLanguage::JavaScript => self.javascript(script).await,
+                ScriptLanguage::CSharp => self.csharp_activity(node, script).await,
+            }
+            .map_err(|fault| Fault {
+                message: format!("The script cannot be run: {}", fault.message),
+                ..fault
+            })
         })
     }
 
@@ -172,9 +185,14 @@ impl Evaluator<'_> {
         if script.trim().is_empty() {
             return Ok(EvaluatedInput::default());
         }
+        let RanScript { value, changes, .. } = self.javascript(&script).await?;
+        Ok(EvaluatedInput { value, changes })
+    }
+
+    async fn javascript(&self, script: &str) -> Result<RanScript, Fault> {
         let result = self
             .session
-            .evaluate(&script, self.script_scope())
+            .evaluate(script, self.script_scope())
             .await
             .map_err(|error| {
                 let code = match error.kind {
@@ -190,14 +208,20 @@ impl Evaluator<'_> {
                 };
                 Fault::new(error.message).code(code).category("Script")
             })?;
-        Ok(EvaluatedInput {
+        Ok(RanScript {
             value: result.value,
             changes: ScriptChanges {
                 variables: result.variables_set,
                 correlation_id: result.correlation_id_set,
                 name: result.name_set,
             },
+            outcomes: result.outcomes,
         })
+    }
+
+    /// A script of `Elsa.RunCSharp`.
+    async fn csharp_activity(&self, _node: &ActivityNode, _script: &str) -> Result<RanScript, Fault> {
+        Err(Fault::new("C# is not supported yet; use Elsa.RunJavaScript"))
     }
 
     pub(super) fn script_scope(&self) -> ScriptScope {

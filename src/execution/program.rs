@@ -17,7 +17,7 @@ use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, SCRIPT, TRANSITIONS, WORKFLOW,
     Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
     transition_condition,
 };
@@ -556,7 +556,9 @@ fn may_read_outputs(input: &NodeInput) -> bool {
         .as_ref()
         .is_some_and(|expression| match expression.kind.as_str() {
             "Output" => true,
-            "JavaScript" => {
+            // The script of an activity is the value of an input.
+            "Literal" if input.name != SCRIPT => false,
+            "JavaScript" | "Literal" => {
                 let script = expression.value.as_str().unwrap_or_default();
                 script.contains("From") || script.contains("LastResult")
             }

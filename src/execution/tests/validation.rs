@@ -48,8 +48,6 @@ fn an_unknown_type_is_named() {
 fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
     for (type_name, remedy) in [
         ("ReadLine", "Elsa.RunTask"),
-        ("RunJavaScript", "Elsa.SetVariable"),
-        ("RunCSharp", "JavaScript"),
         ("RunPython", "JavaScript"),
         ("Inline", "Elsa.RunTask"),
         ("HostMethodActivity", "Elsa.RunTask"),

@@ -1,22 +1,14 @@
 //! Elsa's activity types that this engine does not run, each with what to do instead.
 
 /// The remedy by type. A program that registers a type of that name runs it.
-const REMEDIES: [(&str, &str); 16] = [
+const REMEDIES: [(&str, &str); 14] = [
     (
         "Elsa.ReadLine",
         "a server has no console to read from; wait for an Elsa.Event or an Elsa.RunTask, whose payload or result is the line",
     ),
     (
-        "Elsa.RunJavaScript",
-        "write the script as a JavaScript expression of the input of another activity, such as the value of Elsa.SetVariable",
-    ),
-    (
-        "Elsa.RunCSharp",
-        "write it as a JavaScript expression, such as the value of Elsa.SetVariable, or as an activity of a program",
-    ),
-    (
         "Elsa.RunPython",
-        "write it as a JavaScript expression, such as the value of Elsa.SetVariable, or let a program do it as an Elsa.RunTask",
+        "write it as an Elsa.RunJavaScript or Elsa.RunCSharp, or let a program do it as an Elsa.RunTask",
     ),
     (
         "Elsa.Inline",
