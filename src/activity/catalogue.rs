@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, composition, control_flow,
-    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
+    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, scripting, state_machine, switch,
+    try_catch,
 };
 use crate::schedule::Schedule;
 

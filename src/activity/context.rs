@@ -68,7 +68,7 @@ pub(crate) trait InputEvaluator: Sync {
     ) -> EvaluationFuture<'a>;
 
     /// Runs a script that is the value of an input.
-    fn run_script<'a>(&'a self, node: &'a ActivityNode, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a>;
+    fn run_script<'a>(&'a self, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a>;
 
     /// The children that are not completed.
     fn children(&self) -> Vec<Child>;
@@ -382,7 +382,7 @@ impl<'a> ActivityContext<'a> {
 
     /// Runs a script; what it sets becomes part of this call's commands.
     pub(crate) async fn run_script(&mut self, language: ScriptLanguage, script: &str) -> Result<RanScript, Fault> {
-        let mut ran = self.evaluator.run_script(self.node, language, script).await?;
+        let mut ran = self.evaluator.run_script(language, script).await?;
         self.commands.script.push(std::mem::take(&mut ran.changes));
         Ok(ran)
     }

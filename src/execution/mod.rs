@@ -24,6 +24,7 @@ mod bounds;
 mod burst_contract;
 mod child;
 mod composition;
+mod csharp;
 mod evaluate;
 mod incident_strategy;
 mod interpreter;

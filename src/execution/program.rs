@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
+use super::csharp::CSharpScripts;
 use super::incident_strategy::IncidentStrategy;
 use super::log_persistence::LogPersistence;
 use super::node_id::{IdMaker, WORKFLOW_ID, node_id};
@@ -17,8 +18,8 @@ use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, SCRIPT, TRANSITIONS, WORKFLOW,
-    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, SCRIPT, TRANSITIONS,
+    WORKFLOW, Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
     transition_condition,
 };
 use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
@@ -47,6 +48,8 @@ pub struct Program {
     pub(super) outputs: Vec<Argument>,
     /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
+    /// Its scripts in C#.
+    pub(super) csharp: CSharpScripts,
     registered: Vec<Option<RegisteredActivity>>,
     /// The activity types that it uses, with the versions that it names.
     required_types: BTreeSet<String>,
@@ -162,12 +165,22 @@ pub(super) fn compile(
         ids: IdMaker::of(root),
         flowchart_modes: HashMap::new(),
         needs_outputs: false,
+        inputs: HashMap::new(),
         required_types: BTreeSet::new(),
         unknown_types: BTreeSet::new(),
     };
     compiler.push_workflow(definition, None, root);
     compiler.push_nested()?;
+    let child_variables = |index: NodeIndex| {
+        let registered = compiler.registered.get(index.0).and_then(Option::as_ref);
+        registered
+            .map(|registered| registered.descriptor.child_variables.clone())
+            .unwrap_or_default()
+    };
+    let inputs = |workflow: NodeIndex| compiler.inputs.get(&workflow).cloned().unwrap_or_default();
+    let csharp = CSharpScripts::of(&compiler.tree, child_variables, inputs);
     Ok(Program {
+        csharp,
         definition_id: definition.definition_id.clone(),
         version_id: definition.id.clone(),
         version: definition.version,
@@ -201,6 +214,8 @@ struct Compiler<'a> {
     ids: IdMaker,
     flowchart_modes: HashMap<NodeIndex, FlowchartMode>,
     needs_outputs: bool,
+    /// The declared inputs of each workflow.
+    inputs: HashMap<NodeIndex, Vec<Argument>>,
     required_types: BTreeSet<String>,
     unknown_types: BTreeSet<String>,
 }
@@ -259,6 +274,7 @@ impl<'a> Compiler<'a> {
     fn push_workflow(&mut self, definition: &WorkflowDefinition, parent: Option<NodeIndex>, root: &'a Value) {
         let index = self.tree.next_index();
         self.workflow = index;
+        self.inputs.insert(index, definition.declared_inputs());
         if let Some(mode) = FlowchartMode::read(definition.custom_properties.get(FlowchartMode::PROPERTY)) {
             self.flowchart_modes.insert(index, mode);
         }
@@ -558,9 +574,9 @@ fn may_read_outputs(input: &NodeInput) -> bool {
             "Output" => true,
             // The script of an activity is the value of an input.
             "Literal" if input.name != SCRIPT => false,
-            "JavaScript" | "Literal" => {
+            "JavaScript" | "CSharp" | "Literal" => {
                 let script = expression.value.as_str().unwrap_or_default();
-                script.contains("From") || script.contains("LastResult")
+                script.contains("From") || script.contains("LastResult") || script.contains("Output")
             }
             _ => false,
         })

@@ -11,12 +11,23 @@ pub(crate) struct ExpressionType {
     pub(crate) language: Option<&'static str>,
 }
 
+impl ExpressionType {
+    /// What designers show.
+    pub(crate) fn display_name(&self) -> &'static str {
+        match self.name {
+            "CSharp" => "C#",
+            name => name,
+        }
+    }
+}
+
 /// All of them.
 pub(crate) const EXPRESSION_TYPES: [ExpressionType; 7] = [
     of_control("Literal", None),
     of_control("Object", Some("json")),
     offered("JavaScript", Some("javascript")),
     offered("Liquid", Some("liquid")),
+    offered("CSharp", Some("csharp")),
     offered("Variable", None),
     offered("Input", None),
     of_control("Output", None),

@@ -4,10 +4,12 @@
 //! - `javascript`: [`ScriptEngine`], a [`ScriptSession`] per burst, its input ([`ScriptScope`]) and its result
 //!   (`ScriptResult`).
 //! - `liquid`: templates, rendered by a `TemplateEngine`.
+//! - `csharp`: [`CSharpScript`], what it sees ([`World`]) and its result.
 //! - `expression_type`: the types that can be evaluated.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and the conversion of values to them.
 
 mod coerce;
+mod csharp;
 mod expression_type;
 mod javascript;
 mod liquid;
@@ -15,6 +17,9 @@ mod time_span;
 mod type_name;
 
 pub(crate) use coerce::{coerce, to_text};
+pub(crate) use csharp::{
+    Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, Stop, StopKind, Ty, World, declared_type,
+};
 pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable};
 pub use javascript::{ScriptEngine, ScriptOptions, ScriptScope};
 pub(crate) use javascript::{ScriptErrorKind, ScriptNames, ScriptSession, WorkflowFacts};

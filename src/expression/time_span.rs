@@ -25,6 +25,11 @@ impl TimeSpan {
         Some(Self(if negative { -ticks } else { ticks }))
     }
 
+    /// Its ticks of 100 ns.
+    pub(crate) fn ticks(self) -> i64 {
+        self.0
+    }
+
     /// The same as a duration; nothing for a negative one.
     pub(crate) fn to_duration(self) -> Option<Duration> {
         let ticks = u64::try_from(self.0).ok()?;

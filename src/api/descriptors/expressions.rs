@@ -35,7 +35,7 @@ static LIST: LazyLock<Bytes> = LazyLock::new(|| {
             .map(|language| ("MonacoLanguage".to_owned(), Value::from(language)));
         json!({
             "type": known.name,
-            "displayName": known.name,
+            "displayName": known.display_name(),
             "isSerializable": true,
             "isBrowsable": known.is_offered,
             "properties": Map::from_iter(language),

@@ -442,8 +442,8 @@ fn bad_control_flow_is_refused_at_publish() {
         ),
         (condition(json!(["x"])), vec!["switch: ", "Cases[0].Condition"]),
         (
-            condition(json!({"type": "CSharp", "value": "true"})),
-            vec!["switch: ", "Cases[0].Condition", "CSharp"],
+            condition(json!({"type": "Python", "value": "true"})),
+            vec!["switch: ", "Cases[0].Condition", "Python"],
         ),
         (
             condition(json!({"type": "Literal", "value": "perhaps"})),

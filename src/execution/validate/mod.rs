@@ -11,6 +11,7 @@ use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
 use crate::execution::composition::Composition;
+use crate::execution::csharp::script_of;
 use crate::execution::evaluate::object;
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
@@ -59,6 +60,7 @@ pub(super) fn validate(
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards::check(catalogue, &program, node, &mut errors);
         inputs(&templates, node, &mut errors);
+        csharp(&program, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
         connections(&program, node, &mut errors);
@@ -170,7 +172,7 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<Valid
                     &node.id,
                     format!(
                         "The input {} of the activity {} is an expression of type {kind}, which is not supported; use \
-                         JavaScript instead",
+                         JavaScript or CSharp instead",
                         input.name, node.id
                     ),
                 ));
@@ -186,6 +188,22 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<Valid
                     input.name, node.id
                 ),
             ));
+        }
+    }
+}
+
+/// The problems of scripts in C#, each with its place.
+fn csharp(program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+    for input in &node.inputs {
+        let Some((text, is_activity)) = script_of(&node.type_name, input) else {
+            continue;
+        };
+        if let Some(Err(problem)) = program.csharp.find(node.workflow, is_activity, text) {
+            let message = format!(
+                "The input {} of the activity {} is no C# that runs here: {problem}",
+                input.name, node.id
+            );
+            errors.push(ValidationError::of(&node.id, message));
         }
     }
 }

@@ -1,0 +1,130 @@
+//! The types that a script or a definition names.
+
+use std::sync::Arc;
+
+use super::Checker;
+use crate::expression::csharp::parse::remedy;
+use crate::expression::csharp::problem::{Checked, Problem};
+use crate::expression::csharp::syntax::{Suffix, TypeName};
+use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
+use crate::expression::type_name::short_type_name;
+
+/// A type without arguments.
+pub(super) fn simple(name: &str) -> Option<Ty> {
+    Some(match name {
+        "bool" | "Boolean" => Ty::Bool,
+        "int" | "Int32" => Ty::Int,
+        "long" | "Int64" => Ty::Long,
+        "double" | "Double" => Ty::Double,
+        "decimal" | "Decimal" => Ty::Decimal,
+        "char" | "Char" => Ty::Char,
+        "string" | "String" => Ty::Text,
+        "object" | "Object" | "dynamic" | "ExpandoObject" | "JsonObject" | "JsonNode" | "JsonArray" | "JsonElement"
+        | "JsonValue" => Ty::Dynamic,
+        "DateTime" => Ty::Date,
+        "DateTimeOffset" => Ty::Offset,
+        "TimeSpan" => Ty::Span,
+        "Guid" => Ty::Guid,
+        other => Ty::Enum(EnumKind::of(other)?),
+    })
+}
+
+fn of_one(name: &str) -> Option<ListKind> {
+    match name {
+        "List"
+        | "IList"
+        | "ICollection"
+        | "HashSet"
+        | "ISet"
+        | "IReadOnlyList"
+        | "IReadOnlyCollection"
+        | "Collection" => Some(ListKind::List),
+        "IEnumerable" | "IOrderedEnumerable" => Some(ListKind::Sequence),
+        _ => None,
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn resolve(&self, written: &TypeName) -> Checked<Ty> {
+        let arguments = written
+            .arguments
+            .iter()
+            .map(|argument| self.resolve(argument))
+            .collect::<Checked<Vec<_>>>()?;
+        let name = &*written.name;
+        let unknown = || {
+            let message = remedy(name).unwrap_or_else(|| {
+                format!(
+                    "the type {name} is unknown; known are bool, int, long, double, decimal, char, string, object, DateTime, \
+                     DateTimeOffset, TimeSpan, Guid, List<T>, IEnumerable<T>, Dictionary<K, V>, T[] and ExpandoObject"
+                )
+            });
+            Problem::new(written.at, message)
+        };
+        let mut ty = match arguments.as_slice() {
+            [] => simple(name).ok_or_else(unknown)?,
+            [item] if name == "Nullable" => item.clone().nullable(),
+            [item] => Ty::list(of_one(name).ok_or_else(unknown)?, item.clone()),
+            [key, value] => match name {
+                "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" => {
+                    Ty::Map(Arc::new(key.clone()), Arc::new(value.clone()))
+                }
+                "KeyValuePair" => Ty::Pair(Arc::new(key.clone()), Arc::new(value.clone())),
+                "IGrouping" => Ty::Group(Arc::new(key.clone()), Arc::new(value.clone())),
+                "Func" => {
+                    let message = "locals cannot hold lambdas; write the lambda where it is used";
+                    return Err(Problem::new(written.at, message));
+                }
+                _ => return Err(unknown()),
+            },
+            _ => return Err(unknown()),
+        };
+        for suffix in &written.suffixes {
+            ty = match suffix {
+                Suffix::Nullable => ty.nullable(),
+                Suffix::Array => Ty::list(ListKind::Array, ty),
+            };
+        }
+        Ok(ty)
+    }
+}
+
+/// The type that a definition declares for a variable or an input.
+pub(crate) fn declared_type(type_name: &str, is_array: bool) -> Ty {
+    let inner = declared(type_name, 6);
+    if is_array {
+        Ty::list(ListKind::List, inner)
+    } else {
+        inner
+    }
+}
+
+fn declared(text: &str, levels: usize) -> Ty {
+    let text = text.trim();
+    if levels == 0 {
+        return Ty::Dynamic;
+    }
+    if let Some(item) = text.strip_suffix("[]") {
+        return Ty::list(ListKind::Array, declared(item, levels - 1));
+    }
+    if let Some(plain) = text.strip_suffix('?') {
+        return declared(plain, levels - 1).nullable();
+    }
+    if let Some((outer, arguments)) = text.split_once("`1[[").or_else(|| text.split_once('<')) {
+        let argument = arguments.split([',', ']', '>']).next().unwrap_or_default();
+        let outer = short_type_name(outer);
+        let item = declared(argument, levels - 1);
+        return match of_one(outer) {
+            _ if outer == "Nullable" => item.nullable(),
+            Some(kind) => Ty::list(kind, item),
+            None => Ty::Dynamic,
+        };
+    }
+    match short_type_name(text) {
+        "ObjectList" => Ty::list(ListKind::List, Ty::Dynamic),
+        "Single" | "float" => Ty::Double,
+        "Byte" | "SByte" | "Int16" | "UInt16" | "short" => Ty::Int,
+        "UInt32" => Ty::Long,
+        other => simple(other).unwrap_or(Ty::Dynamic),
+    }
+}

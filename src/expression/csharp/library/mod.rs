@@ -1,0 +1,288 @@
+//! The members of .NET's types that scripts may use.
+//!
+//! `table` lists them with their signatures; the other files implement them, one per family.
+
+mod arguments;
+mod dates;
+mod json;
+mod linq;
+mod lists;
+mod maps;
+mod numbers;
+mod ordering;
+mod sequences;
+mod statics;
+mod strings;
+mod table;
+
+use std::sync::Arc;
+
+pub(super) use arguments::Arguments;
+pub(super) use json::serialize;
+pub(super) use statics::{call_static, static_property};
+pub(super) use table::{Signature, any_methods, methods, names, property};
+
+#[cfg(test)]
+pub(super) use table::every_method;
+
+use super::convert::convert_to;
+use super::problem::{Ran, Stop};
+use super::run::{Argument, Machine, Meter, field, units_of};
+use super::syntax::Call;
+use super::text::{formatted, length, text_of};
+use super::types::{ListKind, Ty};
+use super::value::Value;
+
+/// The items of what can be enumerated.
+pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Ran<Vec<Value>> {
+    match value {
+        Value::List(list) => {
+            let items = list.items.borrow();
+            meter.steps(items.len() / 8)?;
+            Ok(items.clone())
+        }
+        Value::Text(_) => {
+            let units = units_of(value).unwrap_or_default();
+            meter.hold(40 * units.len())?;
+            Ok(units.into_iter().map(Value::Char).collect())
+        }
+        Value::Map(map) => {
+            let entries = map.entries.borrow();
+            meter.hold(120 * entries.len())?;
+            Ok(entries
+                .iter()
+                .map(|(key, value)| Value::pair(key.clone(), value.clone()))
+                .collect())
+        }
+        Value::Null => Err(Stop::thrown("ArgumentNullException", "the list is null")),
+        other => Err(Stop::thrown(
+            "InvalidCastException",
+            format!("{} is no list", other.type_name()),
+        )),
+    }
+}
+
+/// The type of the items of what can be enumerated.
+pub(super) fn item_type(value: &Value) -> Ty {
+    match value {
+        Value::List(list) => list.item.clone(),
+        other => other.ty().item().unwrap_or(Ty::Dynamic),
+    }
+}
+
+fn out_of_range() -> Box<Stop> {
+    Stop::thrown("ArgumentOutOfRangeException", "the index is outside of the list")
+}
+
+/// `target[index]`.
+pub(super) fn index(target: &Value, index: &Value) -> Ran<Value> {
+    match target {
+        Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is read")),
+        Value::Map(map) => {
+            let found = map.entries.borrow().get(index).cloned();
+            match found {
+                Some(value) => Ok(value),
+                // An object of JSON has no value there.
+                None if map.is_object && map.value.is_dynamic() => Ok(Value::Null),
+                None => Err(Stop::thrown(
+                    "KeyNotFoundException",
+                    format!("there is no key {}", short(index)),
+                )),
+            }
+        }
+        Value::List(list) => {
+            let place = place_of(index)?;
+            let items = list.items.borrow();
+            let name = if list.kind == ListKind::Array {
+                "IndexOutOfRangeException"
+            } else {
+                "ArgumentOutOfRangeException"
+            };
+            let found = items.get(place).cloned();
+            found.ok_or_else(|| Stop::thrown(name, format!("the index {place} is outside of {} items", items.len())))
+        }
+        Value::Text(text) => {
+            let place = place_of(index)?;
+            let unit = if text.is_ascii() {
+                text.as_bytes().get(place).map(|byte| u16::from(*byte))
+            } else {
+                text.encode_utf16().nth(place)
+            };
+            let unit = unit.ok_or_else(|| {
+                let message = format!("the index {place} is outside of {} chars", length(text));
+                Stop::thrown("IndexOutOfRangeException", message)
+            })?;
+            Ok(Value::Char(unit))
+        }
+        other => Err(Stop::thrown(
+            "RuntimeBinderException",
+            format!("{} has no indexer", other.type_name()),
+        )),
+    }
+}
+
+fn place_of(index: &Value) -> Ran<usize> {
+    match index.as_i64() {
+        Some(number) => usize::try_from(number).map_err(|_| out_of_range()),
+        None => Err(Stop::thrown(
+            "RuntimeBinderException",
+            format!("{} is no index", index.type_name()),
+        )),
+    }
+}
+
+/// `target[index] = value`.
+pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Meter<'_>) -> Ran<()> {
+    match target {
+        Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is set")),
+        Value::Map(map) => {
+            if index.is_null() {
+                return Err(Stop::thrown("ArgumentNullException", "a key is null"));
+            }
+            meter.hold(160)?;
+            map.entries.borrow_mut().set(index.clone(), value);
+            Ok(())
+        }
+        Value::List(list) if list.kind != ListKind::Sequence => {
+            let place = place_of(index)?;
+            let mut items = list.items.borrow_mut();
+            let item = items.get_mut(place).ok_or_else(out_of_range)?;
+            *item = value;
+            Ok(())
+        }
+        other => Err(Stop::thrown(
+            "RuntimeBinderException",
+            format!("items of {} cannot be set", other.type_name()),
+        )),
+    }
+}
+
+fn short(value: &Value) -> String {
+    text_of(value).chars().take(60).collect()
+}
+
+/// `target.Name`.
+pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) -> Ran<Value> {
+    let missing = || {
+        let message = format!(
+            "{} has no member {name}; names are compared with their case",
+            target.type_name()
+        );
+        Stop::thrown("RuntimeBinderException", message)
+    };
+    match target {
+        Value::Null => Err(Stop::thrown(
+            "NullReferenceException",
+            format!("{name} of null is read"),
+        )),
+        Value::Map(map) => {
+            if map.is_object {
+                let found = map.entries.borrow().get(&Value::Text(Arc::clone(name))).cloned();
+                return match (found, &**name) {
+                    (Some(value), _) => Ok(value),
+                    (None, "Count" | "Keys" | "Values") => maps::property(map, name, meter),
+                    (None, _) => Err(missing()),
+                };
+            }
+            maps::property(map, name, meter)
+        }
+        Value::Record(record) => field(record, name).cloned().ok_or_else(missing),
+        Value::List(list) => match (&**name, &list.key) {
+            ("Key", Some(key)) => Ok(key.clone()),
+            ("Count" | "Length", _) => Ok(count(list.items.borrow().len())),
+            _ => Err(missing()),
+        },
+        Value::Text(text) if &**name == "Length" => {
+            meter.steps(if text.is_ascii() { 0 } else { text.len() / 64 })?;
+            Ok(count(length(text)))
+        }
+        Value::Date(_) | Value::Offset(_) | Value::Span(_) => dates::property(target, name).ok_or_else(missing),
+        other => match &**name {
+            "HasValue" => Ok(Value::Bool(true)),
+            "Value" => Ok(other.clone()),
+            _ => Err(missing()),
+        },
+    }
+    .or_else(|stop| match (&**name, target) {
+        ("HasValue", Value::Null) => Ok(Value::Bool(false)),
+        ("HasValue", _) => Ok(Value::Bool(true)),
+        ("Value", Value::Null) => Err(Stop::thrown("InvalidOperationException", "a nullable has no value")),
+        ("Value", Value::Date(_) | Value::Offset(_) | Value::Span(_)) => Ok(target.clone()),
+        _ => Err(stop),
+    })
+}
+
+fn count(length: usize) -> Value {
+    Value::Int(i32::try_from(length).unwrap_or(i32::MAX))
+}
+
+/// `target.Name(…)`.
+pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &[Argument<'_>]) -> Ran<Value> {
+    let arguments = Arguments::new(machine, arguments, &call.name);
+    let name = &*call.name;
+    if target.is_null() {
+        if name == "GetValueOrDefault" {
+            return Ok(arguments
+                .optional(0)
+                .cloned()
+                .unwrap_or_else(|| super::convert::default_of(&call.result)));
+        }
+        return Err(Stop::thrown(
+            "NullReferenceException",
+            format!("{name} of null is called"),
+        ));
+    }
+    let found = match target {
+        Value::Text(text) => strings::call(text, name, &arguments)?,
+        Value::Date(_) | Value::Offset(_) | Value::Span(_) => dates::call(target, name, &arguments)?,
+        Value::List(list) => lists::call(list, name, &arguments)?,
+        Value::Map(map) => maps::call(map, name, &arguments)?,
+        _ => None,
+    };
+    if let Some(value) = found {
+        return Ok(value);
+    }
+    if let Some(value) = any(machine, target, call, &arguments)? {
+        return Ok(value);
+    }
+    if matches!(target, Value::List(_) | Value::Map(_) | Value::Text(_))
+        && let Some(value) = linq::call(target, call, &arguments)?
+    {
+        return Ok(value);
+    }
+    let message = format!("{} has no method {name}", target.type_name());
+    Err(Stop::thrown("RuntimeBinderException", message))
+}
+
+/// What every value has.
+fn any(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+    Ok(Some(match &*call.name {
+        "ToString" => {
+            let format = match arguments.optional(0) {
+                Some(Value::Text(format)) => Arc::clone(format),
+                _ => "".into(),
+            };
+            if let (Value::Map(map), "") = (target, &*format)
+                && map.is_object
+            {
+                return Ok(Some(Value::text(serialize(target, &machine.meter)?)));
+            }
+            let text = formatted(target, &format)?;
+            machine.meter.hold(text.len())?;
+            Value::Text(text)
+        }
+        "Equals" => {
+            let other = arguments.value(0)?;
+            let is_one_type = target.ty() == other.ty() || !target.ty().is_number();
+            Value::Bool(is_one_type && target.equals(other))
+        }
+        "CompareTo" => {
+            let order = target.order(arguments.value(0)?);
+            let order = order.ok_or_else(|| Stop::thrown("ArgumentException", "these values have no order"))?;
+            Value::Int(order as i32)
+        }
+        "GetValue" => convert_to(target, call.types.first().unwrap_or(&Ty::Dynamic))?,
+        "GetValueOrDefault" if !matches!(target, Value::Map(_)) => target.clone(),
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,203 @@
+//! Static members: `Math.PI`, `DateTime.Parse(…)`, `Enumerable.Range(…)`.
+
+use super::arguments::Arguments;
+use super::{dates, json, numbers, strings};
+use crate::expression::csharp::convert::{default_of, parse};
+use crate::expression::csharp::date_time::{
+    DateKind, DateTime, DateTimeOffset, MOST_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND,
+    TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, now_ticks,
+};
+use crate::expression::csharp::decimal::Decimal;
+use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::run::{Argument, Machine};
+use crate::expression::csharp::syntax::Call;
+use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
+use crate::expression::csharp::value::Value;
+
+/// The longest sequence that `Enumerable` makes.
+const MOST_ITEMS: usize = 1_000_000;
+
+/// `Owner.Name`.
+pub(in crate::expression::csharp) fn static_property(owner: &str, name: &str) -> Ran<Value> {
+    if let Some(kind) = EnumKind::of(owner) {
+        let place = kind.members().iter().position(|member| *member == name);
+        let place = place.and_then(|place| i32::try_from(place).ok()).unwrap_or(0);
+        return Ok(Value::Enum(kind, place));
+    }
+    let date = |ticks: i64, kind: DateKind| Value::Date(DateTime { ticks, kind });
+    let offset = |ticks: i64| Value::Offset(DateTimeOffset { ticks, minutes: 0 });
+    Ok(match (owner, name) {
+        ("string", "Empty") => Value::text(""),
+        ("char", "MaxValue") => Value::Char(u16::MAX),
+        ("char", "MinValue") => Value::Char(0),
+        ("double", "MaxValue") => Value::Double(f64::MAX),
+        ("double", "MinValue") => Value::Double(f64::MIN),
+        ("double", "NaN") => Value::Double(f64::NAN),
+        ("double", "Epsilon") => Value::Double(5e-324),
+        ("double", "PositiveInfinity") => Value::Double(f64::INFINITY),
+        ("double", "NegativeInfinity") => Value::Double(f64::NEG_INFINITY),
+        ("decimal", "MaxValue") => Value::Decimal(Decimal::MAX),
+        ("decimal", "MinValue") => Value::Decimal(Decimal::MAX.negate()),
+        ("decimal", "Zero") => Value::Decimal(Decimal::ZERO),
+        ("decimal", "One") => Value::Decimal(Decimal::from_i64(1)),
+        ("decimal", "MinusOne") => Value::Decimal(Decimal::from_i64(-1)),
+        ("bool", "TrueString") => Value::text("True"),
+        ("bool", "FalseString") => Value::text("False"),
+        ("Math", "PI") => Value::Double(std::f64::consts::PI),
+        ("Math", "E") => Value::Double(std::f64::consts::E),
+        ("DateTime", "Now") => date(now_ticks(), DateKind::Local),
+        ("DateTime", "UtcNow") => date(now_ticks(), DateKind::Utc),
+        ("DateTime", "Today") => {
+            let ticks = now_ticks();
+            date(ticks - ticks % TICKS_PER_DAY, DateKind::Local)
+        }
+        ("DateTime", "MinValue") => date(0, DateKind::Unspecified),
+        ("DateTime", "MaxValue") => date(MOST_TICKS, DateKind::Unspecified),
+        ("DateTime", "UnixEpoch") => date(UNIX_TICKS, DateKind::Utc),
+        ("DateTimeOffset", "Now" | "UtcNow") => offset(now_ticks()),
+        ("DateTimeOffset", "MinValue") => offset(0),
+        ("DateTimeOffset", "MaxValue") => offset(MOST_TICKS),
+        ("DateTimeOffset", "UnixEpoch") => offset(UNIX_TICKS),
+        ("TimeSpan", "Zero") => Value::Span(0),
+        ("TimeSpan", "MaxValue") => Value::Span(i64::MAX),
+        ("TimeSpan", "MinValue") => Value::Span(i64::MIN),
+        ("TimeSpan", "TicksPerDay") => Value::Long(TICKS_PER_DAY),
+        ("TimeSpan", "TicksPerHour") => Value::Long(TICKS_PER_HOUR),
+        ("TimeSpan", "TicksPerMinute") => Value::Long(TICKS_PER_MINUTE),
+        ("TimeSpan", "TicksPerSecond") => Value::Long(TICKS_PER_SECOND),
+        ("TimeSpan", "TicksPerMillisecond") => Value::Long(TICKS_PER_MILLISECOND),
+        ("Guid", "Empty") => Value::Guid(uuid::Uuid::nil()),
+        // The only culture, and the styles that change nothing.
+        ("CultureInfo" | "NumberStyles" | "DateTimeStyles", _) => Value::Null,
+        _ => {
+            return Err(Stop::thrown(
+                "MissingMemberException",
+                format!("{owner} has no member {name}"),
+            ));
+        }
+    })
+}
+
+/// `Owner.Name(…)`.
+pub(in crate::expression::csharp) fn call_static(
+    machine: &Machine<'_>,
+    owner: &str,
+    call: &Call,
+    arguments: &[Argument<'_>],
+) -> Ran<Value> {
+    let arguments = Arguments::new(machine, arguments, &call.name);
+    let name = &*call.name;
+    if name == "TryParse" || name == "TryParseExact" {
+        return try_parse(owner, name, &arguments);
+    }
+    let found = match owner {
+        "string" | "char" => strings::call_static(owner, name, &arguments)?,
+        "int" | "long" | "double" | "decimal" | "bool" | "Math" | "Convert" => {
+            numbers::call_static(owner, name, &arguments)?
+        }
+        "DateTime" | "DateTimeOffset" | "TimeSpan" => dates::call_static(owner, name, &arguments)?,
+        "Guid" => match name {
+            "NewGuid" => Some(Value::Guid(uuid::Uuid::new_v4())),
+            "Parse" => Some(parsed(&Ty::Guid, &arguments)?),
+            _ => None,
+        },
+        "Enumerable" | "Array" => enumerable(name, call, &arguments)?,
+        "JsonSerializer" | "JsonNode" => json::call_static(name, call, &arguments)?,
+        _ => None,
+    };
+    found.ok_or_else(|| Stop::thrown("MissingMethodException", format!("{owner} has no method {name}")))
+}
+
+/// The type whose static members a name has.
+pub(super) fn type_of(owner: &str) -> Ty {
+    match owner {
+        "int" => Ty::Int,
+        "long" => Ty::Long,
+        "double" => Ty::Double,
+        "decimal" => Ty::Decimal,
+        "bool" => Ty::Bool,
+        "DateTime" => Ty::Date,
+        "DateTimeOffset" => Ty::Offset,
+        "TimeSpan" => Ty::Span,
+        "Guid" => Ty::Guid,
+        _ => Ty::Dynamic,
+    }
+}
+
+/// `T.Parse(text)`.
+pub(super) fn parsed(ty: &Ty, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+    let text = arguments.text(0)?;
+    parse(&text, ty).ok_or_else(|| {
+        let shown: String = text.chars().take(60).collect();
+        let digits = text.trim().trim_start_matches(['-', '+']);
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_whole && matches!(ty, Ty::Int | Ty::Long | Ty::Decimal) {
+            return Stop::thrown("OverflowException", format!("{shown} does not fit into {ty}"));
+        }
+        Stop::thrown("FormatException", format!("{shown:?} is no {ty}"))
+    })
+}
+
+fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+    let ty = type_of(owner);
+    let text = match arguments.value(0)? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    };
+    let value = match (text, name) {
+        (Some(text), "TryParseExact") => dates::parse_exact(text, &arguments.text(1)?),
+        (Some(text), _) => parse(text, &ty),
+        (None, _) => None,
+    };
+    let is_parsed = value.is_some();
+    if let Some(place) = arguments.out_place() {
+        arguments.out(place, value.unwrap_or_else(|| default_of(&ty)));
+    }
+    Ok(Value::Bool(is_parsed))
+}
+
+fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+    let count = |number: usize| -> Ran<usize> {
+        let count = arguments.place(number)?;
+        if count > MOST_ITEMS {
+            let message = format!("a sequence of more than {MOST_ITEMS} items is too large");
+            return Err(Stop::thrown("OutOfMemoryException", message));
+        }
+        arguments.meter().hold(40 * count)?;
+        Ok(count)
+    };
+    Ok(Some(match name {
+        "Range" => {
+            let count = count(1)?;
+            let start = arguments.long(0)?;
+            let end = start.checked_add(i64::try_from(count).unwrap_or(i64::MAX));
+            if end.is_none_or(|end| end > i64::from(i32::MAX) + 1) {
+                return Err(Stop::thrown("ArgumentOutOfRangeException", "the range leaves int"));
+            }
+            let start = i32::try_from(start).unwrap_or(0);
+            let items = (0..count).map(|at| Value::Int(start.wrapping_add(i32::try_from(at).unwrap_or(0))));
+            Value::list(ListKind::Sequence, Ty::Int, items.collect())
+        }
+        "Repeat" => {
+            let value = arguments.value(0)?;
+            Value::list(ListKind::Sequence, value.ty(), vec![value.clone(); count(1)?])
+        }
+        "Empty" => {
+            let item = call.types.first().cloned().unwrap_or(Ty::Dynamic);
+            let kind = if call.result.to_string().ends_with("[]") {
+                ListKind::Array
+            } else {
+                ListKind::Sequence
+            };
+            Value::list(kind, item, Vec::new())
+        }
+        "IndexOf" => {
+            let items = super::items_of(arguments.value(0)?, arguments.meter())?;
+            let wanted = arguments.value(1)?;
+            arguments.meter().steps(items.len())?;
+            let place = items.iter().position(|item| item.equals(wanted));
+            place.map_or(Value::Int(-1), super::count)
+        }
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,95 @@
+//! What a script may use: steps, bytes and time. Each is checked where it is spent.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::expression::csharp::problem::{Ran, Stop, StopKind};
+
+/// The bounds of one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) steps: u64,
+    /// Bytes of all values that it makes.
+    pub(crate) bytes: usize,
+    /// Bytes of JSON that it may return, with its variables.
+    pub(crate) result_bytes: usize,
+    /// None: only its steps bound it.
+    pub(crate) deadline: Option<Instant>,
+    /// Nothing waits for it any more.
+    pub(crate) is_cancelled: Option<&'a AtomicBool>,
+}
+
+/// In steps: how often the clock is read.
+const CLOCK_EVERY: u64 = 1_024;
+
+/// Bytes that are as much work as a step.
+const BYTES_OF_STEP: usize = 64;
+
+pub(in crate::expression::csharp) struct Meter<'a> {
+    bounds: Bounds<'a>,
+    steps: Cell<u64>,
+    bytes: Cell<usize>,
+    next_clock: Cell<u64>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(bounds: Bounds<'a>) -> Self {
+        Self {
+            bounds,
+            steps: Cell::new(0),
+            bytes: Cell::new(0),
+            next_clock: Cell::new(0),
+        }
+    }
+
+    pub(in crate::expression::csharp) fn bounds_of_result(&self) -> usize {
+        self.bounds.result_bytes
+    }
+
+    pub(in crate::expression::csharp) fn step(&self) -> Ran<()> {
+        self.steps(1)
+    }
+
+    pub(in crate::expression::csharp) fn steps(&self, count: usize) -> Ran<()> {
+        let steps = self
+            .steps
+            .get()
+            .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        self.steps.set(steps);
+        if steps > self.bounds.steps {
+            let message = format!("the script needs more than {} steps", self.bounds.steps);
+            return Err(Stop::new(StopKind::Steps, message));
+        }
+        if steps >= self.next_clock.get() {
+            self.next_clock.set(steps + CLOCK_EVERY);
+            return self.clock();
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> Ran<()> {
+        if self
+            .bounds
+            .is_cancelled
+            .is_some_and(|flag| flag.load(Ordering::Relaxed))
+        {
+            return Err(Stop::new(StopKind::Cancelled, "the script was cancelled"));
+        }
+        if self.bounds.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Stop::new(StopKind::Time, "the script ran longer than its limit"));
+        }
+        Ok(())
+    }
+
+    /// Counts a value of so many bytes, before it is made where it can be large.
+    pub(in crate::expression::csharp) fn hold(&self, bytes: usize) -> Ran<()> {
+        let total = self.bytes.get().saturating_add(bytes);
+        self.bytes.set(total);
+        if total > self.bounds.bytes {
+            let message = format!("the script makes values of more than {} bytes", self.bounds.bytes);
+            return Err(Stop::new(StopKind::Memory, message));
+        }
+        self.steps(bytes / BYTES_OF_STEP)
+    }
+}

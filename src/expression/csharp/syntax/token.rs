@@ -1,0 +1,41 @@
+//! The tokens of a script.
+
+use std::sync::Arc;
+
+use crate::expression::csharp::decimal::Decimal;
+use crate::expression::csharp::problem::Position;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::expression::csharp) enum Token {
+    /// A name or a keyword. `@name` is a name only.
+    Word(Arc<str>),
+    /// `@name`.
+    EscapedName(Arc<str>),
+    Int(i32),
+    Long(i64),
+    Double(f64),
+    Decimal(Decimal),
+    Char(u16),
+    Text(Arc<str>),
+    Interpolated(Vec<Piece>),
+    Sign(&'static str),
+    End,
+}
+
+/// A part of an interpolated string.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::expression::csharp) enum Piece {
+    Text(Arc<str>),
+    Hole {
+        tokens: Vec<Lexed>,
+        alignment: Option<i32>,
+        format: Option<Arc<str>>,
+    },
+}
+
+/// A token and where it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::expression::csharp) struct Lexed {
+    pub(in crate::expression::csharp) token: Token,
+    pub(in crate::expression::csharp) at: Position,
+}

@@ -1,0 +1,319 @@
+//! The values of a script while it runs. They never leave the thread that runs it: the result is JSON.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::date_time::{DateTime, DateTimeOffset};
+use super::decimal::Decimal;
+use super::types::{EnumKind, ListKind, Ty};
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i32),
+    Long(i64),
+    Double(f64),
+    Decimal(Decimal),
+    /// A unit of UTF-16.
+    Char(u16),
+    Text(Arc<str>),
+    Date(DateTime),
+    Offset(DateTimeOffset),
+    /// In ticks of 100 ns.
+    Span(i64),
+    Guid(Uuid),
+    Enum(EnumKind, i32),
+    List(Rc<List>),
+    Map(Rc<Map>),
+    Record(Rc<Record>),
+}
+
+/// A list of any kind; with a key it is a group.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) kind: ListKind,
+    pub(super) item: Ty,
+    pub(super) key: Option<Value>,
+    /// Of what `OrderBy` has sorted: equal for items that `ThenBy` may still order.
+    pub(super) ranks: Vec<usize>,
+    pub(super) items: RefCell<Vec<Value>>,
+}
+
+/// A dictionary, or an object of JSON, whose keys are its members.
+#[derive(Debug)]
+pub(super) struct Map {
+    pub(super) key: Ty,
+    pub(super) value: Ty,
+    /// An object of JSON: its keys are members.
+    pub(super) is_object: bool,
+    pub(super) entries: RefCell<Entries>,
+}
+
+/// Pairs in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    list: Vec<(Value, Value)>,
+    index: HashMap<Rc<str>, usize>,
+}
+
+/// An anonymous object, a tuple or a pair: its members do not change.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) kind: RecordKind,
+    pub(super) fields: Vec<(Arc<str>, Value)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordKind {
+    Anonymous,
+    Tuple,
+    Pair,
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Value, Value)> {
+        self.list.iter()
+    }
+
+    pub(super) fn get(&self, key: &Value) -> Option<&Value> {
+        let place = *self.index.get(&*identity(key))?;
+        self.list.get(place).map(|(_, value)| value)
+    }
+
+    /// Sets the value of a key; true: the key is new.
+    pub(super) fn set(&mut self, key: Value, value: Value) -> bool {
+        let identity = identity(&key);
+        match self.index.get(&identity).and_then(|place| self.list.get_mut(*place)) {
+            Some((_, old)) => {
+                *old = value;
+                false
+            }
+            None => {
+                self.index.insert(identity, self.list.len());
+                self.list.push((key, value));
+                true
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &Value) -> Option<Value> {
+        let place = self.index.remove(&*identity(key))?;
+        let (_, removed) = self.list.remove(place);
+        for at in self.index.values_mut().filter(|at| **at > place) {
+            *at -= 1;
+        }
+        Some(removed)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.index.clear();
+    }
+}
+
+/// What makes two values the same key.
+pub(super) fn identity(value: &Value) -> Rc<str> {
+    match value {
+        Value::Null => "n".into(),
+        Value::Bool(flag) => format!("b{flag}").into(),
+        // Keys of JSON have lost whether they were int or long.
+        Value::Int(number) => format!("i{number}").into(),
+        Value::Long(number) => format!("i{number}").into(),
+        Value::Double(number) if number.fract() == 0.0 && number.abs() < 1e15 => format!("i{number:.0}").into(),
+        Value::Double(number) => format!("d{number:?}").into(),
+        Value::Decimal(number) => {
+            let plain = number.without_zeros();
+            let mark = if plain.scale() == 0 { 'i' } else { 'm' };
+            format!("{mark}{plain}").into()
+        }
+        Value::Char(unit) => format!("c{unit}").into(),
+        Value::Text(text) => format!("s{text}").into(),
+        Value::Date(date) => format!("t{}", date.ticks).into(),
+        Value::Offset(at) => format!("o{}", at.utc_ticks()).into(),
+        Value::Span(ticks) => format!("p{ticks}").into(),
+        Value::Guid(guid) => format!("g{guid}").into(),
+        Value::Enum(kind, number) => format!("e{}{number}", kind.name()).into(),
+        Value::List(list) => format!("l{:p}", Rc::as_ptr(list)).into(),
+        Value::Map(map) => format!("m{:p}", Rc::as_ptr(map)).into(),
+        Value::Record(record) => {
+            let mut text = String::from("r");
+            for (name, value) in &record.fields {
+                let part = identity(value);
+                text.push_str(&format!("{}{name}{}{part}", name.len(), part.len()));
+            }
+            text.into()
+        }
+    }
+}
+
+impl Value {
+    pub(super) fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn list(kind: ListKind, item: Ty, items: Vec<Self>) -> Self {
+        Self::List(Rc::new(List {
+            kind,
+            item,
+            key: None,
+            ranks: Vec::new(),
+            items: RefCell::new(items),
+        }))
+    }
+
+    /// A dictionary or an object.
+    pub(super) fn map(key: Ty, value: Ty, is_object: bool, entries: Entries) -> Self {
+        Self::Map(Rc::new(Map {
+            key,
+            value,
+            is_object,
+            entries: RefCell::new(entries),
+        }))
+    }
+
+    pub(super) fn record(kind: RecordKind, fields: Vec<(Arc<str>, Self)>) -> Self {
+        Self::Record(Rc::new(Record { kind, fields }))
+    }
+
+    pub(super) fn pair(key: Self, value: Self) -> Self {
+        Self::record(RecordKind::Pair, vec![("Key".into(), key), ("Value".into(), value)])
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Its type when the script runs.
+    pub(super) fn ty(&self) -> Ty {
+        match self {
+            Self::Null => Ty::Null,
+            Self::Bool(_) => Ty::Bool,
+            Self::Int(_) => Ty::Int,
+            Self::Long(_) => Ty::Long,
+            Self::Double(_) => Ty::Double,
+            Self::Decimal(_) => Ty::Decimal,
+            Self::Char(_) => Ty::Char,
+            Self::Text(_) => Ty::Text,
+            Self::Date(_) => Ty::Date,
+            Self::Offset(_) => Ty::Offset,
+            Self::Span(_) => Ty::Span,
+            Self::Guid(_) => Ty::Guid,
+            Self::Enum(kind, _) => Ty::Enum(*kind),
+            Self::List(list) => Ty::list(list.kind, list.item.clone()),
+            Self::Map(map) if map.is_object => Ty::Dynamic,
+            Self::Map(map) => Ty::Map(Arc::new(map.key.clone()), Arc::new(map.value.clone())),
+            Self::Record(record) => {
+                let fields = record.fields.iter().map(|(name, value)| (Arc::clone(name), value.ty()));
+                Ty::Record(Arc::new(fields.collect()))
+            }
+        }
+    }
+
+    /// The name of its type, for messages.
+    pub(super) fn type_name(&self) -> String {
+        match self {
+            Self::Map(map) if map.is_object => "ExpandoObject".to_owned(),
+            Self::Record(record) if record.kind == RecordKind::Tuple => "a tuple".to_owned(),
+            Self::Record(record) if record.kind == RecordKind::Pair => "KeyValuePair".to_owned(),
+            other => other.ty().to_string(),
+        }
+    }
+
+    /// About how many bytes it takes, without what it refers to.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => 40 + text.len(),
+            Self::List(list) => 80 + 40 * list.items.borrow().len(),
+            Self::Map(map) => 120 + 160 * map.entries.borrow().len(),
+            Self::Record(record) => 40 + 60 * record.fields.len(),
+            _ => 40,
+        }
+    }
+
+    /// What `==` and `Equals` say about values of one type, and of numbers of different ones. Lists and dictionaries are
+    /// the same only if they are one.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Guid(a), Self::Guid(b)) => a == b,
+            (Self::Enum(a, x), Self::Enum(b, y)) => a == b && x == y,
+            (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
+            (Self::Map(a), Self::Map(b)) => Rc::ptr_eq(a, b),
+            (Self::Record(a), Self::Record(b)) => {
+                let is_same = |(a, b): (&(Arc<str>, Self), &(Arc<str>, Self))| (a.0 == b.0) && a.1.equals(&b.1);
+                a.fields.len() == b.fields.len() && a.kind == b.kind && a.fields.iter().zip(&b.fields).all(is_same)
+            }
+            _ => self.order(other) == Some(Ordering::Equal),
+        }
+    }
+
+    /// The order of numbers, dates and lengths of time; none: they have none.
+    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::Date(a), Self::Date(b)) => Some(a.ticks.cmp(&b.ticks)),
+            (Self::Offset(a), Self::Offset(b)) => Some(a.utc_ticks().cmp(&b.utc_ticks())),
+            (Self::Date(a), Self::Offset(b)) => Some(a.ticks.cmp(&b.utc_ticks())),
+            (Self::Offset(a), Self::Date(b)) => Some(a.utc_ticks().cmp(&b.ticks)),
+            (Self::Span(a), Self::Span(b)) => Some(a.cmp(b)),
+            (Self::Guid(a), Self::Guid(b)) => Some(a.cmp(b)),
+            (Self::Enum(_, a), Self::Enum(_, b)) => Some(a.cmp(b)),
+            _ => self.number_order(other),
+        }
+    }
+
+    fn number_order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Decimal(a), Self::Double(b)) | (Self::Double(b), Self::Decimal(a)) => {
+                let order = a.to_f64().partial_cmp(b)?;
+                Some(if matches!(self, Self::Decimal(_)) {
+                    order
+                } else {
+                    order.reverse()
+                })
+            }
+            (Self::Decimal(_), _) | (_, Self::Decimal(_)) => Some(self.as_decimal()?.cmp(&other.as_decimal()?)),
+            (Self::Double(_), _) | (_, Self::Double(_)) => self.as_f64()?.partial_cmp(&other.as_f64()?),
+            _ => Some(self.as_i64()?.cmp(&other.as_i64()?)),
+        }
+    }
+
+    /// A whole number, or a char as one.
+    pub(super) fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(i64::from(*number)),
+            Self::Long(number) => Some(*number),
+            Self::Char(unit) => Some(i64::from(*unit)),
+            _ => None,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Double(number) => Some(*number),
+            Self::Decimal(number) => Some(number.to_f64()),
+            other => other.as_i64().map(|number| number as f64),
+        }
+    }
+
+    pub(super) fn as_decimal(&self) -> Option<Decimal> {
+        match self {
+            Self::Decimal(number) => Some(*number),
+            Self::Double(number) => Decimal::from_f64(*number),
+            other => other.as_i64().map(Decimal::from_i64),
+        }
+    }
+}
