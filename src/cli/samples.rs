@@ -14,7 +14,7 @@ macro_rules! sample {
     };
 }
 
-const SAMPLES: [(&str, &str); 12] = [
+const SAMPLES: [(&str, &str); 13] = [
     sample!("hello-world"),
     sample!("shopping-list"),
     sample!("countdown"),
@@ -27,6 +27,7 @@ const SAMPLES: [(&str, &str); 12] = [
     sample!("retries"),
     sample!("mailing"),
     sample!("invoice"),
+    sample!("scripts"),
 ];
 
 /// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.

@@ -157,7 +157,7 @@ impl World for Snapshot {
 }
 
 /// Runs a script: here while it is short, else on another thread, where it sees a snapshot.
-pub(super) async fn run<W: World>(
+pub(super) async fn run<W: World + Sync>(
     script: &Arc<CSharpScript>,
     world: impl FnOnce() -> W,
     snapshot: impl FnOnce() -> Snapshot,
@@ -169,10 +169,11 @@ pub(super) async fn run<W: World>(
         deadline: None,
         is_cancelled: None,
     };
-    let first = script.run(&world(), here);
-    match first {
-        Err(stop) if stop.kind == StopKind::Steps => {}
-        ended => return ended.map(ran).map_err(|stop| fault(&stop)),
+    if script.is_shallow() {
+        match script.run(&world(), here) {
+            Err(stop) if stop.kind == StopKind::Steps => {}
+            ended => return ended.map(ran).map_err(|stop| fault(&stop)),
+        }
     }
     let permit = Arc::clone(&PERMITS).acquire_owned().await;
     let closed = || {

@@ -22,7 +22,7 @@ impl ExpressionType {
 }
 
 /// All of them.
-pub(crate) const EXPRESSION_TYPES: [ExpressionType; 7] = [
+pub(crate) const EXPRESSION_TYPES: [ExpressionType; 8] = [
     of_control("Literal", None),
     of_control("Object", Some("json")),
     offered("JavaScript", Some("javascript")),

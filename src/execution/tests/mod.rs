@@ -20,6 +20,7 @@ mod nested;
 mod random;
 mod random_workflow;
 mod sample_definitions;
+mod scripts;
 mod state_machine;
 mod suspension;
 mod try_catch;

@@ -305,3 +305,11 @@ async fn workflow_state_has_elsas_form() {
     );
     assert_eq!(state["executionLogSequence"], result.journal.len());
 }
+
+#[tokio::test]
+async fn scripts_add_up_an_order() {
+    let mut instance = InMemoryInstance::sample("scripts");
+    let result = instance.start().await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), ["Ada owes 19 (19.00)"]);
+}

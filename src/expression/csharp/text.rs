@@ -10,6 +10,9 @@ use super::problem::{Ran, Stop, StopKind};
 use super::types::{ListKind, Ty};
 use super::value::{RecordKind, Value};
 
+/// In bytes: the longest text of an anonymous object or a tuple.
+const LONGEST_RECORD: usize = 1 << 20;
+
 pub(super) fn units(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()
 }
@@ -64,30 +67,39 @@ pub(super) fn text_of(value: &Value) -> Arc<str> {
             let (key, value) = (dotnet_name(&map.key), dotnet_name(&map.value));
             format!("System.Collections.Generic.Dictionary`2[{key},{value}]").into()
         }
-        Value::Record(record) => {
+        Value::Record(_) => {
             let mut out = String::new();
-            let (open, close) = match record.kind {
-                RecordKind::Anonymous => ("{ ", " }"),
-                RecordKind::Tuple => ("(", ")"),
-                RecordKind::Pair => ("[", "]"),
-            };
-            out.push_str(open);
-            for (number, (name, value)) in record.fields.iter().enumerate() {
-                let comma = if number > 0 { ", " } else { "" };
-                let name = if record.kind == RecordKind::Anonymous {
-                    format!("{name} = ")
-                } else {
-                    String::new()
-                };
-                let _ = write!(out, "{comma}{name}{}", text_of(value));
-                if out.len() > 1 << 20 {
-                    break;
-                }
-            }
-            out.push_str(close);
+            write_record(value, &mut out);
             out.into()
         }
     }
+}
+
+/// Into one text, which ends where it is too long: parts may be shared without end.
+fn write_record(value: &Value, out: &mut String) {
+    let Value::Record(record) = value else {
+        out.push_str(&text_of(value));
+        return;
+    };
+    let (open, close) = match record.kind {
+        RecordKind::Anonymous => ("{ ", " }"),
+        RecordKind::Tuple => ("(", ")"),
+        RecordKind::Pair => ("[", "]"),
+    };
+    out.push_str(open);
+    for (number, (name, value)) in record.fields.iter().enumerate() {
+        if out.len() > LONGEST_RECORD {
+            return;
+        }
+        if number > 0 {
+            out.push_str(", ");
+        }
+        if record.kind == RecordKind::Anonymous {
+            let _ = write!(out, "{name} = ");
+        }
+        write_record(value, out);
+    }
+    out.push_str(close);
 }
 
 fn char_text(unit: u16) -> String {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -66,6 +67,8 @@ pub(super) struct Entries {
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) kind: RecordKind,
+    /// How many records are inside each other: what walks them recurses as deep.
+    depth: usize,
     pub(super) fields: Vec<(Arc<str>, Value)>,
 }
 
@@ -76,7 +79,74 @@ pub(super) enum RecordKind {
     Pair,
 }
 
+/// In bytes: the longest text that makes a record a key.
+const LONGEST_IDENTITY: usize = 64 << 10;
+
+/// The most parts of records that are compared.
+const MOST_COMPARED: usize = 100_000;
+
+/// The deepest anonymous object or tuple.
+const DEEPEST: usize = 100;
+
+/// Lists may be nested as deep as there is memory: what they refer to is dropped one after the other, without recursion.
+fn release(mut values: Vec<Value>) {
+    while let Some(value) = values.pop() {
+        match value {
+            Value::List(list) => {
+                if let Some(mut list) = Rc::into_inner(list) {
+                    values.append(list.items.get_mut());
+                    values.extend(list.key.take());
+                }
+            }
+            Value::Map(map) => {
+                if let Some(mut map) = Rc::into_inner(map) {
+                    values.extend(map.entries.get_mut().take());
+                }
+            }
+            Value::Record(record) => {
+                if let Some(mut record) = Rc::into_inner(record) {
+                    values.extend(std::mem::take(&mut record.fields).into_iter().map(|(_, value)| value));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        let mut values = std::mem::take(self.items.get_mut());
+        values.extend(self.key.take());
+        release(values);
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        release(self.entries.get_mut().take());
+    }
+}
+
+/// Empties a list or a dictionary: those that refer to themselves would never be dropped.
+pub(super) fn empty(container: &Value) {
+    let values = match container {
+        Value::List(list) => list.items.try_borrow_mut().map(|mut items| std::mem::take(&mut *items)),
+        Value::Map(map) => map.entries.try_borrow_mut().map(|mut entries| entries.take()),
+        _ => return,
+    };
+    release(values.unwrap_or_default());
+}
+
 impl Entries {
+    /// All values and keys that refer to others.
+    fn take(&mut self) -> Vec<Value> {
+        self.index.clear();
+        let all = std::mem::take(&mut self.list).into_iter();
+        all.flat_map(|(key, value)| [key, value])
+            .filter(Value::is_container)
+            .collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -145,15 +215,33 @@ pub(super) fn identity(value: &Value) -> Rc<str> {
         Value::Enum(kind, number) => format!("e{}{number}", kind.name()).into(),
         Value::List(list) => format!("l{:p}", Rc::as_ptr(list)).into(),
         Value::Map(map) => format!("m{:p}", Rc::as_ptr(map)).into(),
-        Value::Record(record) => {
-            let mut text = String::from("r");
-            for (name, value) in &record.fields {
-                let part = identity(value);
-                text.push_str(&format!("{}{name}{}{part}", name.len(), part.len()));
+        Value::Record(_) => {
+            let mut text = String::new();
+            match record_identity(value, &mut text) {
+                true => text.into(),
+                false => format!("r{:p}", std::ptr::from_ref(value)).into(),
             }
-            text.into()
         }
     }
+}
+
+/// The parts of a record, one behind the other; false: they are too long.
+fn record_identity(value: &Value, text: &mut String) -> bool {
+    if text.len() > LONGEST_IDENTITY {
+        return false;
+    }
+    let Value::Record(record) = value else {
+        let part = identity(value);
+        let _ = write!(text, "{}{part}", part.len());
+        return true;
+    };
+    text.push('r');
+    let is_whole = record.fields.iter().all(|(name, value)| {
+        let _ = write!(text, "{}{name}", name.len());
+        record_identity(value, text)
+    });
+    text.push('e');
+    is_whole
 }
 
 impl Value {
@@ -182,7 +270,30 @@ impl Value {
     }
 
     pub(super) fn record(kind: RecordKind, fields: Vec<(Arc<str>, Self)>) -> Self {
-        Self::Record(Rc::new(Record { kind, fields }))
+        let of_record = |value: &Self| {
+            if let Self::Record(record) = value {
+                record.depth
+            } else {
+                0
+            }
+        };
+        let depth = fields.iter().map(|(_, value)| of_record(value)).max().unwrap_or(0) + 1;
+        Self::Record(Rc::new(Record { kind, depth, fields }))
+    }
+
+    /// Whether it is an anonymous object or a tuple that is nested too deep to be walked.
+    pub(super) fn is_too_deep(&self) -> bool {
+        matches!(self, Self::Record(record) if record.depth > DEEPEST)
+    }
+
+    /// Whether it refers to others.
+    pub(super) fn is_container(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Map(_) | Self::Record(_))
+    }
+
+    /// Its type without those of its parts, which may nest without end.
+    pub(super) fn shallow_ty(&self) -> Ty {
+        if self.is_container() { Ty::Dynamic } else { self.ty() }
     }
 
     pub(super) fn pair(key: Self, value: Self) -> Self {
@@ -212,10 +323,8 @@ impl Value {
             Self::List(list) => Ty::list(list.kind, list.item.clone()),
             Self::Map(map) if map.is_object => Ty::Dynamic,
             Self::Map(map) => Ty::Map(Arc::new(map.key.clone()), Arc::new(map.value.clone())),
-            Self::Record(record) => {
-                let fields = record.fields.iter().map(|(name, value)| (Arc::clone(name), value.ty()));
-                Ty::Record(Arc::new(fields.collect()))
-            }
+            // Its parts may be shared so often that their types have no end.
+            Self::Record(_) => Ty::Dynamic,
         }
     }
 
@@ -243,6 +352,10 @@ impl Value {
     /// What `==` and `Equals` say about values of one type, and of numbers of different ones. Lists and dictionaries are
     /// the same only if they are one.
     pub(super) fn equals(&self, other: &Self) -> bool {
+        self.equals_within(other, &mut MOST_COMPARED.clone())
+    }
+
+    fn equals_within(&self, other: &Self, left: &mut usize) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
             (Self::Bool(a), Self::Bool(b)) => a == b,
@@ -252,8 +365,18 @@ impl Value {
             (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
             (Self::Map(a), Self::Map(b)) => Rc::ptr_eq(a, b),
             (Self::Record(a), Self::Record(b)) => {
-                let is_same = |(a, b): (&(Arc<str>, Self), &(Arc<str>, Self))| (a.0 == b.0) && a.1.equals(&b.1);
-                a.fields.len() == b.fields.len() && a.kind == b.kind && a.fields.iter().zip(&b.fields).all(is_same)
+                if Rc::ptr_eq(a, b) {
+                    return true;
+                }
+                *left = left.saturating_sub(1);
+                let kind = a.kind;
+                *left > 0
+                    && a.kind == b.kind
+                    && a.fields.len() == b.fields.len()
+                    && a.fields
+                        .iter()
+                        .zip(&b.fields)
+                        .all(|(a, b)| (a.0 == b.0 || kind == RecordKind::Tuple) && a.1.equals_within(&b.1, left))
             }
             _ => self.order(other) == Some(Ordering::Equal),
         }

@@ -201,7 +201,9 @@ impl Checker<'_> {
                     return Err(Problem::new(at, "this lambda is used twice"));
                 };
                 let returned = self.lambda(lambda, &parameters)?;
-                if letters.iter().all(|letter| *letter == 'p') && !matches!(returned, Ty::Bool | Ty::Dynamic) {
+                let is_condition = matches!(&*name, "Where" | "TakeWhile" | "SkipWhile")
+                    || letters.iter().all(|letter| *letter == 'p');
+                if is_condition && !matches!(returned, Ty::Bool | Ty::Dynamic) {
                     let message = format!("the lambda of {name} must return a bool, not {returned}");
                     return Err(Problem::new(lambda.at, message));
                 }

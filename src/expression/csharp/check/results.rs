@@ -124,7 +124,7 @@ pub(super) fn result(letters: &str, known: &Known<'_>) -> Ty {
         'Z' => {
             let pair = || {
                 let other = known.argument(0).item().unwrap_or(Ty::Dynamic);
-                Ty::Record(Arc::new(vec![("Item1".into(), known.item()), ("Item2".into(), other)]))
+                Ty::Record(Arc::new(vec![("First".into(), known.item()), ("Second".into(), other)]))
             };
             Ty::list(ListKind::Sequence, known.lambda(0).unwrap_or_else(pair))
         }

@@ -125,7 +125,7 @@ pub(in crate::expression::csharp) fn double(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-5..15).contains(&exponent) {
+    if (-4..15).contains(&exponent) {
         return format!("{value}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -290,7 +290,7 @@ fn general(value: &Value, mut digits: Digits, precision: usize, letter: char) ->
         digits.digits.pop();
     }
     let exponent = digits.point - 1;
-    if exponent >= most || exponent < -5 {
+    if exponent >= most || exponent < -4 {
         let count = digits.digits.len().saturating_sub(1);
         let letter = if letter == 'g' { 'e' } else { 'E' };
         return exponential(&digits, count, letter, 2);

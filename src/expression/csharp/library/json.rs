@@ -111,7 +111,8 @@ fn iso(date: DateTime) -> String {
 
 /// .NET escapes all but plain ASCII, and what HTML would read.
 fn quoted(text: &str, out: &mut String, meter: &Meter<'_>) -> Ran<()> {
-    meter.hold(text.len())?;
+    let escapes = text.chars().filter(|c| !c.is_ascii_alphanumeric() && *c != ' ').count();
+    meter.hold(text.len() + 5 * escapes)?;
     out.push('"');
     for unit in units(text) {
         let plain = u8::try_from(unit)

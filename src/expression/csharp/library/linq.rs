@@ -301,7 +301,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
         let group = List {
             kind: ListKind::Sequence,
             item: if arguments.optional_lambda(1).is_some() {
-                value.ty()
+                value.shallow_ty()
             } else {
                 item.clone()
             },

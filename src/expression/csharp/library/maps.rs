@@ -51,8 +51,10 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
                 return Err(Stop::thrown("ArgumentException", message));
             }
             if !exists {
+                let value = arguments.value(1)?.clone();
                 arguments.meter().hold(160)?;
-                map.entries.borrow_mut().set(key, arguments.value(1)?.clone());
+                arguments.meter().put(&value, Value::Map(Rc::clone(map)));
+                map.entries.borrow_mut().set(key, value);
             }
             if name == "Add" {
                 Value::Null

@@ -140,6 +140,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
             meter.hold(160)?;
+            meter.put(&value, target.clone());
             map.entries.borrow_mut().set(index.clone(), value);
             Ok(())
         }
@@ -147,6 +148,8 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             let place = place_of(index)?;
             let mut items = list.items.borrow_mut();
             let item = items.get_mut(place).ok_or_else(out_of_range)?;
+            meter.hold(8)?;
+            meter.put(&value, target.clone());
             *item = value;
             Ok(())
         }

@@ -15,9 +15,16 @@ pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
         (_, Value::Null) => Some(Ordering::Greater),
         (Value::Text(a), Value::Text(b)) => Some(collate(a, b)),
         (Value::Record(a), Value::Record(b)) if a.kind == RecordKind::Tuple && b.kind == RecordKind::Tuple => {
+            // Tuples inside of tuples have no order: parts may be shared without end.
+            let is_nested = |value: &Value| matches!(value, Value::Record(_));
             let mut parts = a.fields.iter().zip(&b.fields);
             parts.try_fold(Ordering::Equal, |known, ((_, a), (_, b))| {
-                Some(known.then(order(a, b)?))
+                let next = if is_nested(a) || is_nested(b) {
+                    None
+                } else {
+                    order(a, b)
+                };
+                Some(known.then(next?))
             })
         }
         // NaN is the least.

@@ -13,7 +13,7 @@ use crate::expression::csharp::value::Value;
 pub(super) fn common_type(values: &[Value]) -> Ty {
     let mut common: Option<Ty> = None;
     for value in values {
-        let ty = value.ty();
+        let ty = value.shallow_ty();
         common = match common {
             None => Some(ty),
             Some(known) if known == ty => Some(known),

@@ -180,7 +180,7 @@ fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Opt
         }
         "Repeat" => {
             let value = arguments.value(0)?;
-            Value::list(ListKind::Sequence, value.ty(), vec![value.clone(); count(1)?])
+            Value::list(ListKind::Sequence, value.shallow_ty(), vec![value.clone(); count(1)?])
         }
         "Empty" => {
             let item = call.types.first().cloned().unwrap_or(Ty::Dynamic);

@@ -197,8 +197,8 @@ impl Parser<'_> {
             return self.make(at, below, Kind::As(Box::new(value), written, Ty::Dynamic));
         }
         self.advance();
-        let pattern = self.pattern()?;
-        self.make(at, below, Kind::Is(Box::new(value), Box::new(pattern)))
+        let (pattern, inside) = self.measured(Self::pattern)?;
+        self.make(at, below.max(inside), Kind::Is(Box::new(value), Box::new(pattern)))
     }
 
     fn switch(&mut self, value: Expr) -> Checked<Expr> {
@@ -208,7 +208,8 @@ impl Parser<'_> {
         let mut below = value.depth;
         let mut arms = Vec::new();
         while !self.is_sign("}") {
-            let pattern = self.pattern()?;
+            let (pattern, inside) = self.measured(Self::pattern)?;
+            below = below.max(inside);
             let when = if self.eat_word("when") {
                 Some(self.expression()?)
             } else {
@@ -466,7 +467,7 @@ impl Parser<'_> {
             };
             (statement, below)
         } else {
-            (self.statement()?, 0)
+            self.measured(Self::statement)?
         };
         let lambda = Lambda {
             at,

@@ -26,8 +26,14 @@ const DEEPEST: usize = 200;
 /// The most nodes.
 const MOST_NODES: usize = 50_000;
 
+/// A parsed script, and how deep it is.
+pub(super) struct Parsed {
+    pub(super) statements: Vec<Statement>,
+    pub(super) depth: usize,
+}
+
 /// Parses a whole script: statements, of which the last may be an expression, as C# scripts allow.
-pub(super) fn parse(text: &str) -> Checked<Vec<Statement>> {
+pub(super) fn parse(text: &str) -> Checked<Parsed> {
     if text.len() > LONGEST {
         let message = format!(
             "the script has {} bytes, more than {LONGEST}; move parts of it into activities of their own",
@@ -41,13 +47,20 @@ pub(super) fn parse(text: &str) -> Checked<Vec<Statement>> {
     while !parser.is_end() {
         statements.push(parser.statement()?);
     }
-    Ok(statements)
+    Ok(Parsed {
+        statements,
+        depth: parser.made.max(parser.deepest),
+    })
 }
 
 struct Parser<'t> {
     tokens: &'t [Lexed],
     next: usize,
     depth: usize,
+    /// The deepest place so far.
+    deepest: usize,
+    /// The depth of the deepest expression so far.
+    made: usize,
     nodes: usize,
 }
 
@@ -57,6 +70,8 @@ impl<'t> Parser<'t> {
             tokens,
             next: 0,
             depth,
+            deepest: 0,
+            made: 0,
             nodes,
         }
     }
@@ -153,6 +168,7 @@ impl<'t> Parser<'t> {
     /// Parses something inside something else.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Checked<T>) -> Checked<T> {
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         if self.depth > DEEPEST {
             return Err(too_deep(self.at()));
         }
@@ -161,12 +177,22 @@ impl<'t> Parser<'t> {
         parsed
     }
 
+    /// Parses something, and says how deep the expressions in it are.
+    fn measured<T>(&mut self, parse: impl FnOnce(&mut Self) -> Checked<T>) -> Checked<(T, usize)> {
+        let before = std::mem::take(&mut self.made);
+        let parsed = parse(self)?;
+        let made = self.made;
+        self.made = before.max(made);
+        Ok((parsed, made))
+    }
+
     /// Makes an expression over others, of which the deepest is given.
     fn make(&mut self, at: Position, below: usize, kind: Kind) -> Checked<Expr> {
         self.nodes += 1;
         if below >= DEEPEST {
             return Err(too_deep(at));
         }
+        self.made = self.made.max(below + 1);
         if self.nodes > MOST_NODES {
             return Err(Problem::new(
                 at,

@@ -170,6 +170,8 @@ impl Parser<'_> {
                         return Err(Problem::new(inner.at(), message));
                     }
                     self.nodes = inner.nodes;
+                    self.deepest = self.deepest.max(inner.deepest);
+                    self.made = self.made.max(inner.made);
                     below = below.max(value.depth);
                     holes.push(Hole::Value {
                         value,

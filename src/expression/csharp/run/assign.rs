@@ -119,6 +119,7 @@ impl Machine<'_> {
             Target::Member(of, name) => match of {
                 Value::Map(map) if map.is_object => {
                     self.meter.hold(160)?;
+                    self.meter.put(&value, Value::Map(std::rc::Rc::clone(map)));
                     map.entries
                         .borrow_mut()
                         .set(Value::Text(std::sync::Arc::clone(name)), value);

@@ -94,7 +94,10 @@ impl Machine<'_> {
                         .unwrap_or_else(|| format!("Item{}", number + 1).into());
                     fields.push((name, self.eval(&part.value)?));
                 }
-                Ok(Value::record(RecordKind::Tuple, fields))
+                located(
+                    super::initialize::shallow_enough(Value::record(RecordKind::Tuple, fields)),
+                    expr.at,
+                )
             }
             Kind::Default(_, ty) => Ok(default_of(ty)),
             Kind::Throw(value) => located(self.throw(value), expr.at),

@@ -25,7 +25,7 @@ impl Machine<'_> {
                     values.push((name.clone().unwrap_or_default(), self.eval(value)?));
                 }
                 self.meter.hold(60 * values.len())?;
-                Ok(Value::record(RecordKind::Anonymous, values))
+                shallow_enough(Value::record(RecordKind::Anonymous, values))
             }
             Initializer::Array(_, ty, items) => {
                 let items = self.items(items)?;
@@ -93,6 +93,15 @@ impl Machine<'_> {
         self.meter.hold(160 * entries.len())?;
         Ok(Value::map(key, value, is_object, entries))
     }
+}
+
+/// What walks a record recurses as deep as it is.
+pub(super) fn shallow_enough(value: Value) -> Ran<Value> {
+    if value.is_too_deep() {
+        let message = "anonymous objects and tuples are nested too deep; use lists";
+        return Err(Stop::thrown("InsufficientExecutionStackException", message));
+    }
+    Ok(value)
 }
 
 fn out_of_range() -> Box<Stop> {

@@ -1,10 +1,11 @@
 //! What a script may use: steps, bytes and time. Each is checked where it is spent.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::expression::csharp::problem::{Ran, Stop, StopKind};
+use crate::expression::csharp::value::{Value, empty};
 
 /// The bounds of one run.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,16 @@ pub(in crate::expression::csharp) struct Meter<'a> {
     steps: Cell<u64>,
     bytes: Cell<usize>,
     next_clock: Cell<u64>,
+    /// Containers into which the script has put others: they may refer to themselves.
+    changed: RefCell<Vec<Value>>,
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        for container in self.changed.take() {
+            empty(&container);
+        }
+    }
 }
 
 impl<'a> Meter<'a> {
@@ -40,11 +51,19 @@ impl<'a> Meter<'a> {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             next_clock: Cell::new(0),
+            changed: RefCell::new(Vec::new()),
         }
     }
 
     pub(in crate::expression::csharp) fn bounds_of_result(&self) -> usize {
         self.bounds.result_bytes
+    }
+
+    /// Says that a value was put into a container.
+    pub(in crate::expression::csharp) fn put(&self, value: &Value, into: Value) {
+        if value.is_container() {
+            self.changed.borrow_mut().push(into);
+        }
     }
 
     pub(in crate::expression::csharp) fn step(&self) -> Ran<()> {

@@ -1,1 +1,119 @@
-//! The language.
+//! The language: a table of rules, problems, hostile scripts, and texts that are made at random.
+
+mod bounds;
+mod problems;
+mod random;
+mod rules;
+
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
+
+use super::{Bounds, CSharpNames, CSharpResult, CSharpScript, Ty, World, declared_type};
+
+/// Variables with their declared types and values.
+fn declared() -> Vec<(&'static str, &'static str, Json)> {
+    vec![
+        ("Count", "Int32", json!(7)),
+        ("Zero", "Int32", json!(0)),
+        ("Unset", "Int32", json!(null)),
+        ("Price", "Decimal", json!(12.5)),
+        ("Ratio", "Double", json!(0.25)),
+        ("Name", "String", json!("Ada Lovelace")),
+        ("Nothing", "String", json!(null)),
+        ("Flag", "Boolean", json!(true)),
+        ("When", "DateTime", json!("2024-02-29T13:45:30Z")),
+        ("Items", "List<String>", json!(["b", "a", "c"])),
+        ("Numbers", "List<Int32>", json!([3, 1, 2])),
+        (
+            "Order",
+            "Object",
+            json!({"Id": 7, "Customer": {"Name": "Ada"},
+                "Lines": [{"Sku": "x", "Qty": 2, "Price": 1.5}, {"Sku": "y", "Qty": 3, "Price": 2.0}]}),
+        ),
+    ]
+}
+
+struct Fixture {
+    variables: HashMap<&'static str, (Ty, Json)>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let all = declared().into_iter();
+        let variables = all.map(|(name, ty, value)| (name, (declared_type(ty, false), value)));
+        Self {
+            variables: variables.collect(),
+        }
+    }
+}
+
+impl World for Fixture {
+    fn variable(&self, name: &str) -> Option<Json> {
+        self.variables.get(name).map(|(_, value)| value.clone())
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.variables.keys().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn variable_type(&self, name: &str) -> Ty {
+        self.variables.get(name).map_or(Ty::Dynamic, |(ty, _)| ty.clone())
+    }
+
+    fn input(&self, name: &str) -> Option<Json> {
+        (name == "Limit").then(|| json!(10))
+    }
+
+    fn output(&self, activity: &str, output: Option<&str>) -> Option<Json> {
+        match (activity, output) {
+            ("Sum1", None) => Some(json!("res")),
+            ("Sum1", Some("Total")) => Some(json!(5)),
+            _ => None,
+        }
+    }
+
+    fn last_result(&self) -> Option<Json> {
+        Some(json!("last"))
+    }
+
+    fn instance_id(&self) -> String {
+        "instance-1".to_owned()
+    }
+
+    fn correlation_id(&self) -> Option<String> {
+        Some("corr".to_owned())
+    }
+
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+fn names() -> CSharpNames {
+    let variables = declared().into_iter();
+    CSharpNames {
+        variables: variables
+            .map(|(name, ty, _)| (name.to_owned(), declared_type(ty, false)))
+            .collect(),
+        inputs: [("Limit".to_owned(), Ty::Int)].into(),
+        is_activity: true,
+        is_open: false,
+    }
+}
+
+fn bounds() -> Bounds<'static> {
+    Bounds {
+        steps: 1_000_000,
+        bytes: 64 << 20,
+        result_bytes: 4 << 20,
+        deadline: None,
+        is_cancelled: None,
+    }
+}
+
+/// Compiles and runs; a problem begins with `?`, an exception with `!`.
+fn evaluate(text: &str) -> Result<CSharpResult, String> {
+    let script = CSharpScript::compile(text, &names()).map_err(|problem| format!("?{problem}"))?;
+    script.run(&Fixture::new(), bounds()).map_err(|stop| format!("!{stop}"))
+}

@@ -147,6 +147,7 @@ pub(super) fn cases() -> Vec<Case> {
     all.extend(structures::tries());
     all.extend(structures::do_while());
     all.extend(primitives::primitives());
+    all.extend(primitives::scripts());
     all.extend(primitives::times());
     all.extend(primitives::ends());
     all

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, Step, activity, branch, case, event, events, flag, input, line, says, script, sequence, text};
+use super::{
+    Case, Step, activity, arrow, branch, case, event, events, flag, flowchart, input, line, says, script, sequence,
+    text,
+};
 
 pub(super) fn primitives() -> Vec<Case> {
     let bound = |id: &str| json!({"typeName": "Object", "memoryReference": {"id": id}});
@@ -96,6 +99,46 @@ pub(super) fn primitives() -> Vec<Case> {
         case("names-and-outputs", names, events(&["go"]), &["changed"])
             .with("outputs", json!([{"name": "Out", "type": "String"}]))
             .gives(json!({"Out": "given"})),
+    ]
+}
+
+/// Scripts as activities: the result, the outcomes, and a wait behind them.
+pub(super) fn scripts() -> Vec<Case> {
+    let run = |type_name: &str, script: &str| {
+        let bound = json!({"typeName": "Object", "memoryReference": {"id": "v"}});
+        activity(type_name, "run", json!({"script": text(script), "result": bound}))
+    };
+    let chart = |type_name: &str, script: &str| {
+        flowchart(
+            &[
+                run(type_name, script),
+                line("A"),
+                event("go"),
+                says("say", "`${getV()}`"),
+            ],
+            &[
+                arrow("run", "A", "A"),
+                arrow("run", "B", "wait-go"),
+                arrow("wait-go", "Done", "say"),
+            ],
+        )
+    };
+    let variable = json!([{"id": "v", "name": "V", "typeName": "Object"}]);
+    vec![
+        case(
+            "run-javascript",
+            chart("Elsa.RunJavaScript", "setOutcomes(['A', 'B']); 6 * 7"),
+            events(&["go"]),
+            &["A", "42"],
+        )
+        .with("variables", variable.clone()),
+        case(
+            "run-csharp",
+            chart("Elsa.RunCSharp", "Outcome.Set(\"A\", \"B\"); return 6 * 7;"),
+            events(&["go"]),
+            &["A", "42"],
+        )
+        .with("variables", variable),
     ]
 }
 
