@@ -64,9 +64,9 @@ pub(crate) use flowchart::MergeMode;
 pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
-pub(crate) use scripting::{RUN_CSHARP, SCRIPT};
-pub(crate) use tree::NodeInput;
+pub(crate) use scripting::RUN_CSHARP;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
+pub(crate) use tree::{NodeInput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};
 
 /// The result of a call: whether the activity has completed.

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
+use super::tree::SCRIPT;
 use super::{
     Activity, ActivityContext, Descriptor, Fault, InputDescriptor, OutputDescriptor, ScriptLanguage, Step, UiHint,
 };
-
-/// The input that holds the script.
-pub(crate) const SCRIPT: &str = "Script";
 
 /// The type that runs C#; a script that is written in it is checked at publish.
 pub(crate) const RUN_CSHARP: &str = "Elsa.RunCSharp";

@@ -31,6 +31,30 @@ pub(crate) struct NodeInput {
     pub(crate) is_required: bool,
 }
 
+/// The input that holds the script of an activity.
+pub(crate) const SCRIPT: &str = "Script";
+
+impl NodeInput {
+    /// Whether it may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`, `Output.From(…)`. May be true
+    /// for other scripts, too.
+    pub(crate) fn may_read_outputs(&self) -> bool {
+        let Some(expression) = &self.expression else {
+            return false;
+        };
+        match expression.kind.as_str() {
+            "Output" => true,
+            "Literal" if self.name != SCRIPT => false,
+            "JavaScript" | "CSharp" | "Literal" => {
+                let script = expression.value.as_str().unwrap_or_default();
+                ["From", "LastResult", "Output"]
+                    .iter()
+                    .any(|word| script.contains(word))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// An activity in a definition.
 pub struct ActivityNode {
     pub(crate) index: NodeIndex,

@@ -18,8 +18,8 @@ use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, SCRIPT, TRANSITIONS,
-    WORKFLOW, Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
+    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
     transition_condition,
 };
 use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
@@ -373,7 +373,7 @@ impl<'a> Compiler<'a> {
         let inputs = descriptor
             .map(|descriptor| inputs(descriptor, &properties))
             .unwrap_or_default();
-        self.needs_outputs |= inputs.iter().any(may_read_outputs);
+        self.needs_outputs |= inputs.iter().any(NodeInput::may_read_outputs);
         let outputs = descriptor
             .map(|descriptor| outputs(descriptor, &properties))
             .unwrap_or_default();
@@ -562,22 +562,4 @@ fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<(Str
 
 pub(super) fn property<'a>(properties: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     properties.get(&camel_case(name)).or_else(|| properties.get(name))
-}
-
-/// Whether an input may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`. May be true for
-/// other scripts, too.
-fn may_read_outputs(input: &NodeInput) -> bool {
-    input
-        .expression
-        .as_ref()
-        .is_some_and(|expression| match expression.kind.as_str() {
-            "Output" => true,
-            // The script of an activity is the value of an input.
-            "Literal" if input.name != SCRIPT => false,
-            "JavaScript" | "CSharp" | "Literal" => {
-                let script = expression.value.as_str().unwrap_or_default();
-                script.contains("From") || script.contains("LastResult") || script.contains("Output")
-            }
-            _ => false,
-        })
 }

@@ -269,7 +269,7 @@ impl Decimal {
 
     /// Digits after the point that are zero are dropped.
     pub(crate) fn without_zeros(mut self) -> Self {
-        while self.scale > 0 && self.digits % 10 == 0 {
+        while self.scale > 0 && self.digits.is_multiple_of(10) {
             self.digits /= 10;
             self.scale -= 1;
         }

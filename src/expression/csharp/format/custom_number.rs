@@ -1,7 +1,7 @@
 //! Custom formats of numbers: `0.00`, `#,##0.##`, `0%`, `0.0E+0`, sections and literals.
 
 use super::FormatError;
-use super::number::{Digits, group, is_zero};
+use super::digits::{Digits, group, is_zero};
 
 /// A part of a section.
 enum Part {

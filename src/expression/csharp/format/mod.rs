@@ -2,6 +2,7 @@
 
 mod custom_number;
 mod date;
+mod digits;
 mod number;
 mod span;
 

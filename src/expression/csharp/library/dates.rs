@@ -1,7 +1,7 @@
 //! Members of `DateTime`, `DateTimeOffset` and `TimeSpan`.
 
 use super::arguments::Arguments;
-use super::statics::{parsed, type_of};
+use super::parsing::{parsed, type_of};
 use crate::expression::csharp::date_time::{
     DateKind, DateTime, DateTimeOffset, MOST_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND,
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, add_months, clock, date_ticks, days_in_month, in_range,

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::arguments::Arguments;
-use super::lists::empty;
 use super::ordering::sorted;
-use super::sequences::{average, common_type, extreme, sum};
+use super::sequences::{average, common_type, empty, extreme, sum};
 use super::{count, item_type, items_of};
 use crate::expression::csharp::convert::{cast, default_of};
 use crate::expression::csharp::problem::{Ran, Stop};

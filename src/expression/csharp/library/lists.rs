@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::{count, items_of, out_of_range};
 use crate::expression::csharp::convert::default_of;
 use crate::expression::csharp::library::ordering::sorted;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::Ran;
 use crate::expression::csharp::types::ListKind;
 use crate::expression::csharp::value::{List, Value};
 
@@ -172,9 +172,4 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Opt
         }
         _ => Ok(None),
     }
-}
-
-/// An exception for a list that has no item.
-pub(super) fn empty() -> Box<Stop> {
-    Stop::thrown("InvalidOperationException", "the sequence contains no matching element")
 }

@@ -10,6 +10,7 @@ mod lists;
 mod maps;
 mod numbers;
 mod ordering;
+mod parsing;
 mod sequences;
 mod statics;
 mod strings;

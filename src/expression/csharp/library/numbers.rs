@@ -1,7 +1,7 @@
 //! Numbers: `Parse`, `Math` and `Convert`.
 
 use super::arguments::Arguments;
-use super::statics::{parsed, type_of};
+use super::parsing::{parsed, type_of};
 use crate::expression::csharp::convert::{cast, convert_to, default_of, implicit};
 use crate::expression::csharp::decimal::{Decimal, Rounding};
 use crate::expression::csharp::problem::{Ran, Stop};

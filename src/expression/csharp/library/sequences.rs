@@ -1,7 +1,6 @@
 //! LINQ's sums and extremes, and the types of lists that lambdas make.
 
 use super::arguments::Arguments;
-use super::lists::empty;
 use super::ordering::order;
 use crate::expression::csharp::convert::{cast, default_of};
 use crate::expression::csharp::decimal::Decimal;
@@ -151,4 +150,9 @@ pub(super) fn extreme(
         None if known.is_value() => Err(empty()),
         None => Ok(Value::Null),
     }
+}
+
+/// An exception for a list that has no item.
+pub(super) fn empty() -> Box<Stop> {
+    Stop::thrown("InvalidOperationException", "the sequence contains no matching element")
 }

@@ -1,6 +1,7 @@
 //! Static members: `Math.PI`, `DateTime.Parse(…)`, `Enumerable.Range(…)`.
 
 use super::arguments::Arguments;
+use super::parsing::{parsed, type_of};
 use super::{dates, json, numbers, strings};
 use crate::expression::csharp::convert::{default_of, parse};
 use crate::expression::csharp::date_time::{
@@ -106,36 +107,6 @@ pub(in crate::expression::csharp) fn call_static(
         _ => None,
     };
     found.ok_or_else(|| Stop::thrown("MissingMethodException", format!("{owner} has no method {name}")))
-}
-
-/// The type whose static members a name has.
-pub(super) fn type_of(owner: &str) -> Ty {
-    match owner {
-        "int" => Ty::Int,
-        "long" => Ty::Long,
-        "double" => Ty::Double,
-        "decimal" => Ty::Decimal,
-        "bool" => Ty::Bool,
-        "DateTime" => Ty::Date,
-        "DateTimeOffset" => Ty::Offset,
-        "TimeSpan" => Ty::Span,
-        "Guid" => Ty::Guid,
-        _ => Ty::Dynamic,
-    }
-}
-
-/// `T.Parse(text)`.
-pub(super) fn parsed(ty: &Ty, arguments: &Arguments<'_, '_>) -> Ran<Value> {
-    let text = arguments.text(0)?;
-    parse(&text, ty).ok_or_else(|| {
-        let shown: String = text.chars().take(60).collect();
-        let digits = text.trim().trim_start_matches(['-', '+']);
-        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if is_whole && matches!(ty, Ty::Int | Ty::Long | Ty::Decimal) {
-            return Stop::thrown("OverflowException", format!("{shown} does not fit into {ty}"));
-        }
-        Stop::thrown("FormatException", format!("{shown:?} is no {ty}"))
-    })
 }
 
 fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {

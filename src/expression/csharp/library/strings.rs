@@ -431,7 +431,7 @@ fn of_char(name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
         Value::Char(c.encode_utf16(&mut units).first().copied().unwrap_or(0))
     };
     Ok(Some(match name {
-        "IsDigit" => Value::Bool(c.is_numeric() && c.to_digit(10).is_some()),
+        "IsDigit" => Value::Bool(c.is_ascii_digit()),
         "IsLetter" => Value::Bool(c.is_alphabetic()),
         "IsLetterOrDigit" => Value::Bool(c.is_alphanumeric()),
         "IsWhiteSpace" => Value::Bool(c.is_whitespace()),

@@ -3,22 +3,14 @@
 use std::sync::Arc;
 
 use super::operators::{binary, lifted, unary};
-use super::{Machine, located};
+use super::{Argument, Machine, located};
 use crate::expression::csharp::convert::{cast, convert_to, default_of, from_json, implicit};
 use crate::expression::csharp::library;
 use crate::expression::csharp::problem::{Ran, Stop};
-use crate::expression::csharp::syntax::{Arm, Call, Constant, Expr, Global, Hole, Kind, Lambda};
-use crate::expression::csharp::text::{aligned, formatted, text_of, units};
+use crate::expression::csharp::syntax::{Arm, Call, Constant, Expr, Global, Hole, Kind};
+use crate::expression::csharp::text::{aligned, formatted, text_of};
 use crate::expression::csharp::types::Ty;
-use crate::expression::csharp::value::{Record, RecordKind, Value};
-
-/// An argument of a method.
-pub(in crate::expression::csharp) enum Argument<'e> {
-    Value(Value),
-    Lambda(&'e Lambda),
-    /// The local that receives a value, and its type.
-    Out(Option<usize>, Ty),
-}
+use crate::expression::csharp::value::{RecordKind, Value};
 
 impl Machine<'_> {
     pub(in crate::expression::csharp) fn eval(&self, expr: &Expr) -> Ran<Value> {
@@ -246,24 +238,5 @@ fn constant_value(constant: &Constant) -> Value {
         Constant::Decimal(number) => Value::Decimal(*number),
         Constant::Char(unit) => Value::Char(*unit),
         Constant::Text(text) => Value::Text(Arc::clone(text)),
-    }
-}
-
-/// A part of a record by its name, or by its number in a tuple.
-pub(in crate::expression::csharp) fn field<'r>(record: &'r Record, name: &str) -> Option<&'r Value> {
-    let named = record.fields.iter().find(|(known, _)| **known == *name);
-    let place = || name.strip_prefix("Item")?.parse::<usize>().ok()?.checked_sub(1);
-    match named {
-        Some((_, value)) => Some(value),
-        None if record.kind == RecordKind::Tuple => record.fields.get(place()?).map(|(_, value)| value),
-        None => None,
-    }
-}
-
-/// The text in UTF-16 of a value that is text.
-pub(in crate::expression::csharp) fn units_of(value: &Value) -> Option<Vec<u16>> {
-    match value {
-        Value::Text(text) => Some(units(text)),
-        _ => None,
     }
 }

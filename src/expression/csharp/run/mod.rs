@@ -3,6 +3,7 @@
 //! It is pure: what a script sets is collected in its [`Outcome`], which the caller applies or drops. A script that is cancelled,
 //! killed or fails half-way has therefore done nothing.
 
+mod argument;
 mod assign;
 mod expressions;
 mod globals;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-pub(in crate::expression::csharp) use expressions::{Argument, field, units_of};
+pub(in crate::expression::csharp) use argument::{Argument, field, units_of};
 pub(crate) use meter::Bounds;
 pub(in crate::expression::csharp) use meter::Meter;
 

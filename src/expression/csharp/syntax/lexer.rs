@@ -167,13 +167,12 @@ impl<'a> Lexer<'a> {
                 .get(..start.len() - self.rest.len())
                 .unwrap_or_default()
                 .contains('.');
-            if exponent && self.peek().is_some_and(|c| c == '+' || c == '-') && after_point {
-                self.bump();
-            } else if !is_based && !has_point && self.peek() == Some('.') && after_point {
-                self.bump();
-            } else {
+            let is_signed = exponent && self.peek().is_some_and(|c| c == '+' || c == '-');
+            let is_point = !is_based && !has_point && self.peek() == Some('.');
+            if !after_point || !(is_signed || is_point) {
                 break;
             }
+            self.bump();
         }
         let text = start.get(..start.len() - self.rest.len()).unwrap_or_default();
         let shown: String = text.chars().take(60).collect();

@@ -90,6 +90,7 @@ fn every_method_of_the_table_is_there() {
                 .map(|letter| sample(*letter).to_owned())
                 .collect();
             match (owner, name) {
+                (".sequence", "Where" | "TakeWhile" | "SkipWhile") => arguments[0] = "(x, i) => true".to_owned(),
                 (".sequence", "SelectMany") => arguments[0] = "x => new[] { x }".to_owned(),
                 (".string", "ToString") | ("decimal" | "Math", "Round") if length > 1 => {}
                 ("JsonNode" | "JsonSerializer", "Parse" | "Deserialize") => arguments[0] = "\"1\"".to_owned(),
