@@ -56,13 +56,6 @@ pub(super) fn required_accessors(script: &str, scope: &ScriptScope) -> Vec<Acces
     list
 }
 
-/// Whether a script may change prototypes, which all scripts of its realm share.
-pub(super) fn touches_prototypes(script: &str) -> bool {
-    ["prototype", "__proto__", "PrototypeOf", "constructor"]
-        .iter()
-        .any(|word| script.contains(word))
-}
-
 /// Elsa's own functions, which no variable can replace.
 const FIXED: &[&str] = &[
     "getVariable",

@@ -23,7 +23,7 @@ impl ScriptEngine {
         }
     }
 
-    /// Heaps that are made ahead, and heaps that a script had to wait for.
+    /// Heaps for one script that are made ahead, and heaps that a script had to wait for.
     #[cfg(test)]
     pub(super) fn realms(&self) -> (usize, usize) {
         self.pool.realms()
@@ -56,8 +56,7 @@ impl fmt::Debug for ScriptEngine {
     }
 }
 
-/// The scripts of one burst: a heap of its own on one thread, made at the first evaluation and freed when the session is
-/// dropped. Dropping it while a script runs interrupts the script.
+/// The scripts of one burst, on one queue. Dropping it while a script runs interrupts the script.
 pub struct ScriptSession {
     inner: PoolSession,
     deferral: OnceLock<Duration>,
@@ -67,7 +66,7 @@ impl ScriptSession {
     /// Evaluates a script: an expression, a program (its value is that of its last expression statement), or a program
     /// with `return` outside of any function. A promise is awaited.
     ///
-    /// After a timeout or out of memory the session's heap is dropped, and the next evaluation gets a fresh one.
+    /// No evaluation sees anything of another one.
     /// Cancellation safe: dropping the future interrupts the script, and nothing of it remains.
     ///
     /// # Errors

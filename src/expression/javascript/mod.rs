@@ -9,9 +9,9 @@
 //! - **It does not block others.** A script that takes longer than 50 ms goes on beside the others, in time slices;
 //!   if no slot is free for it, its burst is deferred ([`ScriptErrorKind::Busy`]).
 //! - **It is bounded.** Its heap, its stack and its result have limits, each with its own error kind.
-//! - **It is isolated.** It sees its scope and the language, nothing of the host: no files, network, modules or settings.
-//!   Each session has a heap of its own, and the global object is reset before the session's next script: otherwise a
-//!   script would see what an earlier one left there depending on where a burst happened to end.
+//! - **It is isolated.** It sees its scope and the language, nothing of the host: no files, network or modules, and of
+//!   settings and secrets those that the operator lists. Nothing that an earlier script did is visible to it, neither of
+//!   its own instance nor of another one: see `realm`.
 //! - **It has no effects of its own.** Writes are collected and returned; a script that fails has none.
 //! - **Its text can be stored.** U+0000 and lone surrogates, which PostgreSQL cannot store, are refused
 //!   ([`ScriptErrorKind::InvalidText`]).
@@ -23,16 +23,20 @@
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap with Elsa's functions; `accessor`: which of Elsa's generated functions a script needs;
-//!   `convert`: values between JSON and JavaScript.
+//! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
+//!   `own_realm`: which scripts cannot share one.
+//! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
 mod accessor;
+mod compiled_scripts;
 mod convert;
 mod declarations;
 mod engine;
 mod fair_queue;
 mod interrupt;
+mod own_realm;
 mod realm;
+mod realm_functions;
 mod script;
 mod script_breaker;
 mod script_queue;

@@ -1,13 +1,13 @@
 // The functions of Elsa's scripts, over a few host functions that never leave this closure. Evaluated once per realm.
-// Returns [begin, finish, reset, flatten, define], for the host alone.
+// Returns [begin, finish, flatten, define, compileExpression, compileBody], for the host alone.
 //
 // Names are kept in objects without a prototype, so that no name of a user's collides with a property, and built-ins are
 // saved before a script can replace them.
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, guid, encode, decode } = host;
-  const { ownKeys, deleteProperty, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
+  const { pull, names, random, guid, encode, decode } = host;
+  const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
   const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
@@ -129,10 +129,6 @@
   for (const name of ownKeys(functions)) fixed(name, functions[name]);
   fixed('variables', variables);
 
-  // The global object before any script.
-  const untouched = ownKeys(root), originals = [];
-  for (let i = 0; i < untouched.length; i++) originals[i] = root[untouched[i]];
-
   function begin() {
     cells = { __proto__: null };
     written = { __proto__: null };
@@ -152,25 +148,6 @@
     }
     if (touched.length === 0 && !changes.correlation && !changes.name && !changes.outcomes) return null;
     return [touched, changes.correlation, changes.name, changes.outcomes];
-  }
-
-  // Resets the global object. False: the script has changed the language itself, and the realm must be dropped.
-  function reset() {
-    begin();
-    const keys = ownKeys(root);
-    let seen = 0;
-    for (let i = 0; i < keys.length; i++) {
-      const name = keys[i];
-      if (name !== untouched[seen]) {
-        // A new property, or one that has moved.
-        if (!deleteProperty(root, name)) return false;
-        continue;
-      }
-      const value = root[name], before = originals[seen];
-      if (value !== before && (value === value || before === before)) return false;
-      seen++;
-    }
-    return seen === untouched.length;
   }
 
   // Converts an object without a JSON form: [0, value] is final, [1, value] is to be converted again, undefined means
@@ -211,6 +188,17 @@
     defineProperty(root, name, { value, writable: true, enumerable: false, configurable: true });
   }
 
+  // Called by this name, `eval` is that of the global scope. Only one expression stands in both kinds of brackets.
+  const evaluate = eval;
+  function compileExpression(script) {
+    evaluate('() => [' + script + '\n]');
+    return evaluate('() => (' + script + '\n)');
+  }
+  const compileBody = (script) => evaluate('() => {' + script + '\n}');
+
+  // Numbers that an earlier script cannot foresee.
+  defineProperty(Math, 'random', { value: { random: () => random() }.random });
+
   begin();
-  return [begin, finish, reset, flatten, define];
+  return [begin, finish, flatten, define, compileExpression, compileBody];
 })

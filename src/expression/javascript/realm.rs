@@ -12,33 +12,63 @@
 //! Some native loops never call the handler; `guards.js` bounds those that could run for long, and the thread pool
 //! abandons threads that hang in others.
 //!
-//! [`Evaluation::is_spent`] means that the realm must not be used again: it was interrupted, ran out of memory, or the
-//! script has changed the language itself. A script that names prototypes gets a realm to itself too, so that its
-//! changes to `Array.prototype` do not reach the next script of the burst.
+//! # One realm after another
+//! A realm is shared by instances ([`RealmKind::Shared`]) or serves a single script ([`RealmKind::Own`]). What scripts
+//! share is frozen in a shared one (`freeze.js`), so that a script can leave nothing behind but properties of the global
+//! object, which [`Realm::reset`] removes. What freezing does not reach:
 //!
-//! A script runs by a direct `eval` in an arrow function at the top: its value is that of its last expression statement,
-//! and its declarations end with it (two scripts of one burst may both say `const x`). Elsa also lets a script `return`;
-//! such a script is compiled as a function's body. To distinguish the two without running anything twice, the script is
-//! compiled behind a `throw`.
+//! | what | how it is shut |
+//! |---|---|
+//! | memory that is still held, garbage in cycles | after each script the heap is probed against its size when the realm was new; a realm that has grown is dropped |
+//! | atoms, shapes, symbols of `Symbol.for` | they count as memory; a symbol can hold nothing |
+//! | pending jobs | they run to their end, or the realm is dropped |
+//! | callbacks of a `FinalizationRegistry`, `Error.prepareStackTrace`, `Error.stackTraceLimit` | the realm is dropped |
+//! | the state of `Math.random` | the host's random numbers |
+//! | statics of `RegExp` | QuickJS has none |
+//! | weak references | nothing that lives on refers to what a script made, but itself |
+//! | `variables`, Elsa's functions and their caches | frozen, or made anew for each script |
+//! | compiled scripts | arrow functions, which a script cannot reach as objects |
+//! | running out of memory or time | the realm is dropped |
+//!
+//! A script that changes the language needs a realm of its own: its text shows that (`own_realm`), or it fails, or sets an
+//! accessor of a frozen object. Then it runs again in a realm that is not frozen; the first run had no effects.
+//!
+//! # How a script runs
+//! A script that is one expression, or the body of a function with `return`, is compiled once for each realm. Another one
+//! runs by a direct `eval` in an arrow function at the top: its value is that of its last expression statement, and its
+//! declarations end with it. To distinguish bodies from programs without running anything twice, the script is compiled
+//! behind a `throw`.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::rc::Rc;
 
-use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
-use rquickjs::{Array, Context, Ctx, Error, Function, Object, Persistent, Runtime, TypedArray, Value as JsValue};
-use serde_json::{Map, Value};
+use rquickjs::{Array, Context, Ctx, Error, Function, Persistent, Runtime, String as JsString, Value as JsValue};
 
 use super::accessor;
-use super::convert::{ConversionError, JsonConverter, equal_in_script, to_js};
+use super::compiled_scripts::{Compiled, CompiledScripts};
+use super::convert::{ConversionError, JsonConverter, equal_in_script};
 use super::interrupt::{InterruptHandler, StopReason};
+use super::own_realm;
+use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
-const UTC: &str = include_str!("utc.js");
-const GUARDS: &str = include_str!("guards.js");
-const PRELUDE: &str = include_str!("prelude.js");
-const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
 const MAX_MESSAGE: usize = 2_000;
+
+/// By how many bytes a shared realm may have grown after a script: its compiled scripts, and garbage.
+const GROWTH: usize = 4 << 20;
+
+/// After this many scripts a shared realm is dropped.
+const MAX_USES: u32 = 100_000;
+
+/// Who uses a realm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RealmKind {
+    /// Instances, one after another: it is frozen.
+    Shared,
+    /// One script.
+    Own,
+}
 
 /// The end of one evaluation.
 pub(super) struct Evaluation {
@@ -46,32 +76,35 @@ pub(super) struct Evaluation {
     pub(super) result: Result<ScriptResult, ScriptError>,
     /// The realm must not be used again.
     pub(super) is_spent: bool,
+    /// The script changes the language: it must run again, in a realm of its own.
+    pub(super) needs_own: bool,
     /// The scope that was passed in, unchanged.
     pub(super) scope: ScriptScope,
 }
 
 /// One heap. Field order is drop order: functions, context, runtime.
 pub(super) struct Realm {
-    functions: Functions,
+    functions: RealmFunctions,
+    compiled: CompiledScripts,
     context: Context,
     runtime: Runtime,
     interrupt: Rc<InterruptHandler>,
-    scope: Rc<RefCell<ScriptScope>>,
-}
-
-struct Functions {
-    begin: Persistent<Function<'static>>,
-    finish: Persistent<Function<'static>>,
-    reset: Persistent<Function<'static>>,
-    flatten: Persistent<Function<'static>>,
-    define: Persistent<Function<'static>>,
-    run: Persistent<Function<'static>>,
+    state: Rc<HostState>,
+    kind: RealmKind,
+    memory_limit: usize,
+    /// Bytes of its heap when it was new.
+    base: usize,
+    uses: Cell<u32>,
 }
 
 impl Realm {
     /// Makes a realm with the limits of `options`, on the thread that will use it.
-    pub(super) fn new(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> Result<Self, ScriptError> {
-        Self::build(options, interrupt).map_err(|error| {
+    pub(super) fn new(
+        kind: RealmKind,
+        options: &ScriptOptions,
+        interrupt: &Rc<InterruptHandler>,
+    ) -> Result<Self, ScriptError> {
+        Self::build(kind, options, interrupt).map_err(|error| {
             ScriptError::new(
                 ScriptErrorKind::Memory,
                 format!("no heap for scripts can be made: {error}"),
@@ -79,54 +112,102 @@ impl Realm {
         })
     }
 
-    fn build(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
+    fn build(kind: RealmKind, options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
         let runtime = Runtime::new()?;
         runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
         let handler = Rc::clone(interrupt);
         runtime.set_interrupt_handler(Some(Box::new(move || handler.should_stop())));
-        let scope = Rc::new(RefCell::new(ScriptScope::default()));
+        let state = Rc::<HostState>::default();
         let context = Context::full(&runtime)?;
-        let functions = context.with(|ctx| Functions::install(&ctx, &scope))?;
+        let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;
+        let base = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
         Ok(Self {
             functions,
+            compiled: CompiledScripts::default(),
             context,
             runtime,
             interrupt: Rc::clone(interrupt),
-            scope,
+            state,
+            kind,
+            memory_limit: options.memory_limit,
+            base,
+            uses: Cell::new(0),
         })
     }
 
     /// Runs one script until it ends or the thread's interrupt handler stops it.
     pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
-        *self.scope.borrow_mut() = scope;
+        *self.state.scope.borrow_mut() = scope;
+        self.state.marks.set(0);
         let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
         if self.interrupt.should_stop() {
             result = Err(self.stop_error(options));
         }
-        let mut is_spent = self.interrupt.stop().is_some() || accessor::touches_prototypes(script);
+        let marks = self.state.marks.get();
+        let was_stopped = self.interrupt.stop().is_some();
+        let mut is_spent = was_stopped || marks != 0 || self.kind == RealmKind::Own;
+        let mut needs_own = marks & NEEDS_OWN != 0;
         if let Err(error) = &result {
             is_spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
+            needs_own |= own_realm::failed_as_frozen(error);
         }
         is_spent |= self.runtime.is_job_pending();
-        let scope = self.scope.take();
         Evaluation {
             result,
             is_spent,
-            scope,
+            needs_own: needs_own && self.kind == RealmKind::Shared && !was_stopped,
+            scope: self.state.scope.take(),
         }
     }
 
-    /// Resets the global object after a script. False: the script has changed the language itself, and the realm must be
-    /// dropped. Getters of that script may run here, until the interrupt handler stops them.
+    /// Makes a shared realm ready for the next script. False: it must be dropped.
     pub(super) fn reset(&self) -> bool {
-        let clean = self.context.with(|ctx| {
-            let reset = self.functions.reset.clone().restore(&ctx);
-            let clean = reset.and_then(|reset| reset.call::<_, bool>(()));
+        let uses = self.uses.get() + 1;
+        self.uses.set(uses);
+        let Some(sweep) = &self.functions.sweep else {
+            return false;
+        };
+        let is_clean = self.context.with(|ctx| {
+            let begin = self.functions.begin.clone().restore(&ctx);
+            let is_clean = begin.and_then(|begin| {
+                begin.call::<_, ()>(())?;
+                sweep.clone().restore(&ctx)?.call::<_, bool>(())
+            });
             ctx.catch();
-            clean.unwrap_or(false)
+            is_clean.unwrap_or(false)
         });
-        clean && !self.interrupt.should_stop() && !self.runtime.is_job_pending()
+        is_clean
+            && uses < MAX_USES
+            && !self.interrupt.should_stop()
+            && !self.runtime.is_job_pending()
+            && self.is_small()
+    }
+
+    /// Whether the heap is about as large as it was when it was new. What is left in cycles is collected before it counts.
+    fn is_small(&self) -> bool {
+        // A large script has raised it, and the next one would reach its limit before any collection.
+        self.runtime.set_gc_threshold(self.base + GROWTH);
+        let most = self.base + GROWTH;
+        let is_small = self.fits_in(most) || {
+            self.runtime.run_gc();
+            self.fits_in(most)
+        };
+        self.runtime.set_memory_limit(self.memory_limit);
+        is_small
+    }
+
+    /// Whether the heap takes less than so many bytes: a text is allocated under that limit. To count them takes longer.
+    fn fits_in(&self, bytes: usize) -> bool {
+        self.runtime.set_memory_limit(bytes);
+        self.context.with(|ctx| {
+            let probe = JsString::from_str(
+                ctx.clone(),
+                "larger than any free cell of the heap is, so that it is allocated anew",
+            );
+            ctx.catch();
+            probe.is_ok()
+        })
     }
 
     fn stop_error(&self, options: &ScriptOptions) -> ScriptError {
@@ -165,7 +246,7 @@ impl Realm {
     ) -> Result<ScriptResult, ConversionError> {
         self.functions.begin.clone().restore(ctx)?.call::<_, ()>(())?;
         let define = self.functions.define.clone().restore(ctx)?;
-        for accessor in accessor::required_accessors(script, &self.scope.borrow()) {
+        for accessor in accessor::required_accessors(script, &self.state.scope.borrow()) {
             define.call::<_, ()>((accessor.name, accessor.kind as i32, accessor.target, accessor.part))?;
         }
         let mut value = self.run(ctx, script)?;
@@ -185,16 +266,45 @@ impl Realm {
     }
 
     fn run<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<JsValue<'js>, ConversionError> {
-        if script.contains("return") && !self.parses(ctx, script)? {
-            let function: Function<'js> = ctx.globals().get("Function")?;
-            // Not a function's body either: the run below gives the syntax error.
-            match function.call::<_, Function<'js>>((script,)) {
-                Ok(body) => return Ok(body.call(())?),
-                Err(_) => drop(ctx.catch()),
+        let compiled = match self.compiled.get(script) {
+            Some(compiled) => compiled,
+            None => {
+                let compiled = self.compile(ctx, script)?;
+                self.compiled.insert(script, &compiled);
+                compiled
             }
+        };
+        match compiled {
+            Compiled::Function(function) => Ok(function.restore(ctx)?.call(())?),
+            Compiled::Program => Ok(self.functions.run.clone().restore(ctx)?.call((script,))?),
         }
-        let run = self.functions.run.clone().restore(ctx)?;
-        Ok(run.call((script,))?)
+    }
+
+    fn compile<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<Compiled, ConversionError> {
+        let by = |compiler: &Persistent<Function<'static>>| -> Result<Option<Compiled>, ConversionError> {
+            match compiler.clone().restore(ctx)?.call::<_, Function<'js>>((script,)) {
+                Ok(function) => Ok(Some(Compiled::Function(Persistent::save(ctx, function)))),
+                Err(_) => {
+                    ctx.catch();
+                    Ok(None)
+                }
+            }
+        };
+        // In a realm for one script that would only be parsed twice.
+        if self.kind == RealmKind::Shared
+            && CompiledScripts::may_be_expression(script)
+            && let Some(compiled) = by(&self.functions.expression)?
+        {
+            return Ok(compiled);
+        }
+        if script.contains("return")
+            && !self.parses(ctx, script)?
+            && let Some(compiled) = by(&self.functions.body)?
+        {
+            return Ok(compiled);
+        }
+        // Also if it is neither: then its run gives the syntax error.
+        Ok(Compiled::Program)
     }
 
     /// Whether a script parses, without running it: compiled behind a `throw 0`, it can only throw 0.
@@ -230,7 +340,7 @@ impl Realm {
             let name = out.text(&entry.get(0)?)?;
             let value = out.value(entry.get(1)?)?;
             let written: bool = entry.get(2)?;
-            let before = self.scope.borrow();
+            let before = self.state.scope.borrow();
             if written
                 || !before
                     .variables
@@ -341,97 +451,4 @@ fn short_text(value: &JsValue<'_>) -> String {
         value.type_name().to_owned()
     };
     text.chars().filter(|c| *c != '\0').take(MAX_MESSAGE).collect()
-}
-
-impl Functions {
-    fn install<'js>(ctx: &Ctx<'js>, scope: &Rc<RefCell<ScriptScope>>) -> rquickjs::Result<Self> {
-        let host = Object::new(ctx.clone())?;
-        let from = Rc::clone(scope);
-        host.set("pull", Function::new(ctx.clone(), ScopeReader(from).function())?)?;
-        let from = Rc::clone(scope);
-        let names = move || from.borrow().variables.keys().cloned().collect::<Vec<String>>();
-        host.set("names", Function::new(ctx.clone(), names)?)?;
-        host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
-        host.set("encode", Function::new(ctx.clone(), encode)?)?;
-        host.set("decode", Function::new(ctx.clone(), decode)?)?;
-        let utc: Function<'js> = ctx.eval(UTC)?;
-        utc.call::<_, ()>(())?;
-        let guards: Function<'js> = ctx.eval(GUARDS)?;
-        let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
-        guards.call::<_, ()>((is_proxy,))?;
-        let prelude: Function<'js> = ctx.eval(PRELUDE)?;
-        let parts: Array<'js> = prelude.call((host,))?;
-        let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'js>>(index)?));
-        let mut sloppy = EvalOptions::default();
-        sloppy.strict = false;
-        let run: Function<'js> = ctx.eval_with_options(RUNNER, sloppy)?;
-        Ok(Self {
-            begin: keep(0)?,
-            finish: keep(1)?,
-            reset: keep(2)?,
-            flatten: keep(3)?,
-            define: keep(4)?,
-            run: Persistent::save(ctx, run),
-        })
-    }
-}
-
-/// Reads single values of the scope when a script asks for them.
-struct ScopeReader(Rc<RefCell<ScriptScope>>);
-
-impl ScopeReader {
-    fn function(self) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>) -> rquickjs::Result<JsValue<'js>> {
-        move |ctx, kind, name, part| {
-            let scope = self.0.borrow();
-            let found = match kind {
-                0 => scope.variables.get(&name),
-                1 => scope.inputs.get(&name),
-                2 => scope
-                    .outputs
-                    .get(&name)
-                    .and_then(|outputs| output(outputs, part.as_deref())),
-                4 => scope.last_result.as_ref(),
-                _ => return fact(&ctx, &scope, &name),
-            };
-            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| to_js(&ctx, value))
-        }
-    }
-}
-
-/// One output of an activity: the named one, or the only one, or else `Result`.
-fn output<'a>(outputs: &'a Value, name: Option<&str>) -> Option<&'a Value> {
-    let outputs: &Map<String, Value> = outputs.as_object()?;
-    match name {
-        Some(name) => outputs.get(name),
-        None => outputs
-            .get("Result")
-            .or_else(|| outputs.get("result"))
-            .or_else(|| outputs.values().next()),
-    }
-}
-
-fn fact<'js>(ctx: &Ctx<'js>, scope: &ScriptScope, name: &str) -> rquickjs::Result<JsValue<'js>> {
-    let facts = &scope.workflow;
-    let text = match name {
-        "instanceId" => Some(&facts.instance_id),
-        "definitionId" => Some(&facts.definition_id),
-        "definitionVersionId" => Some(&facts.definition_version_id),
-        "definitionVersion" => return Ok(JsValue::new_int(ctx.clone(), facts.definition_version)),
-        "correlationId" => facts.correlation_id.as_ref(),
-        "name" => facts.name.as_ref(),
-        _ => None,
-    };
-    match text {
-        Some(text) => rquickjs::String::from_str(ctx.clone(), text).map(rquickjs::String::into_value),
-        None => Ok(JsValue::new_null(ctx.clone())),
-    }
-}
-
-fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, u8>> {
-    TypedArray::new(ctx, text.into_bytes())
-}
-
-/// As in .NET, invalid UTF-8 becomes U+FFFD.
-fn decode(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
 }

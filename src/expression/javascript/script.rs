@@ -64,14 +64,14 @@ pub struct ScriptOptions {
     /// How long one evaluation may run; the time that it waits does not count. Default: 5 s (Elsa's is 30 s), because
     /// scripts do no I/O here.
     pub time_limit: Duration,
-    /// Bytes of heap of one session. Default: 64 MiB.
+    /// Bytes of heap of one script. Default: 64 MiB.
     pub memory_limit: usize,
     /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
     pub stack_limit: usize,
     /// Evaluations of each definition that a thread's queue holds. When it is full, `evaluate` waits. Default: 256.
     pub queue: usize,
-    /// Heaps that each thread makes ahead while it is idle, of some 260 KiB each. Each is for one session. To make one
-    /// takes longer than most scripts. Default: 4.
+    /// Heaps that each thread makes ahead while it is idle, of some 260 KiB each. Each is for one script that changes the
+    /// language, as by `Array.prototype.last = …`, so that it cannot share one. Default: 4.
     pub prepared: usize,
     /// Bytes of JSON that one evaluation may return: its value and its variables together. Default: 4 MiB.
     pub max_result_bytes: usize,

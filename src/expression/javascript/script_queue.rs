@@ -1,6 +1,5 @@
 //! A queue of scripts and the thread that serves it.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,7 @@ use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::{ScriptTask, TaskHandle};
 
-/// How long the reset of a realm may take; getters of the script may run in it.
+/// How long the reset of a realm may take, which no script prolongs.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Starts the thread that serves a queue as this generation.
@@ -24,7 +23,7 @@ pub(super) struct ScriptQueue {
     pub(super) permits: QueuePermits,
     /// Sessions that are pinned to this queue.
     pub(super) sessions: AtomicUsize,
-    /// Realms that its thread has made ahead.
+    /// Realms that its thread has made ahead, for one script each.
     pub(super) prepared: AtomicUsize,
     /// Realms that a script had to wait for.
     pub(super) on_demand: AtomicUsize,
@@ -36,8 +35,6 @@ pub(super) struct ScriptQueue {
 #[derive(Default)]
 pub(super) struct QueueState {
     pub(super) tasks: FairQueue<Box<ScriptTask>>,
-    /// Sessions whose realm is to be freed.
-    pub(super) closed_sessions: VecDeque<u64>,
     /// The number of the serving thread. A thread that finds another number here has been replaced.
     pub(super) generation: u64,
     pub(super) has_thread: bool,
@@ -147,7 +144,6 @@ impl ScriptQueue {
         state.generation = generation;
         state.has_thread = true;
         state.running = None;
-        state.closed_sessions.clear();
         queue.prepared.store(0, Ordering::Relaxed);
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! thread itself ends, the next push starts another.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -14,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::interrupt::{InterruptHandler, StopReason};
-use super::realm::Realm;
+use super::own_realm::needs_own_realm;
+use super::realm::{Evaluation, Realm, RealmKind};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
 use super::slow_scripts::SlowScripts;
@@ -35,7 +35,7 @@ pub(super) fn start(queue: &Arc<ScriptQueue>, generation: u64) -> io::Result<()>
         let detach = move |handle: &Arc<TaskHandle>| {
             let is_detached = ScriptQueue::detach(&shared.0, generation, handle);
             if is_detached {
-                // Sessions get realms of the queue's new thread.
+                // Other scripts get realms of the queue's new thread.
                 let realms = std::mem::take(&mut *shared.1.borrow_mut());
                 drop(realms);
             }
@@ -48,6 +48,7 @@ pub(super) fn start(queue: &Arc<ScriptQueue>, generation: u64) -> io::Result<()>
             interrupt,
             cache,
             has_run: false,
+            is_dirty: false,
         };
         if thread.serve_queue() {
             run_slow_scripts(&Arc::clone(&thread.queue.slow), &Rc::clone(&thread.interrupt), None);
@@ -75,9 +76,12 @@ fn spawn(name: &str, options: &ScriptOptions, run: impl FnOnce() + Send + 'stati
 /// Realms of a thread.
 #[derive(Default)]
 struct RealmCache {
-    realms: HashMap<u64, Realm>,
-    /// Made ahead, and not used yet.
+    /// What scripts use one after another.
+    shared: Option<Realm>,
+    /// Made ahead for one script each.
     prepared: Vec<Realm>,
+    /// A script has used one of its own.
+    wants_prepared: bool,
 }
 
 /// The thread of a queue.
@@ -87,13 +91,14 @@ struct ScriptThread {
     interrupt: Rc<InterruptHandler>,
     cache: Rc<RefCell<RealmCache>>,
     has_run: bool,
+    /// A script has run in the shared realm since its last reset.
+    is_dirty: bool,
 }
 
 /// What the thread of a queue does next.
 enum NextStep {
     Run(Box<ScriptTask>),
-    Free(u64),
-    Prepare,
+    Prepare(RealmKind),
 }
 
 /// How an evaluation ended.
@@ -115,7 +120,7 @@ impl ScriptThread {
     fn serve_queue(&mut self) -> bool {
         while let Some(mut task) = self.next() {
             drop(task.permit.take());
-            let (session, handle) = (task.session, Arc::clone(&task.handle));
+            let handle = Arc::clone(&task.handle);
             let ran = catch_unwind(AssertUnwindSafe(|| self.evaluate(&mut task)));
             let ran = ran.unwrap_or_else(|_| {
                 *self.cache.borrow_mut() = RealmCache::default();
@@ -137,7 +142,7 @@ impl ScriptThread {
                 }
                 return had_slot;
             }
-            if !self.reset(session) {
+            if !self.reset() {
                 self.queue.slow.thread_returned();
                 return false;
             }
@@ -145,12 +150,15 @@ impl ScriptThread {
         false
     }
 
-    /// Resets the realm of a session after a script. False: this thread was abandoned meanwhile.
-    fn reset(&mut self, session: u64) -> bool {
-        let Some(realm) = self.cache.borrow_mut().realms.remove(&session) else {
+    /// Resets the shared realm after a script. False: this thread was abandoned meanwhile.
+    fn reset(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_dirty) {
+            return true;
+        }
+        let Some(realm) = self.cache.borrow_mut().shared.take() else {
             return true;
         };
-        // Supervised as a script is: a getter may hang as well.
+        // Supervised as a script is.
         self.set_running(Some(RunningTask {
             handle: None,
             since: Instant::now(),
@@ -158,7 +166,7 @@ impl ScriptThread {
         self.interrupt.begin_reset(RESET_TIMEOUT);
         let was_reset = catch_unwind(AssertUnwindSafe(|| realm.reset()));
         if was_reset.unwrap_or(false) {
-            self.cache.borrow_mut().realms.insert(session, realm);
+            self.cache.borrow_mut().shared = Some(realm);
         }
         self.set_running(None)
     }
@@ -178,18 +186,17 @@ impl ScriptThread {
         loop {
             match self.next_step()? {
                 NextStep::Run(task) => return Some(task),
-                NextStep::Free(session) => {
-                    let realm = self.cache.borrow_mut().realms.remove(&session);
-                    drop(realm);
-                }
-                NextStep::Prepare => match catch_unwind(AssertUnwindSafe(|| self.make_realm())) {
+                NextStep::Prepare(kind) => match catch_unwind(AssertUnwindSafe(|| self.make_realm(kind))) {
                     Ok(Ok(realm)) => {
                         let mut cache = self.cache.borrow_mut();
-                        cache.prepared.push(realm);
+                        match kind {
+                            RealmKind::Shared => cache.shared = Some(realm),
+                            RealmKind::Own => cache.prepared.push(realm),
+                        }
                         self.queue.prepared.store(cache.prepared.len(), Ordering::Relaxed);
                     }
                     failed => {
-                        // A session that needs a realm receives the error.
+                        // A script that needs a realm receives the error.
                         let error = failed.ok().and_then(Result::err);
                         tracing::debug!(?error, "no realm could be made ahead");
                         self.has_run = false;
@@ -201,14 +208,11 @@ impl ScriptThread {
 
     /// One step at a time, so that a new task waits for no more than one.
     fn next_step(&mut self) -> Option<NextStep> {
-        let wants_more = self.has_run && self.cache.borrow().prepared.len() < self.queue.options.prepared;
+        let wanted = self.wanted();
         let mut state = self.queue.lock();
         loop {
             if state.generation != self.generation {
                 return None;
-            }
-            if let Some(session) = state.closed_sessions.pop_front() {
-                return Some(NextStep::Free(session));
             }
             while let Some(task) = state.tasks.pop_where(|_| true) {
                 if !task.handle.is_cancelled() {
@@ -223,45 +227,79 @@ impl ScriptThread {
             if state.closed {
                 return None;
             }
-            if !wants_more {
+            let Some(wanted) = wanted else {
                 state = self.queue.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
-            }
+            };
             let waited = self.queue.wake.wait_timeout(state, IDLE_BEFORE_PREPARE);
             let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
-            let is_quiet = state.tasks.is_empty() && state.closed_sessions.is_empty() && !state.closed;
+            let is_quiet = state.tasks.is_empty() && !state.closed;
             if waited.timed_out() && is_quiet && state.generation == self.generation {
-                return Some(NextStep::Prepare);
+                return Some(NextStep::Prepare(wanted));
             }
+        }
+    }
+
+    /// The realm to make while nothing else is to be done.
+    fn wanted(&self) -> Option<RealmKind> {
+        let cache = self.cache.borrow();
+        if !self.has_run {
+            None
+        } else if cache.shared.is_none() {
+            Some(RealmKind::Shared)
+        } else {
+            let is_wanted = cache.wants_prepared && cache.prepared.len() < self.queue.options.prepared;
+            is_wanted.then_some(RealmKind::Own)
         }
     }
 
     fn evaluate(&mut self, task: &mut ScriptTask) -> RunResult {
         self.has_run = true;
-        let realm = match self.realm(task.session) {
-            Ok(realm) => realm,
-            Err(error) => return RunResult::finished(Err(error)),
-        };
+        if !needs_own_realm(&task.script) {
+            match self.run(task, RealmKind::Shared) {
+                Ok(evaluation) if evaluation.needs_own => task.scope = evaluation.scope,
+                ran => return self.run_result(ran),
+            }
+        }
+        self.cache.borrow_mut().wants_prepared = true;
+        let ran = self.run(task, RealmKind::Own);
+        self.run_result(ran)
+    }
+
+    fn run(&mut self, task: &mut ScriptTask, kind: RealmKind) -> Result<Evaluation, ScriptError> {
+        let realm = self.realm(kind)?;
         self.interrupt.begin(&task.handle);
         let evaluation = realm.evaluate(&task.script, std::mem::take(&mut task.scope), &self.queue.options);
         // A realm that is not put back is freed: it is spent, or its thread now runs slow scripts.
-        if !evaluation.is_spent && !self.interrupt.is_slow() {
-            self.cache.borrow_mut().realms.insert(task.session, realm);
+        if kind == RealmKind::Shared && !evaluation.is_spent && !self.interrupt.is_slow() {
+            self.cache.borrow_mut().shared = Some(realm);
+            self.is_dirty = true;
         }
-        match self.interrupt.stop() {
-            Some(StopReason::Preempted) => RunResult::Preempted(Box::new(evaluation.scope)),
-            _ => RunResult::finished(evaluation.result),
+        Ok(evaluation)
+    }
+
+    fn run_result(&self, ran: Result<Evaluation, ScriptError>) -> RunResult {
+        match ran {
+            Err(error) => RunResult::finished(Err(error)),
+            Ok(evaluation) => match self.interrupt.stop() {
+                Some(StopReason::Preempted) => RunResult::Preempted(Box::new(evaluation.scope)),
+                _ => RunResult::finished(evaluation.result),
+            },
         }
     }
 
-    fn realm(&self, session: u64) -> Result<Realm, ScriptError> {
+    fn realm(&self, kind: RealmKind) -> Result<Realm, ScriptError> {
         let mut cache = self.cache.borrow_mut();
-        if let Some(realm) = cache.realms.remove(&session) {
-            return Ok(realm);
-        }
-        let ahead = cache.prepared.pop();
-        let made = if ahead.is_some() { "ahead" } else { "on_demand" };
+        let ahead = match kind {
+            RealmKind::Shared => cache.shared.take(),
+            RealmKind::Own => cache.prepared.pop(),
+        };
+        let made = match (kind, &ahead) {
+            (_, None) => "on_demand",
+            (RealmKind::Shared, Some(_)) => "reused",
+            (RealmKind::Own, Some(_)) => "ahead",
+        };
         metrics::counter!("mainspring_script_realms_total", "made" => made).increment(1);
         if let Some(realm) = ahead {
             self.queue.prepared.store(cache.prepared.len(), Ordering::Relaxed);
@@ -269,12 +307,12 @@ impl ScriptThread {
         }
         drop(cache);
         self.queue.on_demand.fetch_add(1, Ordering::Relaxed);
-        self.make_realm()
+        self.make_realm(kind)
     }
 
-    fn make_realm(&self) -> Result<Realm, ScriptError> {
+    fn make_realm(&self, kind: RealmKind) -> Result<Realm, ScriptError> {
         self.interrupt.disarm();
-        Realm::new(&self.queue.options, &self.interrupt)
+        Realm::new(kind, &self.queue.options, &self.interrupt)
     }
 }
 
@@ -362,7 +400,7 @@ fn evaluate_slow(slow: &SlowScripts, interrupt: &Rc<InterruptHandler>, task: &mu
             "the script was cancelled",
         )));
     }
-    let realm = match Realm::new(&slow.options, interrupt) {
+    let realm = match Realm::new(RealmKind::Own, &slow.options, interrupt) {
         Ok(realm) => realm,
         Err(error) => return RunResult::finished(Err(error)),
     };

@@ -13,7 +13,6 @@ pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
 
 /// A script that waits for a thread, or runs on one.
 pub(super) struct ScriptTask {
-    pub(super) session: u64,
     pub(super) script: String,
     pub(super) scope: ScriptScope,
     pub(super) handle: Arc<TaskHandle>,

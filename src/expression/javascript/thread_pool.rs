@@ -1,11 +1,10 @@
 //! The bounded threads on which scripts run.
 //!
-//! A realm cannot leave its thread, so a session is pinned to one queue and the thread that serves it. Realms live on the
-//! thread's own stack, keyed by session; shared state is in [`ScriptQueue`]. A session that finds another thread on its
-//! queue gets a new realm: between two scripts of a session a realm holds no state of theirs.
+//! A realm cannot leave its thread. Realms live on the thread's own stack; shared state is in [`ScriptQueue`]. A session is
+//! pinned to one queue, and its scripts share a realm with those of other sessions (`realm` says why that is safe).
 //!
-//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes realms ahead,
-//!   [`ScriptOptions::prepared`] of them: a realm takes many times as long as most scripts. Each realm serves one session.
+//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes realms ahead, for
+//!   scripts that need one of their own [`ScriptOptions::prepared`]: a realm takes many times as long as most scripts.
 //! - **Fair.** Definitions take turns on a queue, and a full queue blocks only its own definition (`fair_queue`).
 //! - **Quick scripts do not wait for slow ones.** A script that has run for 50 ms leaves its queue to a new thread and
 //!   goes on in time slices (`slow_scripts`, `interrupt`). If no slot is free it is preempted, and begins again later.
@@ -13,16 +12,14 @@
 //!   push, and waits for one where the queue is full; the thread releases it when it takes the task.
 //! - **Overload is not a fault.** Without a free slot, or with an open breaker, the result is
 //!   [`ScriptErrorKind::Busy`], and the burst is deferred.
-//! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted. A
-//!   dropped session leaves its number in the queue's list, which holds at most one number per live realm; the thread
-//!   frees the realm before it takes the next task.
+//! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted.
 //! - **Threads that hang are abandoned.** Some native loops never run the interrupt handler. Callers that wait supervise
 //!   the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot, and ends with
 //!   its loop. There are at most eight of these.
 //!
 //! [`GRACE`]: super::interrupt::GRACE
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -49,13 +46,11 @@ const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
 pub(super) struct ScriptPool {
     queues: Vec<Arc<ScriptQueue>>,
     slow: Arc<SlowScripts>,
-    next_session: AtomicU64,
 }
 
 /// A session, pinned to a queue at its first evaluation.
 pub(super) struct PoolSession {
     pool: Arc<ScriptPool>,
-    session: u64,
     queue: OnceLock<Arc<ScriptQueue>>,
 }
 
@@ -67,11 +62,10 @@ impl ScriptPool {
         Self {
             queues: (0..options.threads.max(1)).map(queue).collect(),
             slow,
-            next_session: AtomicU64::new(0),
         }
     }
 
-    /// Realms that the threads have made ahead, and those that a script had to wait for.
+    /// Realms for one script that the threads have made ahead, and realms that a script had to wait for.
     #[cfg(test)]
     pub(super) fn realms(&self) -> (usize, usize) {
         let sum = |of: fn(&ScriptQueue) -> usize| self.queues.iter().map(|queue| of(queue)).sum();
@@ -87,10 +81,8 @@ impl ScriptPool {
     }
 
     pub(super) fn open_session(pool: &Arc<Self>) -> PoolSession {
-        let session = pool.next_session.fetch_add(1, Ordering::Relaxed);
         PoolSession {
             pool: Arc::clone(pool),
-            session,
             queue: OnceLock::new(),
         }
     }
@@ -137,7 +129,6 @@ impl PoolSession {
         let (reply, mut receiver) = oneshot::channel();
         let _cancelled = CancelOnDrop(&handle, &queue.slow);
         let task = ScriptTask {
-            session: self.session,
             script: script.to_owned(),
             scope,
             handle: Arc::clone(&handle),
@@ -202,11 +193,6 @@ impl Drop for PoolSession {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.get() {
             queue.sessions.fetch_sub(1, Ordering::Relaxed);
-            let mut state = queue.lock();
-            if state.has_thread {
-                state.closed_sessions.push_back(self.session);
-                queue.wake.notify_all();
-            }
         }
     }
 }

@@ -1,0 +1,133 @@
+// Makes a realm safe to be used by one instance after another: everything that scripts share is frozen, so that a script
+// can leave nothing behind but properties of the global object, which `sweep` removes. Evaluated last.
+//
+// What is inherited stays assignable in the objects that inherit it, as in a realm that is not frozen: a property of a
+// shared object becomes an accessor whose setter defines the property in the object at hand. Properties of the global
+// object itself are made permanent but stay writable, so that `sweep` reads them without running a getter.
+//
+// `mark(1)`: the script needs a realm that is not frozen, and runs again in one. `mark(2)`: the realm is dropped after it.
+// Returns `sweep`; false from it: the realm must be dropped.
+(function (mark) {
+  'use strict';
+  const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys,
+    preventExtensions, deleteProperty, setPrototypeOf } = Reflect;
+  const root = globalThis, has = WeakSet.prototype.has;
+
+  // Callbacks of a registry could run in a later script.
+  const registry = FinalizationRegistry;
+  const marking = new Proxy(registry, {
+    __proto__: null,
+    construct(target, list, made) {
+      mark(2);
+      return construct(target, list, made === marking ? target : made);
+    },
+  });
+  defineProperty(root, 'FinalizationRegistry', { value: marking });
+  defineProperty(registry.prototype, 'constructor', { value: marking });
+  // Not properties but settings of the realm; the one also reaches the functions of callers.
+  for (const name of ['stackTraceLimit', 'prepareStackTrace']) {
+    const native = getOwnPropertyDescriptor(Error, name);
+    const set = { set(value) { mark(2); apply(native.set, this, [value]); } }.set;
+    defineProperty(Error, name, { get: native.get, set, enumerable: false, configurable: false });
+  }
+
+  // Everything that a script can reach, from the global object and from syntax.
+  const shared = new Set(), list = [];
+  const add = (value) => {
+    if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return;
+    if (value === root || shared.has(value)) return;
+    shared.add(value);
+    list[list.length] = value;
+  };
+  const arrow = () => 0, step = [].values(), helper = step.map(arrow);
+  const found = [function () {}, arrow, function* () {}, async () => 0, async function* () {}, [], {}, /x/, step, helper,
+    new Map().entries(), new Set().values(), ''[Symbol.iterator](), 'x'.matchAll(/x/g), Iterator.from({ next: arrow }),
+    (function* () {})(), (async function* () {})(),
+    Promise.prototype, Symbol.prototype];
+  // Of these it is what they inherit that is shared.
+  for (let i = 0; i < found.length; i++) add(getPrototypeOf(found[i]));
+  add((function () { return getOwnPropertyDescriptor(arguments, 'callee').get; })());
+  const names = ownKeys(root);
+  for (let i = 0; i < names.length; i++) {
+    const { value, get, set } = getOwnPropertyDescriptor(root, names[i]);
+    add(value);
+    add(get);
+    add(set);
+  }
+  for (let at = 0; at < list.length; at++) {
+    const one = list[at], keys = ownKeys(one);
+    add(getPrototypeOf(one));
+    for (let i = 0; i < keys.length; i++) {
+      const { value, get, set } = getOwnPropertyDescriptor(one, keys[i]);
+      add(value);
+      add(get);
+      add(set);
+    }
+  }
+
+  const intrinsics = new WeakSet(list), setters = new Map();
+  function setter(key) {
+    const made = {
+      set(value) {
+        if ((typeof this !== 'object' || this === null) && typeof this !== 'function') return;
+        if (apply(has, intrinsics, [this])) return mark(1);
+        const own = getOwnPropertyDescriptor(this, key);
+        defineProperty(this, key, own ? { value } : { value, writable: true, enumerable: true, configurable: true });
+      },
+    }.set;
+    setters.set(key, seal(made));
+    return made;
+  }
+  function seal(one) {
+    const keys = ownKeys(one);
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i], described = getOwnPropertyDescriptor(one, key);
+      if (described.writable) defineProperty(one, key, { writable: false, configurable: false });
+      else if (described.configurable) defineProperty(one, key, { configurable: false });
+    }
+    preventExtensions(one);
+    return one;
+  }
+  const plain = [Math, JSON, Reflect, Atomics, Object, Symbol, performance];
+  for (let at = 0; at < list.length; at++) {
+    const one = list[at];
+    if (!plain.includes(one)) {
+      const keys = ownKeys(one);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i], { value, writable, enumerable, configurable } = getOwnPropertyDescriptor(one, key);
+        if (!writable || !configurable) continue;
+        const get = seal(() => value);
+        defineProperty(one, key, { get, set: setters.get(key) ?? setter(key), enumerable, configurable: false });
+      }
+    }
+    seal(one);
+  }
+
+  for (let i = 0; i < names.length; i++) {
+    if (getOwnPropertyDescriptor(root, names[i]).configurable) defineProperty(root, names[i], { configurable: false });
+  }
+  const originals = [], above = getPrototypeOf(root), count = names.length;
+  for (let i = 0; i < count; i++) originals[i] = root[names[i]];
+
+  return function sweep() {
+    if (getPrototypeOf(root) !== above && !setPrototypeOf(root, above)) return false;
+    if (!isExtensible(root)) return false;
+    const keys = ownKeys(root);
+    if (keys.length !== count) {
+      // None of the first ones can be missing, and their order is that in which they were made.
+      let at = 0;
+      for (let i = 0; i < keys.length; i++) {
+        if (keys[i] === names[at]) at++;
+        else if (!deleteProperty(root, keys[i])) return false;
+      }
+      if (at !== count) return false;
+    }
+    for (let i = 0; i < count; i++) {
+      const value = root[names[i]], before = originals[i];
+      if (value === before || (value !== value && before !== before)) continue;
+      root[names[i]] = before;
+      if (root[names[i]] !== before) return false;
+    }
+    return true;
+  };
+})

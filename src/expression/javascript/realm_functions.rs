@@ -1,0 +1,151 @@
+//! The functions of a realm that only the engine calls, and those of the host behind Elsa's.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use rquickjs::context::EvalOptions;
+use rquickjs::{Array, Ctx, Error, Function, Object, Persistent, TypedArray, Value as JsValue};
+use serde_json::{Map, Value};
+
+use super::convert::to_js;
+use super::realm::RealmKind;
+use super::script::ScriptScope;
+
+const UTC: &str = include_str!("utc.js");
+const GUARDS: &str = include_str!("guards.js");
+const PRELUDE: &str = include_str!("prelude.js");
+const FREEZE: &str = include_str!("freeze.js");
+const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
+
+/// A script needs a realm that is not frozen; the number in `freeze.js`.
+pub(super) const NEEDS_OWN: u8 = 1;
+
+/// What the functions of the host read and set.
+#[derive(Default)]
+pub(super) struct HostState {
+    /// What the running script can see.
+    pub(super) scope: RefCell<ScriptScope>,
+    /// What `freeze.js` has noticed about it, as bits.
+    pub(super) marks: Cell<u8>,
+}
+
+pub(super) struct RealmFunctions {
+    pub(super) begin: Persistent<Function<'static>>,
+    pub(super) finish: Persistent<Function<'static>>,
+    pub(super) flatten: Persistent<Function<'static>>,
+    pub(super) define: Persistent<Function<'static>>,
+    /// Compiles a text that is one expression.
+    pub(super) expression: Persistent<Function<'static>>,
+    /// Compiles a text that is the body of a function.
+    pub(super) body: Persistent<Function<'static>>,
+    pub(super) run: Persistent<Function<'static>>,
+    /// Of a shared realm: removes what a script has left behind.
+    pub(super) sweep: Option<Persistent<Function<'static>>>,
+}
+
+impl RealmFunctions {
+    /// Makes Elsa's functions and the guards in a new realm, and freezes it if it is to be shared.
+    pub(super) fn install(ctx: &Ctx<'_>, state: &Rc<HostState>, kind: RealmKind) -> rquickjs::Result<Self> {
+        let host = Object::new(ctx.clone())?;
+        let from = Rc::clone(state);
+        host.set("pull", Function::new(ctx.clone(), ScopeReader(from).function())?)?;
+        let from = Rc::clone(state);
+        let names = move || from.scope.borrow().variables.keys().cloned().collect::<Vec<String>>();
+        host.set("names", Function::new(ctx.clone(), names)?)?;
+        host.set("random", Function::new(ctx.clone(), rand::random::<f64>)?)?;
+        host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
+        host.set("encode", Function::new(ctx.clone(), encode)?)?;
+        host.set("decode", Function::new(ctx.clone(), decode)?)?;
+        let utc: Function<'_> = ctx.eval(UTC)?;
+        utc.call::<_, ()>(())?;
+        let guards: Function<'_> = ctx.eval(GUARDS)?;
+        let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
+        guards.call::<_, ()>((is_proxy,))?;
+        let prelude: Function<'_> = ctx.eval(PRELUDE)?;
+        let parts: Array<'_> = prelude.call((host,))?;
+        let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
+        let mut sloppy = EvalOptions::default();
+        sloppy.strict = false;
+        let run: Function<'_> = ctx.eval_with_options(RUNNER, sloppy)?;
+        let sweep = match kind {
+            RealmKind::Own => None,
+            RealmKind::Shared => {
+                let freeze: Function<'_> = ctx.eval(FREEZE)?;
+                let to = Rc::clone(state);
+                let mark = move |bit: u8| to.marks.set(to.marks.get() | bit);
+                let sweep: Function<'_> = freeze.call((Function::new(ctx.clone(), mark)?,))?;
+                Some(Persistent::save(ctx, sweep))
+            }
+        };
+        Ok(Self {
+            begin: keep(0)?,
+            finish: keep(1)?,
+            flatten: keep(2)?,
+            define: keep(3)?,
+            expression: keep(4)?,
+            body: keep(5)?,
+            run: Persistent::save(ctx, run),
+            sweep,
+        })
+    }
+}
+
+/// Reads single values of the scope when a script asks for them.
+struct ScopeReader(Rc<HostState>);
+
+impl ScopeReader {
+    fn function(self) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>) -> rquickjs::Result<JsValue<'js>> {
+        move |ctx, kind, name, part| {
+            let scope = self.0.scope.borrow();
+            let found = match kind {
+                0 => scope.variables.get(&name),
+                1 => scope.inputs.get(&name),
+                2 => scope
+                    .outputs
+                    .get(&name)
+                    .and_then(|outputs| output(outputs, part.as_deref())),
+                4 => scope.last_result.as_ref(),
+                _ => return fact(&ctx, &scope, &name),
+            };
+            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| to_js(&ctx, value))
+        }
+    }
+}
+
+/// One output of an activity: the named one, or the only one, or else `Result`.
+fn output<'a>(outputs: &'a Value, name: Option<&str>) -> Option<&'a Value> {
+    let outputs: &Map<String, Value> = outputs.as_object()?;
+    match name {
+        Some(name) => outputs.get(name),
+        None => outputs
+            .get("Result")
+            .or_else(|| outputs.get("result"))
+            .or_else(|| outputs.values().next()),
+    }
+}
+
+fn fact<'js>(ctx: &Ctx<'js>, scope: &ScriptScope, name: &str) -> rquickjs::Result<JsValue<'js>> {
+    let facts = &scope.workflow;
+    let text = match name {
+        "instanceId" => Some(&facts.instance_id),
+        "definitionId" => Some(&facts.definition_id),
+        "definitionVersionId" => Some(&facts.definition_version_id),
+        "definitionVersion" => return Ok(JsValue::new_int(ctx.clone(), facts.definition_version)),
+        "correlationId" => facts.correlation_id.as_ref(),
+        "name" => facts.name.as_ref(),
+        _ => None,
+    };
+    match text {
+        Some(text) => rquickjs::String::from_str(ctx.clone(), text).map(rquickjs::String::into_value),
+        None => Ok(JsValue::new_null(ctx.clone())),
+    }
+}
+
+fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, u8>> {
+    TypedArray::new(ctx, text.into_bytes())
+}
+
+/// As in .NET, invalid UTF-8 becomes U+FFFD.
+fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
