@@ -21,7 +21,7 @@ pub(crate) use csharp::{
     Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, Stop, StopKind, Ty, World, declared_type,
 };
 pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable};
-pub use javascript::{ScriptEngine, ScriptOptions, ScriptScope};
+pub use javascript::{NamedValues, ScriptEngine, ScriptOptions, ScriptScope};
 pub(crate) use javascript::{ScriptErrorKind, ScriptNames, ScriptSession, WorkflowFacts};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
 pub(crate) use time_span::TimeSpan;

@@ -55,4 +55,4 @@ pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;
 pub use crate::execution::{ActivityHandle, InterpreterOptions};
-pub use crate::expression::ScriptOptions;
+pub use crate::expression::{NamedValues, ScriptOptions};

@@ -1,6 +1,8 @@
 //! Settings of `serve`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +11,7 @@ use super::{StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
-use crate::expression::ScriptOptions;
+use crate::expression::{NamedValues, ScriptOptions};
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
@@ -177,6 +179,15 @@ pub(crate) struct Limits {
     /// The number of threads for scripts that run for longer than 50 ms
     #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
     slow_script_threads: usize,
+    /// The memory of all scripts that run at once, in MiB; a script for which there is none waits, or its burst is deferred
+    #[arg(long, value_name = "MIB", default_value = "2240", value_parser = count)]
+    script_memory: usize,
+    /// A setting that scripts read by `getConfig(NAME)`; can be repeated, or contain several with commas
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = named_value)]
+    script_config: Vec<(String, String)>,
+    /// A directory with a file for each secret that scripts read by `getSecret(NAME)`
+    #[arg(long, value_name = "DIR")]
+    secrets_dir: Option<PathBuf>,
     /// The size of the cache of definitions, most of them compiled, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
     cache_mib: usize,
@@ -200,10 +211,23 @@ impl Limits {
                 time_limit: self.script_time_limit,
                 threads: self.script_threads,
                 slow_threads: self.slow_script_threads,
+                total_memory: self.script_memory.saturating_mul(1 << 20),
+                named: NamedValues {
+                    config: Arc::new(self.script_config.iter().cloned().collect()),
+                    secrets_dir: self.secrets_dir.clone().map(Arc::new),
+                },
                 ..ScriptOptions::default()
             },
             ..InterpreterOptions::default()
         }
+    }
+}
+
+/// `NAME=VALUE`.
+fn named_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write a setting as NAME=VALUE".to_owned()),
     }
 }
 

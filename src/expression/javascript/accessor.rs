@@ -73,6 +73,9 @@ const FIXED: &[&str] = &[
     "setWorkflowInstanceName",
     "setOutcome",
     "setOutcomes",
+    "getConfig",
+    "getSecret",
+    "getGuid",
     "getGuidString",
     "getShortGuid",
 ];

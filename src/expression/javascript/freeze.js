@@ -10,8 +10,8 @@
 (function (mark) {
   'use strict';
   const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys,
-    preventExtensions, deleteProperty, setPrototypeOf } = Reflect;
-  const root = globalThis, has = WeakSet.prototype.has;
+    deleteProperty, setPrototypeOf } = Reflect;
+  const root = globalThis, { freeze } = Object;
 
   // Callbacks of a registry could run in a later script.
   const registry = FinalizationRegistry;
@@ -31,19 +31,31 @@
     defineProperty(Error, name, { get: native.get, set, enumerable: false, configurable: false });
   }
 
-  // Everything that a script can reach, from the global object and from syntax.
-  const shared = new Set(), list = [];
+  // A frozen object, or one of the script's own that cannot be extended: both are as they should be in an own realm.
+  const setters = new Map();
+  function setter(key) {
+    const made = {
+      set(value) {
+        if ((typeof this !== 'object' || this === null) && typeof this !== 'function') return;
+        if (!isExtensible(this)) return mark(1);
+        const own = getOwnPropertyDescriptor(this, key);
+        defineProperty(this, key, own ? { value } : { value, writable: true, enumerable: true, configurable: true });
+      },
+    }.set;
+    setters.set(key, freeze(made));
+    return made;
+  }
+
+  // Everything that a script can reach, from the global object and from syntax. What is frozen has been visited.
+  const queue = [], plain = [Math, JSON, Reflect, Atomics, Object, Symbol, performance];
   const add = (value) => {
     if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return;
-    if (value === root || shared.has(value)) return;
-    shared.add(value);
-    list[list.length] = value;
+    if (value !== root && value !== root.variables) queue[queue.length] = value;
   };
   const arrow = () => 0, step = [].values(), helper = step.map(arrow);
   const found = [function () {}, arrow, function* () {}, async () => 0, async function* () {}, [], {}, /x/, step, helper,
     new Map().entries(), new Set().values(), ''[Symbol.iterator](), 'x'.matchAll(/x/g), Iterator.from({ next: arrow }),
-    (function* () {})(), (async function* () {})(),
-    Promise.prototype, Symbol.prototype];
+    (function* () {})(), (async function* () {})(), Promise.prototype, Symbol.prototype];
   // Of these it is what they inherit that is shared.
   for (let i = 0; i < found.length; i++) add(getPrototypeOf(found[i]));
   add((function () { return getOwnPropertyDescriptor(arguments, 'callee').get; })());
@@ -54,53 +66,21 @@
     add(get);
     add(set);
   }
-  for (let at = 0; at < list.length; at++) {
-    const one = list[at], keys = ownKeys(one);
+  for (let at = 0; at < queue.length; at++) {
+    const one = queue[at];
+    if (!isExtensible(one)) continue;
+    const keys = ownKeys(one), isPlain = plain.includes(one);
     add(getPrototypeOf(one));
     for (let i = 0; i < keys.length; i++) {
-      const { value, get, set } = getOwnPropertyDescriptor(one, keys[i]);
+      const key = keys[i], { value, get, set, writable, enumerable, configurable } = getOwnPropertyDescriptor(one, key);
       add(value);
       add(get);
       add(set);
+      if (isPlain || !writable || !configurable) continue;
+      const read = freeze(() => value);
+      defineProperty(one, key, { get: read, set: setters.get(key) ?? setter(key), enumerable, configurable: false });
     }
-  }
-
-  const intrinsics = new WeakSet(list), setters = new Map();
-  function setter(key) {
-    const made = {
-      set(value) {
-        if ((typeof this !== 'object' || this === null) && typeof this !== 'function') return;
-        if (apply(has, intrinsics, [this])) return mark(1);
-        const own = getOwnPropertyDescriptor(this, key);
-        defineProperty(this, key, own ? { value } : { value, writable: true, enumerable: true, configurable: true });
-      },
-    }.set;
-    setters.set(key, seal(made));
-    return made;
-  }
-  function seal(one) {
-    const keys = ownKeys(one);
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i], described = getOwnPropertyDescriptor(one, key);
-      if (described.writable) defineProperty(one, key, { writable: false, configurable: false });
-      else if (described.configurable) defineProperty(one, key, { configurable: false });
-    }
-    preventExtensions(one);
-    return one;
-  }
-  const plain = [Math, JSON, Reflect, Atomics, Object, Symbol, performance];
-  for (let at = 0; at < list.length; at++) {
-    const one = list[at];
-    if (!plain.includes(one)) {
-      const keys = ownKeys(one);
-      for (let i = 0; i < keys.length; i++) {
-        const key = keys[i], { value, writable, enumerable, configurable } = getOwnPropertyDescriptor(one, key);
-        if (!writable || !configurable) continue;
-        const get = seal(() => value);
-        defineProperty(one, key, { get, set: setters.get(key) ?? setter(key), enumerable, configurable: false });
-      }
-    }
-    seal(one);
+    freeze(one);
   }
 
   for (let i = 0; i < names.length; i++) {

@@ -33,6 +33,11 @@ declare function setOutcome(outcome: string): void;
 /** Sets the outcomes of the activity. */
 declare function setOutcomes(outcomes: string[]): void;
 
+/** Reads a setting that the operator lists with --script-config; null if there is none of that name. */
+declare function getConfig(name: string): string | null;
+/** Reads a secret, a file of --secrets-dir. The inputs of a script that names this function are not recorded. */
+declare function getSecret(name: string): Promise<string>;
+
 /** Whether a text is missing or has only white space. */
 declare function isNullOrWhiteSpace(value: any): boolean;
 /** Whether a text is missing or empty. */
@@ -45,6 +50,8 @@ declare function parseGuid(value: string): string;
 declare function newGuid(): string;
 /** A new random GUID. */
 declare function newGuidString(): string;
+/** A new random GUID. */
+declare function getGuid(): string;
 /** A new random GUID. */
 declare function getGuidString(): string;
 /** A new random GUID as a short text. */
@@ -59,6 +66,10 @@ declare function bytesFromString(value: string): Uint8Array;
 declare function bytesToBase64(value: Uint8Array | string | number[]): string;
 /** The bytes of Base64. */
 declare function bytesFromBase64(value: string): Uint8Array;
+/** The bytes of a stream, which is bytes here. */
+declare function streamToBytes(value: Uint8Array | string | number[]): Uint8Array;
+/** The bytes of a stream as Base64. */
+declare function streamToBase64(value: Uint8Array | string | number[]): string;
 /** A text in UTF-8 as Base64. */
 declare function stringToBase64(value: string): string;
 /** The text of Base64, read as UTF-8. */

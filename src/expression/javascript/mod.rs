@@ -25,6 +25,7 @@
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
 //!   `own_realm`: which scripts cannot share one.
+//! - `named_values`: settings and secrets of the operator.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
 mod accessor;
@@ -34,6 +35,7 @@ mod declarations;
 mod engine;
 mod fair_queue;
 mod interrupt;
+mod named_values;
 mod own_realm;
 mod realm;
 mod realm_functions;
@@ -50,5 +52,6 @@ mod thread_pool;
 pub(crate) use declarations::ScriptNames;
 pub use engine::ScriptEngine;
 pub(crate) use engine::ScriptSession;
+pub use named_values::NamedValues;
 pub(crate) use script::{ScriptErrorKind, WorkflowFacts};
 pub use script::{ScriptOptions, ScriptScope};

@@ -6,7 +6,7 @@
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, random, guid, encode, decode } = host;
+  const { pull, names, random, guid, encode, decode, config, secret } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
@@ -108,12 +108,15 @@
     setWorkflowInstanceName: (value) => { changes.name = [orNull(optional(value))]; },
     setOutcome: (value) => outcomes([value]),
     setOutcomes: (values) => outcomes(values),
+    getConfig: (name) => orNull(config(text(name))),
+    getSecret: async (name) => secret(text(name)),
     isNullOrWhiteSpace: (value) => value === undefined || value === null || trim(text(value)) === '',
     isNullOrEmpty: (value) => value === undefined || value === null || text(value) === '',
     toJson: (value) => orNull(stringify(orNull(value))),
     parseGuid,
     newGuid: () => guid(),
     newGuidString: () => guid(),
+    getGuid: () => guid(),
     getGuidString: () => guid(),
     newShortGuid: shortGuid,
     getShortGuid: shortGuid,
@@ -121,6 +124,8 @@
     bytesFromString: (value) => encode(text(value)),
     bytesToBase64: (value) => toBase64(asBytes(value)),
     bytesFromBase64: (value) => fromBase64(text(value)),
+    streamToBytes: (value) => asBytes(value),
+    streamToBase64: (value) => toBase64(asBytes(value)),
     stringToBase64: (value) => toBase64(encode(text(value))),
     stringFromBase64: (value) => decode(arrayFrom(fromBase64(text(value)))),
   };

@@ -4,10 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::context::EvalOptions;
-use rquickjs::{Array, Ctx, Error, Function, Object, Persistent, TypedArray, Value as JsValue};
+use rquickjs::{Array, Ctx, Error, Exception, Function, Object, Persistent, TypedArray, Value as JsValue};
 use serde_json::{Map, Value};
 
 use super::convert::to_js;
+use super::named_values::NamedValues;
 use super::realm::RealmKind;
 use super::script::ScriptScope;
 
@@ -27,6 +28,17 @@ pub(super) struct HostState {
     pub(super) scope: RefCell<ScriptScope>,
     /// What `freeze.js` has noticed about it, as bits.
     pub(super) marks: Cell<u8>,
+    /// What the operator lets scripts read.
+    pub(super) named: NamedValues,
+}
+
+impl HostState {
+    pub(super) fn new(named: NamedValues) -> Self {
+        Self {
+            named,
+            ..Self::default()
+        }
+    }
 }
 
 pub(super) struct RealmFunctions {
@@ -54,6 +66,15 @@ impl RealmFunctions {
         host.set("names", Function::new(ctx.clone(), names)?)?;
         host.set("random", Function::new(ctx.clone(), rand::random::<f64>)?)?;
         host.set("guid", Function::new(ctx.clone(), || uuid::Uuid::new_v4().to_string())?)?;
+        let from = Rc::clone(state);
+        let config = move |name: String| from.named.setting(&name).map(str::to_owned);
+        host.set("config", Function::new(ctx.clone(), config)?)?;
+        let from = Rc::clone(state);
+        let secret = move |ctx: Ctx<'_>, name: String| {
+            let found = from.named.secret(&name);
+            found.map_err(|reason| Exception::throw_message(&ctx, &reason))
+        };
+        host.set("secret", Function::new(ctx.clone(), secret)?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let utc: Function<'_> = ctx.eval(UTC)?;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::named_values::NamedValues;
+
 /// What a script can see.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptScope {
@@ -66,6 +68,9 @@ pub struct ScriptOptions {
     pub time_limit: Duration,
     /// Bytes of heap of one script. Default: 64 MiB.
     pub memory_limit: usize,
+    /// Bytes of heap of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`: a script
+    /// for which no room is left waits, or its burst is deferred. Default: 2,240 MiB, enough for the defaults of the others.
+    pub total_memory: usize,
     /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
     pub stack_limit: usize,
     /// Evaluations of each definition that a thread's queue holds. When it is full, `evaluate` waits. Default: 256.
@@ -75,6 +80,8 @@ pub struct ScriptOptions {
     pub prepared: usize,
     /// Bytes of JSON that one evaluation may return: its value and its variables together. Default: 4 MiB.
     pub max_result_bytes: usize,
+    /// What `getConfig` and `getSecret` return. Default: nothing.
+    pub named: NamedValues,
 }
 
 impl Default for ScriptOptions {
@@ -84,10 +91,12 @@ impl Default for ScriptOptions {
             slow_threads: 32,
             time_limit: Duration::from_secs(5),
             memory_limit: 64 << 20,
+            total_memory: 2240 << 20,
             stack_limit: 512 << 10,
             queue: 256,
             prepared: 4,
             max_result_bytes: 4 << 20,
+            named: NamedValues::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Scripts that have run longer than [`FIRST_SLICE`]: each keeps its thread, and the threads run in time slices.
 //!
-//! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], of which one definition has a quarter at most, and a
-//!   version whose breaker is open has one.
+//! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], as far as [`ScriptOptions::total_memory`] has a heap for
+//!   each. One definition has a quarter of them at most, and a version whose breaker is open has one.
 //! - **Time slices** of [`SLICE`] bound the processors: half of them run slow scripts, at least one. A thread whose slice
 //!   is over is parked inside the interrupt handler. Slices go alternately to the script that has run least and to the
 //!   one that has waited longest: a script that is nearly done ends soon, and no long one starves.
@@ -132,12 +132,19 @@ impl SlowScripts {
     }
 
     fn has_free_slot(&self, state: &SlowState, handle: &TaskHandle) -> bool {
-        let slots = self.options.slow_threads.max(1);
-        let per_definition = (slots / 4).max(1);
+        let per_definition = (self.options.slow_threads / 4).max(1);
+        let slots = self.options.slow_threads.min(self.heaps_left()).max(1);
         let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
         state.slots.len() < slots
             && count(&|other| other.definition == handle.definition) < per_definition
             && (!self.breakers.is_open(&handle.version) || count(&|other| other.version == handle.version) == 0)
+    }
+
+    /// How many slow scripts can have a whole heap beside the scripts of the queues and those of abandoned threads.
+    fn heaps_left(&self) -> usize {
+        let all = self.options.total_memory / self.options.memory_limit.max(1);
+        let others = self.options.threads.max(1) + self.abandoned.load(Ordering::Relaxed);
+        all.saturating_sub(others)
     }
 
     /// Takes a slot for a script that runs on a queue's thread; the thread must then wait for a time slice.

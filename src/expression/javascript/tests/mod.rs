@@ -1,8 +1,10 @@
 //! Scripts from the caller's side.
 
+mod builtins;
 mod declarations;
 mod instances;
 mod language;
+mod named_values;
 mod ordinary_scripts;
 mod sandbox;
 mod slow_scripts;

@@ -83,6 +83,27 @@ async fn loops_do_not_block_other_scripts() {
 
 /// The time limit counts only the time in which a script ran, and a preempted script runs again.
 #[tokio::test]
+async fn the_memory_of_all_scripts_bounds_the_slow_ones() {
+    let one = ScriptOptions::default().memory_limit;
+    let engine = engine(ScriptOptions {
+        threads: 1,
+        total_memory: 3 * one,
+        time_limit: TIMEOUT * 10,
+        ..ScriptOptions::default()
+    });
+    let loops: Vec<_> = (0..6)
+        .map(|n| begin(&engine, LOOP, of(&format!("definition {n}"), "i")))
+        .collect();
+    // One heap is for the thread of the queue.
+    until("slow", || engine.slow() == (2, 4)).await;
+    evaluate_one_plus_one(&engine, of("quick", "i")).await;
+    for each in loops {
+        each.abort();
+    }
+    until("released", || engine.slow() == (0, 0)).await;
+}
+
+#[tokio::test]
 async fn slow_scripts_run_to_their_end() {
     let engine = engine(ScriptOptions {
         threads: 1,

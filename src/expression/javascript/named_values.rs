@@ -1,0 +1,71 @@
+//! What scripts read by name of the host: settings and secrets that the operator has listed, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The longest name of a secret.
+const MAX_NAME: usize = 128;
+
+/// The largest secret, in bytes.
+const MAX_SECRET: u64 = 64 << 10;
+
+/// Settings by name, and the directory of secrets.
+#[derive(Clone, Default)]
+pub struct NamedValues {
+    /// What `getConfig` returns.
+    pub config: Arc<BTreeMap<String, String>>,
+    /// Has a file for each secret; read at each call, so that a rotated secret counts at once.
+    pub secrets_dir: Option<Arc<PathBuf>>,
+}
+
+impl NamedValues {
+    /// A setting.
+    pub(super) fn setting(&self, name: &str) -> Option<&str> {
+        self.config.get(name).map(String::as_str)
+    }
+
+    /// A secret, without the end of its last line. The error says why there is none, and never holds a secret.
+    pub(super) fn secret(&self, name: &str) -> Result<String, String> {
+        let Some(directory) = &self.secrets_dir else {
+            return Err("this node has no secrets: start it with --secrets-dir".to_owned());
+        };
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if name.is_empty() || name.len() > MAX_NAME || name.starts_with('.') || !name.chars().all(is_plain) {
+            return Err(format!(
+                "{shown:?} cannot name a secret: a name has letters, digits, '.', '_' and '-', at most {MAX_NAME}, and \
+                 begins with no dot"
+            ));
+        }
+        let path = directory.join(name);
+        let missing = || format!("there is no secret {shown:?}: --secrets-dir has no such file");
+        // A pipe would block, so nothing but a file is opened.
+        if !path.metadata().map_err(|_| missing())?.is_file() {
+            return Err(missing());
+        }
+        let file = File::open(&path).map_err(|error| format!("the secret {shown:?} cannot be read: {error}"))?;
+        let mut text = String::new();
+        file.take(MAX_SECRET + 1)
+            .read_to_string(&mut text)
+            .map_err(|error| format!("the secret {shown:?} cannot be read as text: {error}"))?;
+        if text.len() as u64 > MAX_SECRET {
+            return Err(format!("the secret {shown:?} is larger than {} KiB", MAX_SECRET >> 10));
+        }
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+    }
+}
+
+impl fmt::Debug for NamedValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.config.keys().collect();
+        f.debug_struct("NamedValues")
+            .field("config", &names)
+            .field("secrets_dir", &self.secrets_dir)
+            .finish()
+    }
+}
