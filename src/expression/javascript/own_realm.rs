@@ -1,4 +1,5 @@
-//! Which scripts need a realm of their own, because they may change the language itself.
+//! Realms that are shared and those for one script; which scripts need their own, because they may change the language
+//! itself.
 //!
 //! A script does so if its text
 //! - names `prototype`, other than to call a method as in `Object.prototype.hasOwnProperty.call(o, k)`; `__proto__` or
@@ -9,6 +10,15 @@
 //! in it is not changed. Most of what the words do not show is noticed when it fails ([`failed_as_frozen`]).
 
 use super::script::{ScriptError, ScriptErrorKind};
+
+/// Who uses a realm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RealmKind {
+    /// Instances, one after another: it is frozen.
+    Shared,
+    /// One script.
+    Own,
+}
 
 /// Built-in objects with members that a script may mean to add or replace.
 const OBJECTS: &[&str] = &[

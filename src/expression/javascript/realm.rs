@@ -49,7 +49,7 @@ use super::accessor;
 use super::compiled_scripts::{Compiled, CompiledScripts};
 use super::convert::{ConversionError, JsonConverter, equal_in_script};
 use super::interrupt::{InterruptHandler, StopReason};
-use super::own_realm;
+use super::own_realm::{self, RealmKind};
 use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
@@ -60,15 +60,6 @@ const GROWTH: usize = 4 << 20;
 
 /// After this many scripts a shared realm is dropped.
 const MAX_USES: u32 = 100_000;
-
-/// Who uses a realm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RealmKind {
-    /// Instances, one after another: it is frozen.
-    Shared,
-    /// One script.
-    Own,
-}
 
 /// The end of one evaluation.
 pub(super) struct Evaluation {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::convert::to_js;
 use super::named_values::NamedValues;
-use super::realm::RealmKind;
+use super::own_realm::RealmKind;
 use super::script::ScriptScope;
 
 const UTC: &str = include_str!("utc.js");

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::interrupt::{InterruptHandler, StopReason};
-use super::own_realm::needs_own_realm;
-use super::realm::{Evaluation, Realm, RealmKind};
+use super::own_realm::{RealmKind, needs_own_realm};
+use super::realm::{Evaluation, Realm};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
 use super::slow_scripts::SlowScripts;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rquickjs::{Array, Context, Function, Runtime, Value};
 
-use crate::expression::javascript::realm::RealmKind;
+use crate::expression::javascript::own_realm::RealmKind;
 use crate::expression::javascript::realm_functions::{HostState, RealmFunctions};
 
 /// After this time a call is interrupted.
