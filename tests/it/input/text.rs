@@ -24,7 +24,7 @@ async fn ids_have_no_control_characters() {
         ),
         ("events/Go/trigger", json!({"correlationId": "a\0b"}), "invalid-text"),
         (&format!("events/{escaped}/trigger"), json!({}), "invalid-path"),
-        ("events/G%00o/trigger", json!({}), "invalid-path"),
+        ("events/G%00o/trigger", json!({}), "invalid-text"),
         (
             &format!("workflow-instances/{escaped}/resume"),
             json!({}),
