@@ -86,11 +86,8 @@ WITH fence_held AS MATERIALIZED (
 ), under_work AS MATERIALIZED (
     -- The claims of the burst in which a child ran: still held, and left to it.
     SELECT c.no
-    FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
-          FROM unnest($16::commit_claim[]) c
-          JOIN request r ON r.no = c.no
-          WHERE c.work_id IS NOT NULL
-          ORDER BY c.work_id) c
+    FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no FROM unnest($16::commit_claim[]) c JOIN request r ON r.no = c.no
+          WHERE c.work_id IS NOT NULL ORDER BY c.work_id) c
     CROSS JOIN LATERAL (
         SELECT w.ctid AS place FROM work w
         WHERE w.id = c.work_id AND w.tenant_id = c.tenant_id AND coalesce(w.claimed_by, 0) = $1 AND w.claim_no = c.claim_no
@@ -99,11 +96,8 @@ WITH fence_held AS MATERIALIZED (
 ), under_timer AS MATERIALIZED (
     SELECT c.no
     FROM (SELECT c.no, r.tenant_id, n.root_instance_id, c.timer_id, c.claim_no
-          FROM unnest($16::commit_claim[]) c
-          JOIN request r ON r.no = c.no
-          JOIN unnest($15::commit_nested[]) n ON n.no = c.no
-          WHERE c.timer_id IS NOT NULL
-          ORDER BY r.tenant_id, n.root_instance_id, c.timer_id) c
+          FROM unnest($16::commit_claim[]) c JOIN request r ON r.no = c.no JOIN unnest($15::commit_nested[]) n ON n.no = c.no
+          WHERE c.timer_id IS NOT NULL ORDER BY r.tenant_id, n.root_instance_id, c.timer_id) c
     CROSS JOIN LATERAL (
         SELECT t.ctid AS place FROM timer t
         WHERE t.instance_id = c.root_instance_id AND t.id = c.timer_id AND t.tenant_id = c.tenant_id
@@ -113,18 +107,14 @@ WITH fence_held AS MATERIALIZED (
 ), under_instance AS MATERIALIZED (
     SELECT n.no
     FROM (SELECT n.no, r.tenant_id, n.root_instance_id, n.expected
-          FROM unnest($15::commit_nested[]) n
-          JOIN request r ON r.no = n.no
-          WHERE n.expected > 0
-          ORDER BY r.tenant_id, n.root_instance_id) n
+          FROM unnest($15::commit_nested[]) n JOIN request r ON r.no = n.no
+          WHERE n.expected > 0 ORDER BY r.tenant_id, n.root_instance_id) n
     CROSS JOIN LATERAL (
         SELECT i.ctid AS place FROM instance i
-        WHERE i.id = n.root_instance_id AND i.tenant_id = n.tenant_id AND i.version = n.expected
-        FOR SHARE SKIP LOCKED) l
+        WHERE i.id = n.root_instance_id AND i.tenant_id = n.tenant_id AND i.version = n.expected FOR SHARE SKIP LOCKED) l
     WHERE (SELECT true FROM instance s WHERE s.ctid = l.place)
 ), under_lost AS MATERIALIZED (
-    SELECT n.no
-    FROM unnest($15::commit_nested[]) n
+    SELECT n.no FROM unnest($15::commit_nested[]) n
     WHERE CASE WHEN (n.no, n.claims::bigint) IN (
                    SELECT u.no, count(*) FROM (SELECT no FROM under_work UNION ALL SELECT no FROM under_timer) u GROUP BY u.no)
                THEN n.expected > 0 AND CASE WHEN n.no IN (SELECT i.no FROM under_instance i) THEN false ELSE true END
@@ -141,17 +131,14 @@ WITH fence_held AS MATERIALIZED (
         SELECT y.tenant_id, y.parent_instance_id, y.parent_generation, y.bookmark_id, y.ctid AS place FROM child y
         WHERE y.id = e.instance_id AND y.tenant_id = e.tenant_id LIMIT 1) c
 ), child_awaited AS MATERIALIZED (
-    -- Children that live on, and are waited for from this commit on. One whose own commit is in this batch counts as locked:
-    -- a statement changes a row once.
+    -- Children to wait for. One whose own commit is in this batch counts as locked: a statement changes a row once.
     SELECT a.no, a.child_id, a.bookmark_id, c.place, c.given_up,
            c.given_up OR (a.until_rest AND c.rested) AS is_over,
            CASE WHEN c.place IS NULL THEN true
                 WHEN c.place IN (SELECT h.place FROM child_held h) THEN false
                 ELSE (SELECT x.ctid FROM child x WHERE x.ctid = c.place FOR UPDATE SKIP LOCKED) = c.place END AS held
     FROM (SELECT n.no, n.child_id, n.bookmark_id, n.until_rest, r.tenant_id
-          FROM unnest($17::commit_awaited[]) n
-          JOIN request r ON r.no = n.no
-          ORDER BY r.tenant_id, n.child_id) a
+          FROM unnest($17::commit_awaited[]) n JOIN request r ON r.no = n.no ORDER BY r.tenant_id, n.child_id) a
     LEFT JOIN LATERAL (
         SELECT y.ctid AS place, y.rested, y.given_up FROM child y
         WHERE y.id = a.child_id AND y.tenant_id = a.tenant_id LIMIT 1) c ON true
@@ -472,17 +459,12 @@ WITH fence_held AS MATERIALIZED (
 ), child_lives AS (
     -- A child that ran in the burst of its parent, and did not end there.
     INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, root_instance_id, rested)
-    SELECT w.tenant_id, w.instance_id, w.parent_instance_id, 0, nullif(n.root_instance_id, w.parent_instance_id),
-           NOT n.continues
-    FROM unnest($15::commit_nested[]) n
-    JOIN winner w ON w.no = n.no
-    WHERE n.lives
+    SELECT w.tenant_id, w.instance_id, w.parent_instance_id, 0, nullif(n.root_instance_id, w.parent_instance_id), NOT n.continues
+    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.lives
 ), child_goes_on AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
     SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}'
-    FROM unnest($15::commit_nested[]) n
-    JOIN winner w ON w.no = n.no
-    WHERE n.continues
+    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.continues
 ), awaited AS MATERIALIZED (
     SELECT a.*, w.tenant_id, w.instance_id, (extract(epoch FROM
 --]
@@ -494,12 +476,10 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[family
                ) * 1000000)::bigint AS generation
-    FROM child_awaited a
-    JOIN winner w ON w.no = a.no
+    FROM child_awaited a JOIN winner w ON w.no = a.no
 ), child_bound AS (
     UPDATE child x SET bookmark_id = a.bookmark_id, parent_generation = a.generation
-    FROM awaited a
-    WHERE x.ctid = a.place AND NOT a.is_over
+    FROM awaited a WHERE x.ctid = a.place AND NOT a.is_over
 ), parent_goes_on AS (
     -- There is nothing left to wait for: the child has ended since its commit, or come to rest.
     INSERT INTO work (tenant_id, instance_id, kind, body)
@@ -508,10 +488,8 @@ WITH fence_held AS MATERIALIZED (
                     THEN child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' has a dead letter')
                     ELSE coalesce((SELECT child_so_far(i.state) FROM instance i
                                    WHERE i.id = a.child_id AND i.tenant_id = a.tenant_id LIMIT 1),
-                                  child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' was deleted'))
-                    END)
-    FROM awaited a
-    WHERE a.place IS NULL OR a.is_over
+                                  child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' was deleted')) END)
+    FROM awaited a WHERE a.place IS NULL OR a.is_over
 ), child_wanted AS MATERIALIZED (
     SELECT w.no, w.tenant_id, w.instance_id AS parent_instance_id, n.place, n.id, n.definition_id, n.correlation_id, n.body,
            n.bookmark_id, d.version_id, d.version, d.activation_strategy,
