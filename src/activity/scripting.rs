@@ -15,13 +15,13 @@ pub(super) struct RunJavaScript;
 
 impl Activity for RunJavaScript {
     fn descriptor(&self) -> Descriptor {
-        describe(
-            "Elsa.RunJavaScript",
-            "Run JavaScript",
-            "Executes JavaScript code.",
-            "javascript",
-            "setOutcome(name)",
-        )
+        Descriptor::new("Elsa.RunJavaScript")
+            .describe("Scripting", "Executes JavaScript code.")
+            .display_name("Run JavaScript")
+            .input(script_input("javascript"))
+            .input(outcomes_input("setOutcome(name)"))
+            .output(result_output())
+            .fault_category("Script")
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
@@ -34,7 +34,13 @@ pub(super) struct RunCSharp;
 
 impl Activity for RunCSharp {
     fn descriptor(&self) -> Descriptor {
-        describe(RUN_CSHARP, "Run C#", "Executes C# code.", "csharp", "Outcome.Set(name)")
+        Descriptor::new(RUN_CSHARP)
+            .describe("Scripting", "Executes C# code.")
+            .display_name("Run C#")
+            .input(script_input("csharp"))
+            .input(outcomes_input("Outcome.Set(name)"))
+            .output(result_output())
+            .fault_category("Script")
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
@@ -42,28 +48,27 @@ impl Activity for RunCSharp {
     }
 }
 
-fn describe(type_name: &str, shown: &str, what: &str, language: &str, sets: &str) -> Descriptor {
-    Descriptor::new(type_name)
-        .describe("Scripting", what)
-        .display_name(shown)
-        .input(
-            InputDescriptor::new(SCRIPT, "String")
-                .default("")
-                .hint(UiHint::CodeEditor(language.to_owned()))
-                .describe("The script to run."),
-        )
-        .input(
-            InputDescriptor::new("PossibleOutcomes", "String[]")
-                .hint(UiHint::DynamicOutcomes(Vec::new()))
-                .describe(format!("The outcomes that the script may choose by {sets}.")),
-        )
-        .output(OutputDescriptor::new("Result", "Object").describe("What the script returns."))
-        .fault_category("Script")
+fn script_input(language: &str) -> InputDescriptor {
+    InputDescriptor::new(SCRIPT, "String")
+        .default("")
+        .hint(UiHint::CodeEditor(language.to_owned()))
+        .describe("The script to run.")
+}
+
+/// The designer draws them; the script chooses among them.
+fn outcomes_input(sets: &str) -> InputDescriptor {
+    InputDescriptor::new("PossibleOutcomes", "String[]")
+        .hint(UiHint::DynamicOutcomes(Vec::new()))
+        .describe(format!("The outcomes that the script may choose by {sets}."))
+}
+
+fn result_output() -> OutputDescriptor {
+    OutputDescriptor::new("Result", "Object").describe("What the script returns.")
 }
 
 /// Without a chosen outcome it is `Done`. As in Elsa, a null leaves the result as it is.
 async fn run(context: &mut ActivityContext<'_>, language: ScriptLanguage) -> Result<Step, Fault> {
-    let script = context.text(SCRIPT).unwrap_or_default();
+    let script = context.text("Script").unwrap_or_default();
     if script.trim().is_empty() {
         return Ok(Step::Done);
     }

@@ -176,6 +176,11 @@ fn named() -> BTreeMap<String, Named> {
         let inputs = &mut all.get_mut(type_name).unwrap().inputs;
         inputs.extend(["StartNewTrace", "ChannelName"].map(str::to_owned));
     }
+    // The designer draws these outcomes, and no code reads them.
+    for type_name in ["Elsa.RunJavaScript", "Elsa.RunCSharp"] {
+        let inputs = &mut all.get_mut(type_name).unwrap().inputs;
+        inputs.insert("PossibleOutcomes".to_owned());
+    }
     // As Elsa's own, this names no child by a port: the first of them is a property.
     all.get_mut("Elsa.Flowchart").unwrap().inputs.remove("Start");
     all

@@ -111,7 +111,7 @@ async fn an_exception_is_an_incident_of_the_activity_and_its_input() {
         (
             vec![run_script("Elsa.RunCSharp", "while (true) { }")],
             "run",
-            vec!["script", "steps"],
+            vec!["script", "than"],
         ),
     ] {
         let mut instance = InMemoryInstance::new(&definition(workflow(&activities)));

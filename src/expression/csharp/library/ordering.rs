@@ -50,7 +50,7 @@ pub(super) fn sorted(
     // A sort of n items takes about n log n comparisons.
     let count = all.len();
     meter.steps(count.saturating_mul(usize::try_from(count.max(2).ilog2()).unwrap_or(1)))?;
-    meter.hold(100 * count)?;
+    meter.hold(400 * count)?;
     let mut has_order = true;
     let mut compare = |a: &Value, b: &Value| match order(a, b) {
         Some(order) if is_descending => order.reverse(),

@@ -105,7 +105,8 @@ fn names() -> CSharpNames {
 fn bounds() -> Bounds<'static> {
     Bounds {
         steps: 1_000_000,
-        bytes: 64 << 20,
+        // Other tests measure the memory of this process.
+        bytes: 8 << 20,
         result_bytes: 4 << 20,
         deadline: None,
         is_cancelled: None,
