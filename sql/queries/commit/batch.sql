@@ -26,8 +26,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 ), request AS (
     SELECT r.*
-    FROM unnest($3::commit_request[]) r
-    WHERE EXISTS (SELECT 1 FROM fence_held)
+    FROM unnest($3::commit_request[]) r WHERE EXISTS (SELECT 1 FROM fence_held)
     --[waiting
       AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
     --]
@@ -35,9 +34,7 @@ WITH fence_held AS MATERIALIZED (
 ), work_held AS MATERIALIZED (
     SELECT c.no, c.work_id AS id, l.place
     FROM (SELECT c.no, r.tenant_id, c.work_id, c.claim_no
-          FROM unnest($4::commit_claim[]) c
-          JOIN request r ON r.no = c.no
-          WHERE c.work_id IS NOT NULL
+          FROM unnest($4::commit_claim[]) c JOIN request r ON r.no = c.no WHERE c.work_id IS NOT NULL
           ORDER BY c.work_id) c
     CROSS JOIN LATERAL (
         SELECT w.ctid AS place FROM work w
@@ -49,9 +46,7 @@ WITH fence_held AS MATERIALIZED (
 ), timer_held AS MATERIALIZED (
     SELECT c.no, l.place
     FROM (SELECT c.no, r.tenant_id, r.instance_id, c.timer_id, c.claim_no
-          FROM unnest($4::commit_claim[]) c
-          JOIN request r ON r.no = c.no
-          WHERE c.timer_id IS NOT NULL
+          FROM unnest($4::commit_claim[]) c JOIN request r ON r.no = c.no WHERE c.timer_id IS NOT NULL
           ORDER BY r.tenant_id, r.instance_id, c.timer_id) c
     CROSS JOIN LATERAL (
         SELECT t.ctid AS place FROM timer t
@@ -72,15 +67,13 @@ WITH fence_held AS MATERIALIZED (
                 ELSE (SELECT x.ctid FROM timer x
                       WHERE x.instance_id = r.instance_id AND x.id = b.id AND x.tenant_id = r.tenant_id LIMIT 1)
            END AS timer_place
-    FROM unnest($6::commit_burned[]) b
-    JOIN request r ON r.no = b.no
+    FROM unnest($6::commit_burned[]) b JOIN request r ON r.no = b.no
     ORDER BY r.tenant_id, r.instance_id, b.id
 ), timer_burned AS MATERIALIZED (
     -- The timer of a burned bookmark may be locked elsewhere, as when its claim is being released.
     SELECT b.no, b.timer_place AS place,
            (SELECT t.ctid FROM timer t WHERE t.ctid = b.timer_place FOR UPDATE SKIP LOCKED) = b.timer_place AS held
-    FROM burned b
-    WHERE b.timer_place IS NOT NULL
+    FROM burned b WHERE b.timer_place IS NOT NULL
 --]
 --[family
 ), under_work AS MATERIALIZED (
@@ -124,8 +117,7 @@ WITH fence_held AS MATERIALIZED (
     SELECT e.no, e.ends, e.result, c.tenant_id, c.parent_instance_id, c.parent_generation, c.bookmark_id, c.place,
            (SELECT x.ctid FROM child x WHERE x.ctid = c.place FOR UPDATE SKIP LOCKED) = c.place AS held
     FROM (SELECT n.no, n.ends, n.result, r.tenant_id, r.instance_id
-          FROM unnest($14::commit_child_end[]) n
-          JOIN request r ON r.no = n.no
+          FROM unnest($14::commit_child_end[]) n JOIN request r ON r.no = n.no
           ORDER BY r.tenant_id, r.instance_id) e
     CROSS JOIN LATERAL (
         SELECT y.tenant_id, y.parent_instance_id, y.parent_generation, y.bookmark_id, y.ctid AS place FROM child y
@@ -218,8 +210,7 @@ WITH fence_held AS MATERIALIZED (
         correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
         updated_at = now(),
         finished_at = CASE WHEN w.status = 1 /* finished */ THEN coalesce(i.finished_at, now()) END
-    FROM winner w
-    WHERE i.ctid = w.place
+    FROM winner w WHERE i.ctid = w.place
 --]
 ), inserted AS (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
@@ -237,15 +228,13 @@ WITH fence_held AS MATERIALIZED (
 --]
 ), work_done AS (
 --[single
-    DELETE FROM work x USING winner w
-    WHERE x.ctid = w.work_place
+    DELETE FROM work x USING winner w WHERE x.ctid = w.work_place
 --]
 --[single and continuing
       AND NOT w.continues
 --]
 --[multi
-    DELETE FROM work x USING work_held h
-    WHERE x.ctid = h.place
+    DELETE FROM work x USING work_held h WHERE x.ctid = h.place
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
 --[multi and continuing
@@ -291,8 +280,7 @@ WITH fence_held AS MATERIALIZED (
 --[rare and existing
           SELECT u.no, (SELECT k.ctid FROM bookmark k
                         WHERE k.instance_id = v.instance_id AND k.id = u.id AND k.tenant_id = v.tenant_id LIMIT 1)
-          FROM unnest($11::commit_burned[]) u
-          JOIN winner v ON v.no = u.no
+          FROM unnest($11::commit_burned[]) u JOIN winner v ON v.no = u.no
 --]
 --[burned or rare and existing
          ) p (no, place)
@@ -311,8 +299,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[burned
 ), bookmark_burned AS (
-    DELETE FROM bookmark x USING burned b
-    WHERE x.ctid = b.place
+    DELETE FROM bookmark x USING burned b WHERE x.ctid = b.place
       AND CASE WHEN b.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
 --[waiting
@@ -356,19 +343,15 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
     SELECT w.tenant_id, w.instance_id, b.id, now() + b.delay * interval '1 microsecond',
            now() + b.delay * interval '1 microsecond'
-    FROM unnest($5::commit_bookmark[]) b
-    JOIN winner w ON w.no = b.no
-    WHERE b.delay IS NOT NULL
+    FROM unnest($5::commit_bookmark[]) b JOIN winner w ON w.no = b.no WHERE b.delay IS NOT NULL
     UNION ALL
     -- A time that has passed is due from now on, and not before older work.
     SELECT w.tenant_id, w.instance_id, d.id, d.due, greatest(d.due, now())
-    FROM unnest($10::commit_due[]) d
-    JOIN winner w ON w.no = d.no
+    FROM unnest($10::commit_due[]) d JOIN winner w ON w.no = d.no
 ), inbox_made AS (
     INSERT INTO inbox (tenant_id, hash, name, payload, instance_id, expires_at)
     SELECT w.tenant_id, s.hash, s.name, s.payload, w.instance_id, now() + s.lifetime * interval '1 microsecond'
-    FROM unnest($7::commit_stimulus[]) s
-    JOIN winner w ON w.no = s.no
+    FROM unnest($7::commit_stimulus[]) s JOIN winner w ON w.no = s.no
 --]
 --[multi
 ), activation_freed AS (
@@ -390,23 +373,20 @@ WITH fence_held AS MATERIALIZED (
     SELECT s.tenant_id, activation_key(s.strategy, s.definition_id, s.correlation_id), s.instance_id, false, s.strategy,
            s.definition_id, nullif(s.correlation_id, '')
     FROM (SELECT w.*, 2::smallint /* correlated singleton */ AS strategy
-          FROM winner w
-          WHERE w.status = 0 /* running */ AND w.correlation_id IS NOT NULL
+          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id IS NOT NULL
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
                           AND d.activation_strategy = 2 /* correlated singleton */)
           UNION ALL
           SELECT w.*, 3::smallint /* correlation */
-          FROM winner w
-          WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
+          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.is_published
                             AND d.activation_strategy = 3 /* correlation */)
           UNION ALL
           -- Without a start, as by an import, nothing has taken the key of a strategy that was published a moment ago.
           SELECT w.*, 1::smallint /* singleton */
-          FROM winner w
-          WHERE w.status = 0 /* running */ AND w.expected = 0 AND w.claims = 0
+          FROM winner w WHERE w.status = 0 /* running */ AND w.expected = 0 AND w.claims = 0
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
                           AND d.activation_strategy = 1 /* singleton */)) s
@@ -418,8 +398,7 @@ WITH fence_held AS MATERIALIZED (
     FROM (SELECT w.correlation_id,
                  (SELECT k.ctid FROM bookmark k
                   WHERE k.instance_id = w.instance_id AND k.id = b.id AND k.tenant_id = w.tenant_id LIMIT 1) AS place
-          FROM unnest($11::commit_burned[]) b
-          JOIN winner w ON w.no = b.no
+          FROM unnest($11::commit_burned[]) b JOIN winner w ON w.no = b.no
           OFFSET 0) m
     WHERE x.ctid = m.place
 ), event_made AS (
@@ -434,25 +413,21 @@ WITH fence_held AS MATERIALIZED (
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id
-    FROM unnest($9::commit_claim[]) u
-    JOIN winner w ON w.no = u.no
+    FROM unnest($9::commit_claim[]) u JOIN winner w ON w.no = u.no
 --]
 --[family
 ), child_ended AS (
-    DELETE FROM child x USING child_held h
-    WHERE x.ctid = h.place AND h.ends
+    DELETE FROM child x USING child_held h WHERE x.ctid = h.place AND h.ends
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 ), child_rested AS (
     -- It waits for something, and its parent for it no longer.
     UPDATE child x SET bookmark_id = NULL, rested = true
-    FROM child_held h
-    WHERE x.ctid = h.place AND NOT h.ends
+    FROM child_held h WHERE x.ctid = h.place AND NOT h.ends
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 ), parent_woken AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
     SELECT h.tenant_id, h.parent_instance_id, 7 /* child end */, child_end(h.bookmark_id, h.parent_generation, h.result)
-    FROM child_held h
-    WHERE h.bookmark_id IS NOT NULL
+    FROM child_held h WHERE h.bookmark_id IS NOT NULL
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
       AND (SELECT true FROM instance p
            WHERE p.id = h.parent_instance_id AND p.tenant_id = h.tenant_id AND p.status = 0 /* running */ LIMIT 1)
@@ -517,24 +492,21 @@ WITH fence_held AS MATERIALIZED (
 ), child_activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
     SELECT c.tenant_id, c.held, c.id, true, c.activation_strategy, c.definition_id, nullif(c.correlation_id, '')
-    FROM child_wanted c
-    WHERE c.held IS NOT NULL AND NOT c.blocked
+    FROM child_wanted c WHERE c.held IS NOT NULL AND NOT c.blocked
     ORDER BY c.tenant_id, c.held, c.place
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, instance_id
 ), child_started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
     SELECT c.tenant_id, c.id, 0 /* start */, c.definition_id, c.version_id, c.version, c.body
-    FROM child_wanted c
-    WHERE c.version_id IS NOT NULL AND NOT c.blocked
+    FROM child_wanted c WHERE c.version_id IS NOT NULL AND NOT c.blocked
       AND (c.held IS NULL OR (c.tenant_id, c.id) IN (SELECT a.tenant_id, a.instance_id FROM child_activated a))
     ORDER BY c.place
     RETURNING tenant_id, instance_id
 ), child_made AS (
     INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, bookmark_id)
     SELECT c.tenant_id, c.id, c.parent_instance_id, c.generation, c.bookmark_id
-    FROM child_wanted c
-    WHERE (c.tenant_id, c.id) IN (SELECT s.tenant_id, s.instance_id FROM child_started s)
+    FROM child_wanted c WHERE (c.tenant_id, c.id) IN (SELECT s.tenant_id, s.instance_id FROM child_started s)
     ORDER BY c.place
 ), child_refused AS (
     -- It counts as faulted.
@@ -543,8 +515,7 @@ WITH fence_held AS MATERIALIZED (
                child_result(c.id, 'Faulted', CASE WHEN c.version_id IS NULL
                    THEN 'the definition ' || c.definition_id || ' has no published version'
                    ELSE 'the activation strategy of ' || c.definition_id || ' refuses another instance' END))
-    FROM child_wanted c
-    WHERE c.bookmark_id IS NOT NULL
+    FROM child_wanted c WHERE c.bookmark_id IS NOT NULL
       AND (c.tenant_id, c.id) NOT IN (SELECT s.tenant_id, s.instance_id FROM child_started s)
     ORDER BY c.place
 ), children_cancelled AS (
@@ -566,8 +537,7 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
     SELECT w.tenant_id, w.instance_id, w.expected + 1, now(), now() - w.elapsed * interval '1 microsecond', w.first_entry,
            w.entries, w.record
-    FROM winner w
-    WHERE w.record IS NOT NULL
+    FROM winner w WHERE w.record IS NOT NULL
 --[continuing
 ), kept_on AS (
     -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin at zero.
@@ -576,12 +546,10 @@ WITH fence_held AS MATERIALIZED (
         failures = 0, crashes = 0
 --]
 --[single and continuing
-    FROM winner w
-    WHERE x.ctid = w.work_place AND w.continues
+    FROM winner w WHERE x.ctid = w.work_place AND w.continues
 --]
 --[multi and continuing
-    FROM work_held h
-    WHERE x.ctid = h.place
+    FROM work_held h WHERE x.ctid = h.place
       AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
           THEN true ELSE false END
 --]
@@ -593,8 +561,7 @@ WITH fence_held AS MATERIALIZED (
     -- A burst that claimed only a timer gets a new row.
     INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
     SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}', $1, 1
-    FROM winner w
-    WHERE w.continues AND w.work_id IS NULL
+    FROM winner w WHERE w.continues AND w.work_id IS NULL
     RETURNING tenant_id, instance_id, id
 --]
 )
