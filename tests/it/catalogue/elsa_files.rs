@@ -192,8 +192,11 @@ async fn run(files: &'static [&'static str]) {
         "parent-with-wait" => {
             nodes.finishes(&id).await;
             // The order of two instances is that of their commits: two nodes may date what they did a little late.
-            let (of_child, of_parent): (Vec<_>, Vec<_>) =
-                nodes.lines().await.into_iter().partition(|line| line.starts_with("Child"));
+            let (of_child, of_parent): (Vec<_>, Vec<_>) = nodes
+                .lines()
+                .await
+                .into_iter()
+                .partition(|line| line.starts_with("Child"));
             assert_eq!(of_parent, ["Parent: Before child", "Parent: After child"]);
             assert_eq!(of_child, ["Child: Executing"]);
         }
