@@ -100,11 +100,13 @@ impl Generator {
     /// What changes the instance, and what nothing waits for.
     fn primitive(&mut self) -> Value {
         let id = self.id("sets");
-        match self.random.random_range(0..5) {
+        match self.random.random_range(0..7) {
             0 => json!({"id": id, "type": "Elsa.SetName", "value": id}),
             1 => json!({"id": id, "type": "Elsa.Correlate", "correlationId": id}),
             2 => json!({"id": id, "type": "Elsa.SetOutput", "outputName": "Said", "outputValue": id}),
             3 => json!({"id": id, "type": "Elsa.PublishEvent", "eventName": format!("nobody-{id}")}),
+            4 => json!({"id": id, "type": "Elsa.RunJavaScript", "script": format!("'{id}'.length")}),
+            5 => json!({"id": id, "type": "Elsa.RunCSharp", "script": format!("\"{id}\".Length")}),
             _ => {
                 self.variables.push(json!({"id": id, "name": id, "typeName": "String"}));
                 json!({"id": id, "type": "Elsa.SetVariable<String>", "variable": {"id": id}, "value": id})
