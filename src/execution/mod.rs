@@ -7,16 +7,16 @@
 //!
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
-//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them; `start_input`:
-//!   the inputs of a start; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options for commits and journal; `incident_strategy`:
-//!   what a fault ends; `validate`: the errors that keep a definition from being published.
+//! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
+//!   `start_input`: the inputs of a start; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options
+//!   for commits and journal; `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
 //! - `child`: instances that a burst starts, and what the parent of an instance is given.
 //! - `activity_test`: runs one activity alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
-//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`: those in Liquid; `journal`: its journal and executions;
-//!   `log_persistence`: what of their values is recorded.
+//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`, `csharp`: those in Liquid
+//!   and C#; `journal`: its journal and executions; `log_persistence`: what of their values is recorded.
 
 mod activity_test;
 mod bookmark;

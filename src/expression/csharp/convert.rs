@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::date_time::{self, DateKind, DateTime};
 use super::decimal::{Decimal, Rounding};
 use super::format;
-use super::problem::{Ran, Stop, StopKind};
+use super::problem::{Evaluated, Stop, StopKind};
 use super::run::Meter;
 use super::text::{text_of, units};
 use super::types::{ListKind, Ty};
@@ -17,7 +17,7 @@ use crate::expression::time_span::TimeSpan;
 const DEEPEST: usize = 100;
 
 /// JSON as a value of a type; null is the default of a type that is never null, as in Elsa.
-pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Ran<Value> {
+pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     meter.step()?;
     if json.is_null() {
         return Ok(default_of(ty));
@@ -38,7 +38,7 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Ran<Value> {
                 let items = items
                     .iter()
                     .map(|one| from_json(one, item, meter))
-                    .collect::<Ran<Vec<_>>>()?;
+                    .collect::<Evaluated<Vec<_>>>()?;
                 Ok(Value::list(*kind, (**item).clone(), items))
             }
             Json::String(text) if text.trim_start().starts_with('[') => {
@@ -78,7 +78,7 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Ran<Value> {
     }
 }
 
-fn dynamic(json: &Json, meter: &Meter<'_>) -> Ran<Value> {
+fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
     Ok(match json {
         Json::Null => Value::Null,
         Json::Bool(flag) => Value::Bool(*flag),
@@ -93,7 +93,7 @@ fn dynamic(json: &Json, meter: &Meter<'_>) -> Ran<Value> {
                 meter.step()?;
                 dynamic(one, meter)
             });
-            Value::list(ListKind::List, Ty::Dynamic, items.collect::<Ran<Vec<_>>>()?)
+            Value::list(ListKind::List, Ty::Dynamic, items.collect::<Evaluated<Vec<_>>>()?)
         }
         Json::Object(fields) => {
             meter.hold(160 * fields.len())?;
@@ -137,12 +137,12 @@ pub(super) fn default_of(ty: &Ty) -> Value {
 }
 
 /// A value as JSON, within the limits of results.
-pub(super) fn to_json(value: &Value, meter: &Meter<'_>) -> Ran<Json> {
+pub(super) fn to_json(value: &Value, meter: &Meter<'_>) -> Evaluated<Json> {
     let mut left = meter.bounds_of_result();
     json_of(value, meter, 0, &mut left)
 }
 
-fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> Ran<Json> {
+fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> Evaluated<Json> {
     meter.step()?;
     if depth > DEEPEST {
         return Err(Stop::new(
@@ -178,7 +178,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
         Value::List(list) => {
             let items = list.items.borrow();
             let items = items.iter().map(|item| json_of(item, meter, depth + 1, left));
-            Json::Array(items.collect::<Ran<Vec<_>>>()?)
+            Json::Array(items.collect::<Evaluated<Vec<_>>>()?)
         }
         Value::Map(map) => {
             let mut fields = JsonMap::new();
@@ -199,7 +199,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
     })
 }
 
-fn checked(text: &str) -> Ran<&str> {
+fn checked(text: &str) -> Evaluated<&str> {
     if text.contains('\0') {
         let message = "a text of the result contains U+0000, which cannot be stored";
         return Err(Stop::new(StopKind::InvalidText, message));
@@ -225,7 +225,7 @@ fn iso(ticks: i64) -> String {
 }
 
 /// What C# converts silently: numbers that widen, a date as one with an offset, and what was `object` before.
-pub(super) fn implicit(value: Value, to: &Ty) -> Ran<Value> {
+pub(super) fn implicit(value: Value, to: &Ty) -> Evaluated<Value> {
     let is_nullable = !to.is_value();
     let plain = to.plain();
     let from = value.ty();
@@ -263,7 +263,7 @@ pub(super) fn implicit(value: Value, to: &Ty) -> Ran<Value> {
 }
 
 /// `(T)value`.
-pub(super) fn cast(value: Value, to: &Ty) -> Ran<Value> {
+pub(super) fn cast(value: Value, to: &Ty) -> Evaluated<Value> {
     if value.is_null() || value.ty() == *to.plain() || to.is_dynamic() {
         return if value.is_null() {
             implicit(value, to)
@@ -343,7 +343,7 @@ fn long_of(number: f64) -> i64 {
 }
 
 /// Elsa's `ConvertTo<T>`: also text to what it says, and numbers to text.
-pub(super) fn convert_to(value: &Value, to: &Ty) -> Ran<Value> {
+pub(super) fn convert_to(value: &Value, to: &Ty) -> Evaluated<Value> {
     if value.is_null() {
         return Ok(default_of(to));
     }
@@ -370,7 +370,10 @@ pub(super) fn convert_to(value: &Value, to: &Ty) -> Ran<Value> {
         (Value::Long(number), Ty::Int) if i32::try_from(*number).is_err() => Err(no_cast(value, to)),
         (Value::List(list), Ty::List(kind, item)) => {
             let items = list.items.borrow();
-            let items = items.iter().map(|one| convert_to(one, item)).collect::<Ran<Vec<_>>>()?;
+            let items = items
+                .iter()
+                .map(|one| convert_to(one, item))
+                .collect::<Evaluated<Vec<_>>>()?;
             Ok(Value::list(*kind, (**item).clone(), items))
         }
         _ => cast(value.clone(), to),

@@ -112,13 +112,13 @@ pub(crate) fn now_ticks() -> i64 {
 
 /// What a text says: the clock time, and the offset in minutes if it names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedDate {
     pub(crate) ticks: i64,
     pub(crate) offset: Option<i32>,
     pub(crate) is_utc: bool,
 }
 
-impl Parsed {
+impl ParsedDate {
     /// As `DateTime.Parse` returns it: with an offset it is the local time, which is UTC.
     pub(crate) fn date_time(self) -> Option<DateTime> {
         let Some(minutes) = self.offset else {
@@ -141,7 +141,7 @@ impl Parsed {
 }
 
 /// Reads ISO 8601 and the forms of the invariant culture: `01/31/2026 13:45:00`, with `AM` or `PM`.
-pub(crate) fn parse(text: &str) -> Option<Parsed> {
+pub(crate) fn parse(text: &str) -> Option<ParsedDate> {
     let text = text.trim();
     if text.len() > 64 || !text.is_ascii() {
         return None;
@@ -156,7 +156,7 @@ pub(crate) fn parse(text: &str) -> Option<Parsed> {
     let day = parse_date(date)?;
     let time = if time.is_empty() { 0 } else { parse_time(time)? };
     let ticks = in_range(Some(day + time))?;
-    Some(Parsed { ticks, offset, is_utc })
+    Some(ParsedDate { ticks, offset, is_utc })
 }
 
 fn split_offset(text: &str) -> Option<(&str, Option<i32>, bool)> {

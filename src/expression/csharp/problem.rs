@@ -90,4 +90,4 @@ impl fmt::Display for Stop {
     }
 }
 
-pub(super) type Ran<T> = Result<T, Box<Stop>>;
+pub(super) type Evaluated<T> = Result<T, Box<Stop>>;

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::check::{CSharpNames, check};
-use super::parse::{Parsed, parse};
+use super::parse::{ParsedScript, parse};
 use super::problem::{Position, Problem, Stop, StopKind};
 use super::run::{Bounds, CSharpResult, World, run};
 use super::syntax::Statement;
@@ -44,7 +44,7 @@ impl CSharpScript {
     }
 
     fn compile_here(text: &str, names: &CSharpNames) -> Result<Self, Problem> {
-        let Parsed { mut statements, depth } = parse(text)?;
+        let ParsedScript { mut statements, depth } = parse(text)?;
         let slots = check(&mut statements, names)?;
         Ok(Self {
             statements,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::date_time::{DateKind, DateTime};
 use super::format;
-use super::problem::{Ran, Stop, StopKind};
+use super::problem::{Evaluated, Stop, StopKind};
 use super::types::{ListKind, Ty};
 use super::value::{RecordKind, Value};
 
@@ -17,7 +17,7 @@ pub(super) fn units(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()
 }
 
-pub(super) fn of_units(units: &[u16]) -> Ran<Arc<str>> {
+pub(super) fn of_units(units: &[u16]) -> Evaluated<Arc<str>> {
     match String::from_utf16(units) {
         Ok(text) => Ok(text.into()),
         Err(_) => Err(Stop::new(
@@ -126,7 +126,7 @@ fn dotnet_name(ty: &Ty) -> String {
 }
 
 /// A value by a format string.
-pub(super) fn formatted(value: &Value, format: &str) -> Ran<Arc<str>> {
+pub(super) fn formatted(value: &Value, format: &str) -> Evaluated<Arc<str>> {
     let written = match value {
         Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::Decimal(_) => format::number(value, format),
         Value::Date(date) => format::date(*date, format),

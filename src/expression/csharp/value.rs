@@ -32,7 +32,7 @@ pub(super) enum Value {
     Enum(EnumKind, i32),
     List(Rc<List>),
     Map(Rc<Map>),
-    Record(Rc<Record>),
+    Record(Rc<RecordValue>),
 }
 
 /// A list of any kind; with a key it is a group.
@@ -65,7 +65,7 @@ pub(super) struct Entries {
 
 /// An anonymous object, a tuple or a pair: its members do not change.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct RecordValue {
     pub(super) kind: RecordKind,
     /// How many records are inside each other: what walks them recurses as deep.
     depth: usize,
@@ -278,7 +278,7 @@ impl Value {
             }
         };
         let depth = fields.iter().map(|(_, value)| of_record(value)).max().unwrap_or(0) + 1;
-        Self::Record(Rc::new(Record { kind, depth, fields }))
+        Self::Record(Rc::new(RecordValue { kind, depth, fields }))
     }
 
     /// Whether it is an anonymous object or a tuple that is nested too deep to be walked.

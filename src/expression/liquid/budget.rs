@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::error::{Failure, TemplateErrorKind};
+use super::error::{TemplateErrorKind, TemplateFailure};
 use super::turn::{Going, Pace};
 
 /// Bytes of text that count as one step.
@@ -17,7 +17,7 @@ const CHECK_INTERVAL: u64 = 1_000;
 
 /// Bounds of a rendering.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct WorkLimits {
     pub(super) steps: u64,
     pub(super) memory: usize,
     pub(super) output: usize,
@@ -25,8 +25,8 @@ pub(super) struct Limits {
 
 /// What of the bounds is left.
 #[derive(Debug)]
-pub(super) struct Budget<'s> {
-    limits: Limits,
+pub(super) struct TemplateBudget<'s> {
+    limits: WorkLimits,
     spent: Cell<u64>,
     next_check: Cell<u64>,
     /// Bytes that values hold.
@@ -35,8 +35,8 @@ pub(super) struct Budget<'s> {
     pace: Option<Pace<'s>>,
 }
 
-impl<'s> Budget<'s> {
-    pub(super) fn new(limits: Limits, pace: Option<Pace<'s>>) -> Self {
+impl<'s> TemplateBudget<'s> {
+    pub(super) fn new(limits: WorkLimits, pace: Option<Pace<'s>>) -> Self {
         Self {
             limits,
             spent: Cell::new(0),
@@ -47,7 +47,7 @@ impl<'s> Budget<'s> {
     }
 
     /// Counts steps.
-    pub(super) fn spend(&self, steps: u64) -> Result<(), Failure> {
+    pub(super) fn spend(&self, steps: u64) -> Result<(), TemplateFailure> {
         let spent = self.spent.get().saturating_add(steps);
         self.spent.set(spent);
         if spent > self.limits.steps {
@@ -58,19 +58,24 @@ impl<'s> Budget<'s> {
             match self.pace.as_ref().map_or(Going::On, Pace::check) {
                 Going::On => {}
                 Going::OutOfTime => return Err(timeout("the template takes too long")),
-                Going::Stopped => return Err(Failure::new(TemplateErrorKind::Closed, "the template was stopped")),
+                Going::Stopped => {
+                    return Err(TemplateFailure::new(
+                        TemplateErrorKind::Closed,
+                        "the template was stopped",
+                    ));
+                }
             }
         }
         Ok(())
     }
 
     /// Counts work on so many bytes.
-    pub(super) fn spend_bytes(&self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn spend_bytes(&self, bytes: usize) -> Result<(), TemplateFailure> {
         self.spend(u64::try_from(bytes / STEP_BYTES).unwrap_or(u64::MAX).saturating_add(1))
     }
 
     /// Counts bytes that a value will hold; [`Held`] gives them back.
-    pub(super) fn hold(&self, bytes: usize) -> Result<Held, Failure> {
+    pub(super) fn hold(&self, bytes: usize) -> Result<Held, TemplateFailure> {
         self.check_memory(bytes)?;
         self.held.set(self.held.get() + bytes);
         Ok(Held {
@@ -80,26 +85,26 @@ impl<'s> Budget<'s> {
     }
 
     /// Whether so many bytes more may be held.
-    pub(super) fn check_memory(&self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn check_memory(&self, bytes: usize) -> Result<(), TemplateFailure> {
         if self.held.get().saturating_add(bytes) > self.limits.memory {
             let message = format!("the values of the template need more than {} bytes", self.limits.memory);
-            return Err(Failure::new(TemplateErrorKind::Memory, message));
+            return Err(TemplateFailure::new(TemplateErrorKind::Memory, message));
         }
         Ok(())
     }
 
     /// Whether the text of the template may be so long.
-    pub(super) fn check_output(&self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn check_output(&self, bytes: usize) -> Result<(), TemplateFailure> {
         if bytes > self.limits.output {
             let message = format!("the text of the template is larger than {} bytes", self.limits.output);
-            return Err(Failure::new(TemplateErrorKind::TooLarge, message));
+            return Err(TemplateFailure::new(TemplateErrorKind::TooLarge, message));
         }
         Ok(())
     }
 }
 
-fn timeout(message: &str) -> Failure {
-    Failure::new(TemplateErrorKind::Timeout, message)
+fn timeout(message: &str) -> TemplateFailure {
+    TemplateFailure::new(TemplateErrorKind::Timeout, message)
 }
 
 /// Bytes that are counted until this is dropped.
@@ -126,23 +131,23 @@ impl Drop for Held {
 /// A text that is built within the bounds.
 #[derive(Debug)]
 pub(super) struct Builder<'b, 's> {
-    budget: &'b Budget<'s>,
+    budget: &'b TemplateBudget<'s>,
     text: String,
 }
 
 impl<'b, 's> Builder<'b, 's> {
-    pub(super) fn new(budget: &'b Budget<'s>) -> Self {
+    pub(super) fn new(budget: &'b TemplateBudget<'s>) -> Self {
         Self {
             budget,
             text: String::new(),
         }
     }
 
-    pub(super) fn budget(&self) -> &'b Budget<'s> {
+    pub(super) fn budget(&self) -> &'b TemplateBudget<'s> {
         self.budget
     }
 
-    pub(super) fn push_str(&mut self, part: &str) -> Result<(), Failure> {
+    pub(super) fn push_str(&mut self, part: &str) -> Result<(), TemplateFailure> {
         // A part of a few bytes is counted by what produced it; the memory is checked once in a while.
         if part.len() >= STEP_BYTES {
             self.budget.spend_bytes(part.len())?;
@@ -155,11 +160,11 @@ impl<'b, 's> Builder<'b, 's> {
         Ok(())
     }
 
-    pub(super) fn push(&mut self, part: char) -> Result<(), Failure> {
+    pub(super) fn push(&mut self, part: char) -> Result<(), TemplateFailure> {
         self.push_str(part.encode_utf8(&mut [0; 4]))
     }
 
-    pub(super) fn push_repeated(&mut self, part: char, count: usize) -> Result<(), Failure> {
+    pub(super) fn push_repeated(&mut self, part: char, count: usize) -> Result<(), TemplateFailure> {
         self.budget.spend_bytes(count)?;
         self.budget.check_memory(self.text.len().saturating_add(count))?;
         self.text.extend(std::iter::repeat_n(part, count));
@@ -170,7 +175,7 @@ impl<'b, 's> Builder<'b, 's> {
         &self.text
     }
 
-    pub(super) fn finish(self) -> Result<String, Failure> {
+    pub(super) fn finish(self) -> Result<String, TemplateFailure> {
         self.budget.spend_bytes(self.text.len())?;
         Ok(self.text)
     }

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::budget::Budget;
-use super::error::Failure;
+use super::budget::TemplateBudget;
+use super::error::TemplateFailure;
 use super::value::{Kind, Value};
 
 /// The operator of a comparison.
@@ -21,7 +21,11 @@ pub(super) enum Operator {
 }
 
 /// Whether `left` equals `right`. It is not symmetric: `1 == "1"` is true, and `"1" == 1` is not.
-pub(super) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &Budget<'_>) -> Result<bool, Failure> {
+pub(super) fn equal<'a>(
+    left: &Value<'a>,
+    right: &Value<'a>,
+    budget: &TemplateBudget<'_>,
+) -> Result<bool, TemplateFailure> {
     budget.spend(1)?;
     let left = left.bare();
     Ok(match left {
@@ -93,8 +97,8 @@ pub(super) fn compare<'a>(
     left: Value<'a>,
     operator: Operator,
     right: &Value<'a>,
-    budget: &Budget<'_>,
-) -> Result<Value<'a>, Failure> {
+    budget: &TemplateBudget<'_>,
+) -> Result<Value<'a>, TemplateFailure> {
     let result = match operator {
         Operator::Equal => equal(&left, right, budget)?,
         Operator::NotEqual => !equal(&left, right, budget)?,
@@ -127,8 +131,8 @@ fn order<'a>(
     left: &Value<'a>,
     right: &Value<'a>,
     operator: Operator,
-    budget: &Budget<'_>,
-) -> Result<Option<bool>, Failure> {
+    budget: &TemplateBudget<'_>,
+) -> Result<Option<bool>, TemplateFailure> {
     let or_equal = matches!(operator, Operator::GreaterOrEqual | Operator::LessOrEqual);
     if left.is_nil() || right.is_nil() {
         return Ok(Some(or_equal && left.is_nil() && right.is_nil()));
@@ -151,7 +155,7 @@ fn order<'a>(
 }
 
 /// Whether a text has a part, or a list an item.
-fn contains<'a>(left: &Value<'a>, right: &Value<'a>, budget: &Budget<'_>) -> Result<bool, Failure> {
+fn contains<'a>(left: &Value<'a>, right: &Value<'a>, budget: &TemplateBudget<'_>) -> Result<bool, TemplateFailure> {
     match left.bare() {
         Value::Text(text) => {
             let part = right.text(budget)?;

@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::budget::{Budget, Limits};
+use super::budget::{TemplateBudget, WorkLimits};
 use super::cache::{Template, TemplateCache};
 use super::data::TemplateData;
-use super::error::{Failure, TemplateError, TemplateErrorKind};
+use super::error::{TemplateError, TemplateErrorKind, TemplateFailure};
 use super::names;
 use super::render::Renderer;
 use super::turn::{Pace, Turns};
@@ -122,8 +122,8 @@ impl TemplateEngine {
     }
 }
 
-fn inline(limits: TemplateLimits) -> Limits {
-    Limits {
+fn inline(limits: TemplateLimits) -> WorkLimits {
+    WorkLimits {
         steps: INLINE_STEPS,
         memory: MEMORY,
         output: limits.output,
@@ -134,13 +134,13 @@ fn inline(limits: TemplateLimits) -> Limits {
 pub(super) fn render(
     template: &Template,
     data: &dyn TemplateData,
-    limits: Limits,
+    limits: WorkLimits,
     pace: Option<Pace<'_>>,
-) -> Result<String, Failure> {
-    Renderer::new(&template.text, data, Budget::new(limits, pace)).run(&template.block)
+) -> Result<String, TemplateFailure> {
+    Renderer::new(&template.text, data, TemplateBudget::new(limits, pace)).run(&template.block)
 }
 
-fn located(template: &Template, failure: Failure) -> TemplateError {
+fn located(template: &Template, failure: TemplateFailure) -> TemplateError {
     match failure.at {
         Some(at) => TemplateError::at(&template.text, at as usize, failure.kind, failure.message),
         None => TemplateError::without_place(failure.kind, failure.message),
@@ -157,14 +157,17 @@ struct LongRender {
 }
 
 impl LongRender {
-    fn run(self, data: &dyn TemplateData) -> Result<String, Failure> {
-        let limits = Limits {
+    fn run(self, data: &dyn TemplateData) -> Result<String, TemplateFailure> {
+        let limits = WorkLimits {
             steps: MOST_STEPS,
             memory: MEMORY,
             output: self.limits.output,
         };
         let Some(pace) = Pace::begin(&self.turns, &self.stop, self.limits.time) else {
-            return Err(Failure::new(TemplateErrorKind::Closed, "the template was stopped"));
+            return Err(TemplateFailure::new(
+                TemplateErrorKind::Closed,
+                "the template was stopped",
+            ));
         };
         render(&self.template, data, limits, Some(pace))
     }

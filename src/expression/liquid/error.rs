@@ -67,14 +67,14 @@ impl std::error::Error for TemplateError {}
 
 /// A failure while a template renders; the statement that it is in gives it a place.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct TemplateFailure {
     pub(super) kind: TemplateErrorKind,
     pub(super) message: String,
     /// The byte of the template, once known.
     pub(super) at: Option<u32>,
 }
 
-impl Failure {
+impl TemplateFailure {
     pub(super) fn new(kind: TemplateErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -4,36 +4,36 @@ use serde_json::Value as Json;
 
 use super::comparison::compare;
 use super::data::Fact;
-use super::error::Failure;
+use super::error::TemplateFailure;
 use super::filters::Call;
 use super::number;
 use super::render::Renderer;
-use super::syntax::{Connective, Expression, FilterCall, Path, Step};
+use super::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
 use super::value::{Text, Value};
 
 impl<'a> Renderer<'a, '_> {
-    pub(super) fn evaluate(&self, expression: &'a Expression) -> Result<Value<'a>, Failure> {
+    pub(super) fn evaluate(&self, expression: &'a TemplateExpression) -> Result<Value<'a>, TemplateFailure> {
         self.budget.spend(1)?;
         Ok(match expression {
-            Expression::Empty => Value::Empty,
-            Expression::Blank => Value::Blank,
-            Expression::Boolean(flag) => Value::Boolean(*flag),
-            Expression::Number(number) => Value::Number(*number),
-            Expression::Text(text) => Value::Text(Text::Borrowed(text)),
-            Expression::Path(path) => self.path(path)?,
-            Expression::Range(ends) => {
+            TemplateExpression::Empty => Value::Empty,
+            TemplateExpression::Blank => Value::Blank,
+            TemplateExpression::Boolean(flag) => Value::Boolean(*flag),
+            TemplateExpression::Number(number) => Value::Number(*number),
+            TemplateExpression::Text(text) => Value::Text(Text::Borrowed(text)),
+            TemplateExpression::Path(path) => self.path(path)?,
+            TemplateExpression::Range(ends) => {
                 let (from, to) = &**ends;
                 let from = self.evaluate(from)?.integer("the start of a range")?;
                 let to = self.evaluate(to)?.integer("the end of a range")?;
                 Value::Range(from, to)
             }
-            Expression::Compare(parts) => {
+            TemplateExpression::Compare(parts) => {
                 let (left, operator, right) = &**parts;
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
                 compare(left, *operator, &right, &self.budget)?
             }
-            Expression::Logic { first, rest } => self.logic(first, rest)?,
-            Expression::Filtered { input, calls } => {
+            TemplateExpression::Logic { first, rest } => self.logic(first, rest)?,
+            TemplateExpression::Filtered { input, calls } => {
                 let mut value = self.evaluate(input)?;
                 for call in calls {
                     value = self.filter(value, call).map_err(|failure| failure.placed(call.at))?;
@@ -43,7 +43,11 @@ impl<'a> Renderer<'a, '_> {
         })
     }
 
-    fn logic(&self, first: &'a Expression, rest: &'a [(Connective, Expression)]) -> Result<Value<'a>, Failure> {
+    fn logic(
+        &self,
+        first: &'a TemplateExpression,
+        rest: &'a [(Connective, TemplateExpression)],
+    ) -> Result<Value<'a>, TemplateFailure> {
         let mut values = Vec::with_capacity(rest.len() + 1);
         values.push(self.evaluate(first)?);
         for (_, expression) in rest {
@@ -61,7 +65,7 @@ impl<'a> Renderer<'a, '_> {
         Ok(result)
     }
 
-    fn filter(&self, input: Value<'a>, call: &'a FilterCall) -> Result<Value<'a>, Failure> {
+    fn filter(&self, input: Value<'a>, call: &'a FilterCall) -> Result<Value<'a>, TemplateFailure> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for (name, expression) in &call.arguments {
             arguments.push((name.as_deref(), self.evaluate(expression)?));
@@ -72,14 +76,14 @@ impl<'a> Renderer<'a, '_> {
             arguments: &arguments,
             budget: &self.budget,
         })
-        .map_err(|failure| Failure {
+        .map_err(|failure| TemplateFailure {
             message: format!("{}: {}", call.filter.name, failure.message),
             ..failure
         })
     }
 
     /// A name, then its members; what is nil has none.
-    fn path(&self, path: &'a Path) -> Result<Value<'a>, Failure> {
+    fn path(&self, path: &'a Path) -> Result<Value<'a>, TemplateFailure> {
         let mut value = match self.local(&path.root) {
             Some(value) if !value.is_nil() => value,
             _ => self
@@ -109,7 +113,7 @@ impl<'a> Renderer<'a, '_> {
         Ok(value)
     }
 
-    fn member(&self, value: &Value<'a>, name: &str) -> Result<Value<'a>, Failure> {
+    fn member(&self, value: &Value<'a>, name: &str) -> Result<Value<'a>, TemplateFailure> {
         match value {
             Value::Model => self.model_member(name),
             Value::Variables => self.data.variable(name).map_or(Ok(Value::Nil), Value::from_json),
@@ -119,7 +123,7 @@ impl<'a> Renderer<'a, '_> {
     }
 
     /// What the template can see from the start.
-    fn model_member(&self, name: &str) -> Result<Value<'a>, Failure> {
+    fn model_member(&self, name: &str) -> Result<Value<'a>, TemplateFailure> {
         match name {
             "Variables" => return Ok(Value::Variables),
             "Input" => return Ok(Value::Inputs),
@@ -127,7 +131,7 @@ impl<'a> Renderer<'a, '_> {
             "Configuration" => {
                 let message = "templates have no access to the configuration; give the value to the workflow as an input or a \
                                variable";
-                return Err(Failure::invalid(message));
+                return Err(TemplateFailure::invalid(message));
             }
             _ => {}
         }

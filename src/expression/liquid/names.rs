@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{TemplateError, TemplateErrorKind};
-use super::syntax::{Expression, LoopOffset, Path, Statement, Step};
+use super::syntax::{LoopOffset, Path, Statement, Step, TemplateExpression};
 
 /// The names behind `Variables`, each with its first place. A name that is computed is not among them.
 pub(super) fn of(text: &str, block: &[Statement]) -> BTreeMap<String, TemplateError> {
@@ -66,27 +66,27 @@ impl Names {
         }
     }
 
-    fn expression(&mut self, expression: &Expression) {
+    fn expression(&mut self, expression: &TemplateExpression) {
         match expression {
-            Expression::Empty
-            | Expression::Blank
-            | Expression::Boolean(_)
-            | Expression::Number(_)
-            | Expression::Text(_) => {}
-            Expression::Path(path) => self.path(path),
-            Expression::Range(ends) => {
+            TemplateExpression::Empty
+            | TemplateExpression::Blank
+            | TemplateExpression::Boolean(_)
+            | TemplateExpression::Number(_)
+            | TemplateExpression::Text(_) => {}
+            TemplateExpression::Path(path) => self.path(path),
+            TemplateExpression::Range(ends) => {
                 self.expression(&ends.0);
                 self.expression(&ends.1);
             }
-            Expression::Compare(parts) => {
+            TemplateExpression::Compare(parts) => {
                 self.expression(&parts.0);
                 self.expression(&parts.2);
             }
-            Expression::Logic { first, rest } => {
+            TemplateExpression::Logic { first, rest } => {
                 self.expression(first);
                 rest.iter().for_each(|(_, value)| self.expression(value));
             }
-            Expression::Filtered { input, calls } => {
+            TemplateExpression::Filtered { input, calls } => {
                 self.expression(input);
                 let arguments = calls.iter().flat_map(|call| &call.arguments);
                 arguments.for_each(|(_, value)| self.expression(value));
@@ -104,7 +104,7 @@ impl Names {
             return;
         }
         let name = match path.steps.first() {
-            Some(Step::Member(name) | Step::Index(Expression::Text(name))) => name,
+            Some(Step::Member(name) | Step::Index(TemplateExpression::Text(name))) => name,
             _ => return,
         };
         self.found.entry(name.to_string()).or_insert(path.at);

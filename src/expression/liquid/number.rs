@@ -6,10 +6,10 @@ use chrono::{DateTime, FixedOffset, Utc};
 use rust_decimal::Decimal;
 use serde_json::Number;
 
-use super::error::Failure;
+use super::error::TemplateFailure;
 
 /// A number of the data. A double keeps 15 digits, as .NET converts it.
-pub(super) fn from_json(number: &Number) -> Result<Decimal, Failure> {
+pub(super) fn from_json(number: &Number) -> Result<Decimal, TemplateFailure> {
     if let Some(whole) = number.as_i64() {
         return Ok(Decimal::from(whole));
     }
@@ -22,7 +22,7 @@ pub(super) fn from_json(number: &Number) -> Result<Decimal, Failure> {
         if exact.abs() < 1.0 {
             return Ok(Decimal::ZERO);
         }
-        Err(Failure::invalid(format!(
+        Err(TemplateFailure::invalid(format!(
             "{number} is too large for a number of a template, which has 28 digits"
         )))
     })

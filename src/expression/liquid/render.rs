@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::budget::{Budget, Held};
+use super::budget::{Held, TemplateBudget};
 use super::comparison::equal;
 use super::data::TemplateData;
-use super::error::Failure;
+use super::error::TemplateFailure;
 use super::number;
-use super::syntax::{Condition, Expression, Loop, LoopOffset, Statement};
+use super::syntax::{Condition, Loop, LoopOffset, Statement, TemplateExpression};
 use super::value::{ForLoop, Value};
 
 /// Bytes that a variable takes, besides its value.
@@ -17,7 +17,7 @@ const LOCAL_BYTES: usize = 96;
 pub(super) struct Renderer<'a, 's> {
     pub(super) source: &'a str,
     pub(super) data: &'a dyn TemplateData,
-    pub(super) budget: Budget<'s>,
+    pub(super) budget: TemplateBudget<'s>,
     /// The variables of the template by name, in any case; and the counters of its tags.
     locals: Vec<Local<'a>>,
     /// What only the body of a loop sees, the innermost last.
@@ -62,7 +62,7 @@ enum Flow {
 }
 
 impl<'a, 's> Renderer<'a, 's> {
-    pub(super) fn new(source: &'a str, data: &'a dyn TemplateData, budget: Budget<'s>) -> Self {
+    pub(super) fn new(source: &'a str, data: &'a dyn TemplateData, budget: TemplateBudget<'s>) -> Self {
         Self {
             source,
             data,
@@ -75,7 +75,7 @@ impl<'a, 's> Renderer<'a, 's> {
     }
 
     /// The text of a template.
-    pub(super) fn run(mut self, statements: &'a [Statement]) -> Result<String, Failure> {
+    pub(super) fn run(mut self, statements: &'a [Statement]) -> Result<String, TemplateFailure> {
         self.block(statements)?;
         Ok(self.out)
     }
@@ -103,7 +103,13 @@ impl<'a, 's> Renderer<'a, 's> {
         found.map(|local| local.value.clone())
     }
 
-    fn set(&mut self, slot: Slot, name: &'a str, group: Option<String>, value: Value<'a>) -> Result<(), Failure> {
+    fn set(
+        &mut self,
+        slot: Slot,
+        name: &'a str,
+        group: Option<String>,
+        value: Value<'a>,
+    ) -> Result<(), TemplateFailure> {
         self.budget
             .spend(1 + u64::try_from(self.locals.len() / 16).unwrap_or(0))?;
         if let Some(local) = self
@@ -125,7 +131,7 @@ impl<'a, 's> Renderer<'a, 's> {
         Ok(())
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
+    fn write(&mut self, text: &str) -> Result<(), TemplateFailure> {
         let budget = &self.budget;
         budget.spend_bytes(text.len())?;
         budget.check_output(self.out.len().saturating_add(text.len()))?;
@@ -137,7 +143,7 @@ impl<'a, 's> Renderer<'a, 's> {
         Ok(())
     }
 
-    fn write_value(&mut self, value: &Value<'a>) -> Result<(), Failure> {
+    fn write_value(&mut self, value: &Value<'a>) -> Result<(), TemplateFailure> {
         match value.bare() {
             Value::Number(number) => self.write(&number::output(*number)),
             Value::Nil | Value::Empty | Value::Blank | Value::Map(_) | Value::ForLoop(_) => Ok(()),
@@ -158,7 +164,7 @@ impl<'a, 's> Renderer<'a, 's> {
         }
     }
 
-    fn block(&mut self, statements: &'a [Statement]) -> Result<Flow, Failure> {
+    fn block(&mut self, statements: &'a [Statement]) -> Result<Flow, TemplateFailure> {
         for statement in statements {
             let flow = self.statement(statement)?;
             if flow != Flow::Normal {
@@ -168,7 +174,7 @@ impl<'a, 's> Renderer<'a, 's> {
         Ok(Flow::Normal)
     }
 
-    fn statement(&mut self, statement: &'a Statement) -> Result<Flow, Failure> {
+    fn statement(&mut self, statement: &'a Statement) -> Result<Flow, TemplateFailure> {
         self.budget.spend(1)?;
         match statement {
             Statement::Text(range) => {
@@ -230,7 +236,7 @@ impl<'a, 's> Renderer<'a, 's> {
         Ok(Flow::Normal)
     }
 
-    fn capture(&mut self, name: &'a str, body: &'a [Statement]) -> Result<Flow, Failure> {
+    fn capture(&mut self, name: &'a str, body: &'a [Statement]) -> Result<Flow, TemplateFailure> {
         let outer = std::mem::take(&mut self.out);
         let outer_held = self.captured.replace(self.budget.hold(0)?);
         let flow = self.block(body);
@@ -244,10 +250,10 @@ impl<'a, 's> Renderer<'a, 's> {
     /// Each value that equals the subject runs its body, so one body may run more than once. A break ends the body only.
     fn case(
         &mut self,
-        subject: &'a Expression,
-        whens: &'a [(Vec<Expression>, Vec<Statement>)],
+        subject: &'a TemplateExpression,
+        whens: &'a [(Vec<TemplateExpression>, Vec<Statement>)],
         otherwise: Option<&'a [Statement]>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TemplateFailure> {
         let subject = self.evaluate(subject)?;
         let mut is_matched = false;
         for (options, body) in whens {
@@ -265,7 +271,11 @@ impl<'a, 's> Renderer<'a, 's> {
         Ok(())
     }
 
-    fn cycle(&mut self, group: Option<&'a Expression>, values: &'a [Expression]) -> Result<(), Failure> {
+    fn cycle(
+        &mut self,
+        group: Option<&'a TemplateExpression>,
+        values: &'a [TemplateExpression],
+    ) -> Result<(), TemplateFailure> {
         let group = match group {
             Some(group) => self.evaluate(group)?.text(&self.budget)?.to_string(),
             None => String::new(),
@@ -281,7 +291,7 @@ impl<'a, 's> Renderer<'a, 's> {
         self.set(Slot::Cycle, "", Some(group), Value::whole(next))
     }
 
-    fn repeat(&mut self, repeated: &'a Loop) -> Result<(), Failure> {
+    fn repeat(&mut self, repeated: &'a Loop) -> Result<(), TemplateFailure> {
         let source = self.evaluate(&repeated.source)?;
         let source = match source.bare() {
             // Pairs, and a text as a whole.
@@ -290,7 +300,7 @@ impl<'a, 's> Renderer<'a, 's> {
         };
         let length = i64::try_from(source.len()).unwrap_or(i64::MAX);
         let continued = match &repeated.source {
-            Expression::Path(path) => Some(&*path.root),
+            TemplateExpression::Path(path) => Some(&*path.root),
             _ => None,
         };
         let mut start = 0;
@@ -305,7 +315,7 @@ impl<'a, 's> Renderer<'a, 's> {
                 }
             };
             if start < 0 {
-                return Err(Failure::invalid(format!(
+                return Err(TemplateFailure::invalid(format!(
                     "the offset of a loop is {start}; use 0 or more"
                 )));
             }
@@ -346,7 +356,7 @@ impl<'a, 's> Renderer<'a, 's> {
         state: &Rc<ForLoop>,
         (start, count): (i64, i64),
         continued: Option<&'a str>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TemplateFailure> {
         for index in start..start + count {
             self.budget.spend(1)?;
             let place = if repeated.is_reversed {

@@ -16,12 +16,12 @@ pub(super) enum Statement {
     Text(Range<u32>),
     Output {
         at: u32,
-        value: Expression,
+        value: TemplateExpression,
     },
     Assign {
         at: u32,
         name: Box<str>,
-        value: Expression,
+        value: TemplateExpression,
     },
     Capture {
         name: Box<str>,
@@ -34,15 +34,15 @@ pub(super) enum Statement {
     },
     Case {
         at: u32,
-        subject: Expression,
-        whens: Vec<(Vec<Expression>, Block)>,
+        subject: TemplateExpression,
+        whens: Vec<(Vec<TemplateExpression>, Block)>,
         otherwise: Option<Block>,
     },
     For(Box<Loop>),
     Cycle {
         at: u32,
-        group: Option<Expression>,
-        values: Vec<Expression>,
+        group: Option<TemplateExpression>,
+        values: Vec<TemplateExpression>,
     },
     /// `increment` and `decrement`.
     Count {
@@ -57,7 +57,7 @@ pub(super) enum Statement {
 
 #[derive(Debug)]
 pub(super) struct Condition {
-    pub(super) value: Expression,
+    pub(super) value: TemplateExpression,
     /// `unless`.
     pub(super) is_negated: bool,
 }
@@ -66,8 +66,8 @@ pub(super) struct Condition {
 pub(super) struct Loop {
     pub(super) at: u32,
     pub(super) name: Box<str>,
-    pub(super) source: Expression,
-    pub(super) limit: Option<Expression>,
+    pub(super) source: TemplateExpression,
+    pub(super) limit: Option<TemplateExpression>,
     pub(super) offset: Option<LoopOffset>,
     pub(super) is_reversed: bool,
     pub(super) body: Block,
@@ -76,28 +76,28 @@ pub(super) struct Loop {
 
 #[derive(Debug)]
 pub(super) enum LoopOffset {
-    Value(Expression),
+    Value(TemplateExpression),
     /// `offset: continue`: where the last loop over the same name ended.
     Continue,
 }
 
 #[derive(Debug)]
-pub(super) enum Expression {
+pub(super) enum TemplateExpression {
     Empty,
     Blank,
     Boolean(bool),
     Number(Decimal),
     Text(Box<str>),
     Path(Path),
-    Range(Box<(Expression, Expression)>),
-    Compare(Box<(Expression, Operator, Expression)>),
+    Range(Box<(TemplateExpression, TemplateExpression)>),
+    Compare(Box<(TemplateExpression, Operator, TemplateExpression)>),
     /// Grouped from the right, without precedence: `a and b or c` is `a and (b or c)`.
     Logic {
-        first: Box<Expression>,
-        rest: Vec<(Connective, Expression)>,
+        first: Box<TemplateExpression>,
+        rest: Vec<(Connective, TemplateExpression)>,
     },
     Filtered {
-        input: Box<Expression>,
+        input: Box<TemplateExpression>,
         calls: Vec<FilterCall>,
     },
 }
@@ -113,7 +113,7 @@ pub(super) struct Path {
 #[derive(Debug)]
 pub(super) enum Step {
     Member(Box<str>),
-    Index(Expression),
+    Index(TemplateExpression),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,5 +126,5 @@ pub(super) enum Connective {
 pub(super) struct FilterCall {
     pub(super) at: u32,
     pub(super) filter: &'static Filter,
-    pub(super) arguments: Vec<(Option<Box<str>>, Expression)>,
+    pub(super) arguments: Vec<(Option<Box<str>>, TemplateExpression)>,
 }

@@ -9,8 +9,8 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Map, Value as Json};
 
-use super::budget::{Budget, Builder, Held};
-use super::error::Failure;
+use super::budget::{Builder, Held, TemplateBudget};
+use super::error::TemplateFailure;
 use super::number;
 
 /// Bytes that an item of a list takes, besides its text.
@@ -86,7 +86,7 @@ impl std::fmt::Display for Text<'_> {
 
 impl<'a> Text<'a> {
     /// A text that the template made.
-    pub(super) fn made(text: String, budget: &Budget<'_>) -> Result<Self, Failure> {
+    pub(super) fn made(text: String, budget: &TemplateBudget<'_>) -> Result<Self, TemplateFailure> {
         if let Some(short) = Self::inline(&text) {
             return Ok(short);
         }
@@ -144,7 +144,7 @@ pub(super) enum Kind {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn from_json(json: &'a Json) -> Result<Self, Failure> {
+    pub(super) fn from_json(json: &'a Json) -> Result<Self, TemplateFailure> {
         Ok(match json {
             Json::Null => Self::Nil,
             Json::Bool(flag) => Self::Boolean(*flag),
@@ -156,12 +156,12 @@ impl<'a> Value<'a> {
     }
 
     /// A text that the template made.
-    pub(super) fn made(text: String, budget: &Budget<'_>) -> Result<Self, Failure> {
+    pub(super) fn made(text: String, budget: &TemplateBudget<'_>) -> Result<Self, TemplateFailure> {
         Text::made(text, budget).map(Self::Text)
     }
 
     /// A list that the template made.
-    pub(super) fn list(items: Vec<Value<'a>>, budget: &Budget<'_>) -> Result<Self, Failure> {
+    pub(super) fn list(items: Vec<Value<'a>>, budget: &TemplateBudget<'_>) -> Result<Self, TemplateFailure> {
         let bytes = items.capacity() * ITEM_BYTES + TEXT_BYTES;
         budget.spend(u64::try_from(items.len() / 4).unwrap_or(u64::MAX))?;
         let held = budget.hold(bytes)?;
@@ -231,14 +231,14 @@ impl<'a> Value<'a> {
     }
 
     /// As an integer of 32 bits, rounded to the even one.
-    pub(super) fn integer(&self, what: &str) -> Result<i64, Failure> {
+    pub(super) fn integer(&self, what: &str) -> Result<i64, TemplateFailure> {
         let rounded = self.number().round();
         let whole = rounded.to_i64().filter(|whole| i32::try_from(*whole).is_ok());
-        whole.ok_or_else(|| Failure::invalid(format!("{what} is {rounded}, which is no integer of 32 bits")))
+        whole.ok_or_else(|| TemplateFailure::invalid(format!("{what} is {rounded}, which is no integer of 32 bits")))
     }
 
     /// As text. Objects have none, and the items of a list follow each other.
-    pub(super) fn text(&self, budget: &Budget<'_>) -> Result<Text<'a>, Failure> {
+    pub(super) fn text(&self, budget: &TemplateBudget<'_>) -> Result<Text<'a>, TemplateFailure> {
         Ok(match self {
             Self::Text(text) => text.clone(),
             Self::Boolean(flag) | Self::Compared(_, flag) => Text::of(if *flag { "true" } else { "false" }),
@@ -265,7 +265,7 @@ impl<'a> Value<'a> {
     }
 
     /// An item of a list.
-    pub(super) fn item(&self, index: usize) -> Result<Option<Value<'a>>, Failure> {
+    pub(super) fn item(&self, index: usize) -> Result<Option<Value<'a>>, TemplateFailure> {
         match self.bare() {
             Self::Items(items) => items.get(index).map(Value::from_json).transpose(),
             Self::List(list) => Ok(list.items.get(index).cloned()),
@@ -280,9 +280,9 @@ impl<'a> Value<'a> {
     /// Calls `use_item` for what a loop would run over: the items of a list, the pairs of an object, a text as a whole.
     pub(super) fn each(
         &self,
-        budget: &Budget<'_>,
-        mut use_item: impl FnMut(Value<'a>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        budget: &TemplateBudget<'_>,
+        mut use_item: impl FnMut(Value<'a>) -> Result<(), TemplateFailure>,
+    ) -> Result<(), TemplateFailure> {
         match self.bare() {
             Self::Map(fields) => {
                 for (key, value) in *fields {
@@ -305,7 +305,7 @@ impl<'a> Value<'a> {
     }
 
     /// The same as a list.
-    pub(super) fn items(&self, budget: &Budget<'_>) -> Result<Vec<Value<'a>>, Failure> {
+    pub(super) fn items(&self, budget: &TemplateBudget<'_>) -> Result<Vec<Value<'a>>, TemplateFailure> {
         budget.check_memory(self.len().saturating_mul(ITEM_BYTES))?;
         let mut items = Vec::new();
         self.each(budget, |item| {
@@ -319,7 +319,7 @@ impl<'a> Value<'a> {
     }
 
     /// A member by name, of all but the model.
-    pub(super) fn member(&self, name: &str) -> Result<Value<'a>, Failure> {
+    pub(super) fn member(&self, name: &str) -> Result<Value<'a>, TemplateFailure> {
         let value = self.bare();
         Ok(match (value, name) {
             (Self::Text(text), "size") => Value::whole(i64::try_from(text.utf16_len()).unwrap_or(i64::MAX)),
@@ -351,7 +351,7 @@ impl<'a> Value<'a> {
     }
 
     /// What stands at an index: of a list by number, of an object by text.
-    pub(super) fn index(&self, index: &Value<'a>, budget: &Budget<'_>) -> Result<Value<'a>, Failure> {
+    pub(super) fn index(&self, index: &Value<'a>, budget: &TemplateBudget<'_>) -> Result<Value<'a>, TemplateFailure> {
         match self.bare() {
             list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => {
                 let index = index.number().trunc().to_usize();

@@ -2,7 +2,7 @@
 
 use super::{FormatError, LONGEST};
 use crate::expression::csharp::date_time::{
-    Clock, DateKind, DateTime, DateTimeOffset, Parsed, clock, date_ticks, in_range, parse_offset, time_ticks,
+    Clock, DateKind, DateTime, DateTimeOffset, ParsedDate, clock, date_ticks, in_range, parse_offset, time_ticks,
 };
 
 const MONTHS: [&str; 12] = [
@@ -170,7 +170,7 @@ fn zone_text(zone: Zone, count: usize) -> String {
 }
 
 /// Reads a text by a custom format; none: it has another form.
-pub(in crate::expression::csharp) fn parse_exact(text: &str, format: &str) -> Option<Parsed> {
+pub(in crate::expression::csharp) fn parse_exact(text: &str, format: &str) -> Option<ParsedDate> {
     let pattern = match format {
         "d" => "MM/dd/yyyy",
         "s" => "yyyy-MM-ddTHH:mm:ss",
@@ -321,7 +321,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn finish(self) -> Option<Parsed> {
+    fn finish(self) -> Option<ParsedDate> {
         let hour = match self.half {
             Some(half) => self.hour % 12 + half,
             None => self.hour,
@@ -330,7 +330,7 @@ impl Reader<'_> {
             return None;
         }
         let ticks = date_ticks(self.year, self.month, self.day)? + time_ticks(hour, self.minute, self.second)?;
-        Some(Parsed {
+        Some(ParsedDate {
             ticks: in_range(Some(ticks + self.fraction))?,
             offset: self.offset,
             is_utc: self.is_utc,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::{Argument, Machine, Meter};
 use crate::expression::csharp::syntax::Lambda;
 use crate::expression::csharp::types::{EnumKind, Ty};
@@ -41,7 +41,7 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
-    pub(super) fn value(&self, number: usize) -> Ran<&'a Value> {
+    pub(super) fn value(&self, number: usize) -> Evaluated<&'a Value> {
         self.optional(number).ok_or_else(|| {
             Stop::thrown(
                 "ArgumentException",
@@ -68,7 +68,7 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
-    pub(super) fn text(&self, number: usize) -> Ran<Arc<str>> {
+    pub(super) fn text(&self, number: usize) -> Evaluated<Arc<str>> {
         match self.optional(number) {
             Some(Value::Text(text)) => Ok(Arc::clone(text)),
             _ => Err(self.wrong(number, "a string")),
@@ -76,41 +76,41 @@ impl<'a, 'w> Arguments<'a, 'w> {
     }
 
     /// A text, or a char as one.
-    pub(super) fn text_or_char(&self, number: usize) -> Ran<Arc<str>> {
+    pub(super) fn text_or_char(&self, number: usize) -> Evaluated<Arc<str>> {
         match self.optional(number) {
             Some(Value::Char(unit)) => crate::expression::csharp::text::of_units(&[*unit]),
             _ => self.text(number),
         }
     }
 
-    pub(super) fn long(&self, number: usize) -> Ran<i64> {
+    pub(super) fn long(&self, number: usize) -> Evaluated<i64> {
         self.optional(number)
             .and_then(Value::as_i64)
             .ok_or_else(|| self.wrong(number, "a whole number"))
     }
 
     /// A place or a count: not negative.
-    pub(super) fn place(&self, number: usize) -> Ran<usize> {
+    pub(super) fn place(&self, number: usize) -> Evaluated<usize> {
         usize::try_from(self.long(number)?).map_err(|_| {
             let message = format!("argument {} of {} is negative", number + 1, self.method);
             Stop::thrown("ArgumentOutOfRangeException", message)
         })
     }
 
-    pub(super) fn double(&self, number: usize) -> Ran<f64> {
+    pub(super) fn double(&self, number: usize) -> Evaluated<f64> {
         self.optional(number)
             .and_then(Value::as_f64)
             .ok_or_else(|| self.wrong(number, "a number"))
     }
 
-    pub(super) fn span(&self, number: usize) -> Ran<i64> {
+    pub(super) fn span(&self, number: usize) -> Evaluated<i64> {
         match self.optional(number) {
             Some(Value::Span(ticks)) => Ok(*ticks),
             _ => Err(self.wrong(number, "a TimeSpan")),
         }
     }
 
-    pub(super) fn lambda(&self, number: usize) -> Ran<&'a Lambda> {
+    pub(super) fn lambda(&self, number: usize) -> Evaluated<&'a Lambda> {
         match self.list.get(number) {
             Some(Argument::Lambda(lambda)) => Ok(lambda),
             _ => Err(self.wrong(number, "a lambda")),
@@ -162,11 +162,11 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
-    pub(super) fn call(&self, lambda: &Lambda, arguments: &[Value]) -> Ran<Value> {
+    pub(super) fn call(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
         self.machine.invoke(lambda, arguments)
     }
 
-    pub(super) fn holds(&self, lambda: &Lambda, arguments: &[Value]) -> Ran<bool> {
+    pub(super) fn holds(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<bool> {
         match self.machine.invoke(lambda, arguments)? {
             Value::Bool(flag) => Ok(flag),
             other => {

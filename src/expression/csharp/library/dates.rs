@@ -7,7 +7,7 @@ use crate::expression::csharp::date_time::{
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, add_months, clock, date_ticks, days_in_month, in_range,
 };
 use crate::expression::csharp::format;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::rounded_ticks;
 use crate::expression::csharp::text::formatted;
 use crate::expression::csharp::types::EnumKind;
@@ -101,7 +101,7 @@ fn span_property(ticks: i64, name: &str) -> Option<Value> {
 }
 
 /// The same point in time with other ticks.
-fn moved(target: &Value, ticks: Option<i64>) -> Ran<Value> {
+fn moved(target: &Value, ticks: Option<i64>) -> Evaluated<Value> {
     let ticks = in_range(ticks).ok_or_else(out_of_range)?;
     Ok(match target {
         Value::Offset(at) => Value::Offset(DateTimeOffset {
@@ -118,7 +118,7 @@ fn ticks_of(amount: f64, unit: i64) -> Option<i64> {
     rounded_ticks(amount * unit as f64)
 }
 
-pub(super) fn call(target: &Value, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call(target: &Value, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     if let Value::Span(ticks) = target {
         return of_span(*ticks, name, arguments);
     }
@@ -127,7 +127,7 @@ pub(super) fn call(target: &Value, name: &str, arguments: &Arguments<'_, '_>) ->
         Value::Offset(at) => at.ticks,
         _ => return Ok(None),
     };
-    let add = |unit: i64| -> Ran<Option<Value>> {
+    let add = |unit: i64| -> Evaluated<Option<Value>> {
         let change = ticks_of(arguments.double(0)?, unit);
         moved(target, change.and_then(|change| ticks.checked_add(change))).map(Some)
     };
@@ -168,7 +168,7 @@ pub(super) fn call(target: &Value, name: &str, arguments: &Arguments<'_, '_>) ->
     }
 }
 
-fn of_date(date: DateTime, name: &str) -> Ran<Option<Value>> {
+fn of_date(date: DateTime, name: &str) -> Evaluated<Option<Value>> {
     let of_kind = |kind: DateKind| {
         Value::Date(DateTime {
             ticks: date.ticks,
@@ -188,9 +188,9 @@ fn of_date(date: DateTime, name: &str) -> Ran<Option<Value>> {
     }
 }
 
-fn of_offset(at: DateTimeOffset, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn of_offset(at: DateTimeOffset, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let utc = at.utc_ticks();
-    let at_offset = |minutes: i32| -> Ran<Value> {
+    let at_offset = |minutes: i32| -> Evaluated<Value> {
         let ticks = in_range(utc.checked_add(i64::from(minutes) * TICKS_PER_MINUTE)).ok_or_else(out_of_range)?;
         Ok(Value::Offset(DateTimeOffset { ticks, minutes }))
     };
@@ -209,7 +209,7 @@ fn of_offset(at: DateTimeOffset, name: &str, arguments: &Arguments<'_, '_>) -> R
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn of_span(ticks: i64, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn of_span(ticks: i64, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let result = match name {
         "Add" => ticks.checked_add(arguments.span(0)?),
         "Subtract" => ticks.checked_sub(arguments.span(0)?),
@@ -235,8 +235,8 @@ pub(super) fn parse_exact(text: &str, pattern: &str) -> Option<Value> {
     Some(Value::Date(date))
 }
 
-pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
-    let from = |unit: i64| -> Ran<Option<Value>> {
+pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let from = |unit: i64| -> Evaluated<Option<Value>> {
         let ticks = ticks_of(arguments.double(0)?, unit).ok_or_else(too_long)?;
         Ok(Some(Value::Span(ticks)))
     };

@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use crate::expression::csharp::convert::from_json;
 use crate::expression::csharp::date_time::{DateKind, DateTime};
 use crate::expression::csharp::format;
-use crate::expression::csharp::problem::{Ran, Stop, StopKind};
+use crate::expression::csharp::problem::{Evaluated, Stop, StopKind};
 use crate::expression::csharp::run::Meter;
 use crate::expression::csharp::syntax::Call;
 use crate::expression::csharp::text::{text_of, units};
@@ -16,7 +16,7 @@ use crate::expression::csharp::value::Value;
 /// As deep as .NET writes.
 const DEEPEST: usize = 64;
 
-pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let meter = arguments.meter();
     Ok(Some(match name {
         "Serialize" => Value::text(serialize(arguments.value(0)?, meter)?),
@@ -32,13 +32,13 @@ pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>
 }
 
 /// A value as text of JSON.
-pub(in crate::expression::csharp) fn serialize(value: &Value, meter: &Meter<'_>) -> Ran<String> {
+pub(in crate::expression::csharp) fn serialize(value: &Value, meter: &Meter<'_>) -> Evaluated<String> {
     let mut out = String::new();
     write(value, &mut out, 0, meter)?;
     Ok(out)
 }
 
-fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Ran<()> {
+fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Evaluated<()> {
     if depth > DEEPEST {
         let message = format!("the value is nested more than {DEEPEST} levels deep, or contains itself");
         return Err(Stop::new(StopKind::TooLarge, message));
@@ -110,7 +110,7 @@ fn iso(date: DateTime) -> String {
 }
 
 /// .NET escapes all but plain ASCII, and what HTML would read.
-fn quoted(text: &str, out: &mut String, meter: &Meter<'_>) -> Ran<()> {
+fn quoted(text: &str, out: &mut String, meter: &Meter<'_>) -> Evaluated<()> {
     let escapes = text.chars().filter(|c| !c.is_ascii_alphanumeric() && *c != ' ').count();
     meter.hold(text.len() + 5 * escapes)?;
     out.push('"');

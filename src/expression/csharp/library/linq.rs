@@ -8,13 +8,13 @@ use super::ordering::sorted;
 use super::sequences::{average, common_type, empty, extreme, sum};
 use super::{count, item_type, items_of};
 use crate::expression::csharp::convert::{cast, default_of};
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::Call;
 use crate::expression::csharp::types::{ListKind, Ty};
 use crate::expression::csharp::value::{Entries, List, RecordKind, Value, identity};
 use std::cell::RefCell;
 
-pub(super) fn call(target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call(target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let name = &*call.name;
     let items = items_of(target, arguments.meter())?;
     let item = item_type(target);
@@ -41,7 +41,7 @@ fn made_type(call: &Call, items: &[Value]) -> Ty {
 }
 
 /// Those that match the condition, if there is one.
-fn matching(items: &[Value], arguments: &Arguments<'_, '_>) -> Ran<Vec<Value>> {
+fn matching(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Vec<Value>> {
     let Some(lambda) = arguments.optional_lambda(0) else {
         return Ok(items.to_vec());
     };
@@ -55,7 +55,7 @@ fn matching(items: &[Value], arguments: &Arguments<'_, '_>) -> Ran<Vec<Value>> {
 }
 
 /// What returns one value.
-fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let default = || match arguments.optional(0) {
         Some(value) => value.clone(),
         None if item.is_dynamic() => default_of(&call.result),
@@ -145,7 +145,7 @@ fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Argument
     }))
 }
 
-fn aggregate(items: &[Value], arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn aggregate(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let (mut total, rest, lambda) = match arguments.optional(0) {
         Some(seed) => (seed.clone(), items, arguments.lambda(1)?),
         None => match items.split_first() {
@@ -173,10 +173,16 @@ fn aggregate(items: &[Value], arguments: &Arguments<'_, '_>) -> Ran<Value> {
 }
 
 /// What takes a second sequence, or groups.
-fn combined(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn combined(
+    name: &str,
+    items: &[Value],
+    item: &Ty,
+    call: &Call,
+    arguments: &Arguments<'_, '_>,
+) -> Evaluated<Option<Value>> {
     let meter = arguments.meter();
     let other = || items_of(arguments.value(0)?, meter);
-    let keys = |items: &[Value]| -> Ran<HashSet<Rc<str>>> {
+    let keys = |items: &[Value]| -> Evaluated<HashSet<Rc<str>>> {
         meter.hold(80 * items.len())?;
         meter.steps(items.len())?;
         Ok(items.iter().map(identity).collect())
@@ -266,7 +272,7 @@ fn combined(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Arg
     }))
 }
 
-fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> Ran<Vec<Value>> {
+fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> Evaluated<Vec<Value>> {
     let mut seen = HashSet::new();
     let mut kept = Vec::new();
     for item in items {
@@ -283,7 +289,7 @@ fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> R
     Ok(kept)
 }
 
-fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let by = arguments.lambda(0)?;
     let mut groups: Entries = Entries::default();
     for one in items {
@@ -323,10 +329,10 @@ fn shaped(
     item: &Ty,
     call: &Call,
     arguments: &Arguments<'_, '_>,
-) -> Ran<Option<Value>> {
+) -> Evaluated<Option<Value>> {
     let meter = arguments.meter();
     meter.hold(40 * items.len())?;
-    let amount = || -> Ran<usize> { Ok(usize::try_from(arguments.long(0)?).unwrap_or(0)) };
+    let amount = || -> Evaluated<usize> { Ok(usize::try_from(arguments.long(0)?).unwrap_or(0)) };
     let all = items.len();
     Ok(Some(match name {
         "Where" | "TakeWhile" | "SkipWhile" => {
@@ -351,7 +357,7 @@ fn shaped(
                 .into_iter()
                 .enumerate()
                 .map(|(place, one)| arguments.call(lambda, &[one, count(place)]));
-            let made = made.collect::<Ran<Vec<_>>>()?;
+            let made = made.collect::<Evaluated<Vec<_>>>()?;
             let item = made_type(call, &made);
             sequence(&item, made)
         }
@@ -360,7 +366,7 @@ fn shaped(
                 Some(lambda) => items
                     .iter()
                     .map(|one| arguments.call(lambda, std::slice::from_ref(one)))
-                    .collect::<Ran<Vec<_>>>()?,
+                    .collect::<Evaluated<Vec<_>>>()?,
                 None => items.clone(),
             };
             let ranks = match target {
@@ -413,7 +419,10 @@ fn shaped(
         "AsEnumerable" => sequence(item, items),
         "Cast" => {
             let ty = call.types.first().cloned().unwrap_or(Ty::Dynamic);
-            let items = items.into_iter().map(|one| cast(one, &ty)).collect::<Ran<Vec<_>>>()?;
+            let items = items
+                .into_iter()
+                .map(|one| cast(one, &ty))
+                .collect::<Evaluated<Vec<_>>>()?;
             sequence(&ty, items)
         }
         "OfType" => {

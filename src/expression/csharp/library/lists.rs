@@ -6,18 +6,18 @@ use super::arguments::Arguments;
 use super::{count, items_of, out_of_range};
 use crate::expression::csharp::convert::default_of;
 use crate::expression::csharp::library::ordering::sorted;
-use crate::expression::csharp::problem::Ran;
+use crate::expression::csharp::problem::Evaluated;
 use crate::expression::csharp::types::ListKind;
 use crate::expression::csharp::value::{List, Value};
 
-pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     if list.kind != ListKind::List {
         return Ok(None);
     }
     if let Some(value) = change(list, name, arguments)? {
         return Ok(Some(value));
     }
-    let items = || -> Ran<Vec<Value>> { items_of(&Value::List(Rc::clone(list)), arguments.meter()) };
+    let items = || -> Evaluated<Vec<Value>> { items_of(&Value::List(Rc::clone(list)), arguments.meter()) };
     let made = |items: Vec<Value>| Value::list(ListKind::List, list.item.clone(), items);
     Ok(Some(match name {
         "IndexOf" => {
@@ -68,7 +68,7 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
         "ConvertAll" => {
             let lambda = arguments.lambda(0)?;
             let results = items()?.into_iter().map(|item| arguments.call(lambda, &[item]));
-            let results = results.collect::<Ran<Vec<_>>>()?;
+            let results = results.collect::<Evaluated<Vec<_>>>()?;
             let item = super::sequences::common_type(&results);
             Value::list(ListKind::List, item, results)
         }
@@ -76,7 +76,7 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
     }))
 }
 
-fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let meter = arguments.meter();
     let changed = |result: Value| Ok(Some(result));
     match name {

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use super::arguments::Arguments;
 use super::count;
 use crate::expression::csharp::convert::default_of;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::Meter;
 use crate::expression::csharp::types::ListKind;
 use crate::expression::csharp::value::{Map, Value};
 
-pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Ran<Value> {
+pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Evaluated<Value> {
     let entries = map.entries.borrow();
     meter.hold(40 * entries.len())?;
     Ok(match name {
@@ -34,8 +34,8 @@ pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Ran<Valu
     })
 }
 
-pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
-    let key = || -> Ran<Value> {
+pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let key = || -> Evaluated<Value> {
         let key = arguments.value(0)?;
         if key.is_null() {
             return Err(Stop::thrown("ArgumentNullException", "a key is null"));

@@ -27,7 +27,7 @@ pub(super) use table::{Signature, any_methods, methods, names, property};
 pub(super) use table::every_method;
 
 use super::convert::convert_to;
-use super::problem::{Ran, Stop};
+use super::problem::{Evaluated, Stop};
 use super::run::{Argument, Machine, Meter, field, units_of};
 use super::syntax::Call;
 use super::text::{formatted, length, text_of};
@@ -35,7 +35,7 @@ use super::types::{ListKind, Ty};
 use super::value::Value;
 
 /// The items of what can be enumerated.
-pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Ran<Vec<Value>> {
+pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Evaluated<Vec<Value>> {
     match value {
         Value::List(list) => {
             let items = list.items.borrow();
@@ -76,7 +76,7 @@ fn out_of_range() -> Box<Stop> {
 }
 
 /// `target[index]`.
-pub(super) fn index(target: &Value, index: &Value) -> Ran<Value> {
+pub(super) fn index(target: &Value, index: &Value) -> Evaluated<Value> {
     match target {
         Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is read")),
         Value::Map(map) => {
@@ -122,7 +122,7 @@ pub(super) fn index(target: &Value, index: &Value) -> Ran<Value> {
     }
 }
 
-fn place_of(index: &Value) -> Ran<usize> {
+fn place_of(index: &Value) -> Evaluated<usize> {
     match index.as_i64() {
         Some(number) => usize::try_from(number).map_err(|_| out_of_range()),
         None => Err(Stop::thrown(
@@ -133,7 +133,7 @@ fn place_of(index: &Value) -> Ran<usize> {
 }
 
 /// `target[index] = value`.
-pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Meter<'_>) -> Ran<()> {
+pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Meter<'_>) -> Evaluated<()> {
     match target {
         Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is set")),
         Value::Map(map) => {
@@ -166,7 +166,7 @@ fn short(value: &Value) -> String {
 }
 
 /// `target.Name`.
-pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) -> Ran<Value> {
+pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) -> Evaluated<Value> {
     let missing = || {
         let message = format!(
             "{} has no member {name}; names are compared with their case",
@@ -221,7 +221,7 @@ fn count(length: usize) -> Value {
 }
 
 /// `target.Name(…)`.
-pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &[Argument<'_>]) -> Ran<Value> {
+pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &[Argument<'_>]) -> Evaluated<Value> {
     let arguments = Arguments::new(machine, arguments, &call.name);
     let name = &*call.name;
     if target.is_null() {
@@ -259,7 +259,7 @@ pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments
 }
 
 /// What every value has.
-fn any(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn any(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     Ok(Some(match &*call.name {
         "ToString" => {
             let format = match arguments.optional(0) {

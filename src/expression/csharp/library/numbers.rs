@@ -4,12 +4,12 @@ use super::arguments::Arguments;
 use super::parsing::{parsed, type_of};
 use crate::expression::csharp::convert::{cast, convert_to, default_of, implicit};
 use crate::expression::csharp::decimal::{Decimal, Rounding};
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::text::text_of;
 use crate::expression::csharp::types::{EnumKind, Ty};
 use crate::expression::csharp::value::Value;
 
-pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     Ok(match (owner, name) {
         ("int" | "long" | "double" | "decimal" | "bool", "Parse") => Some(parsed(&type_of(owner), arguments)?),
         ("double", "IsNaN") => Some(Value::Bool(arguments.double(0)?.is_nan())),
@@ -26,7 +26,7 @@ fn overflow(ty: &Ty) -> Box<Stop> {
 }
 
 /// How halves are rounded, and to how many places.
-fn rounding(name: &str, arguments: &Arguments<'_, '_>) -> Ran<(u32, Rounding)> {
+fn rounding(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<(u32, Rounding)> {
     let (mut places, mut to) = (0, Rounding::HalfEven);
     for number in 1..arguments.len() {
         match arguments.value(number)? {
@@ -55,7 +55,7 @@ fn rounding(name: &str, arguments: &Arguments<'_, '_>) -> Ran<(u32, Rounding)> {
     })
 }
 
-fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let (places, to) = rounding(name, arguments)?;
     let value = arguments.value(0)?;
     if owner == "decimal" || matches!(value, Value::Decimal(_)) {
@@ -86,7 +86,7 @@ fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
 }
 
 /// Two numbers in the type in which they meet.
-fn met(a: &Value, b: &Value) -> Ran<(Value, Value)> {
+fn met(a: &Value, b: &Value) -> Evaluated<(Value, Value)> {
     let (x, y) = (a.ty(), b.ty());
     let common = x.common(&y).filter(Ty::is_number);
     let common = common.ok_or_else(|| Stop::thrown("RuntimeBinderException", format!("{x} and {y} do not meet")))?;
@@ -94,7 +94,7 @@ fn met(a: &Value, b: &Value) -> Ran<(Value, Value)> {
     Ok((implicit(a.clone(), &common)?, implicit(b.clone(), &common)?))
 }
 
-fn math(name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let is_less = |a: &Value, b: &Value| a.order(b) == Some(std::cmp::Ordering::Less);
     let value = match name {
         "Abs" => match arguments.value(0)? {
@@ -157,7 +157,7 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
 }
 
 /// `Convert` rounds half to even, is checked, and makes null the default.
-fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let ty = match name {
         "ToInt32" => Ty::Int,
         "ToInt64" => Ty::Long,

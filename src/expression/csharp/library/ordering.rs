@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::Meter;
 use crate::expression::csharp::text::collate;
 use crate::expression::csharp::value::{RecordKind, Value};
@@ -40,7 +40,7 @@ pub(super) fn sorted(
     is_descending: bool,
     within: &[usize],
     meter: &Meter<'_>,
-) -> Ran<(Vec<Value>, Vec<usize>)> {
+) -> Evaluated<(Vec<Value>, Vec<usize>)> {
     let mut all: Vec<(usize, Value, Value)> = items
         .into_iter()
         .zip(keys)

@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use crate::expression::csharp::convert::parse;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::types::Ty;
 use crate::expression::csharp::value::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn type_of(owner: &str) -> Ty {
 }
 
 /// `T.Parse(text)`.
-pub(super) fn parsed(ty: &Ty, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+pub(super) fn parsed(ty: &Ty, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let text = arguments.text(0)?;
     parse(&text, ty).ok_or_else(|| {
         let shown: String = text.chars().take(60).collect();

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::ordering::order;
 use crate::expression::csharp::convert::{cast, default_of};
 use crate::expression::csharp::decimal::Decimal;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::types::Ty;
 use crate::expression::csharp::value::Value;
 
@@ -29,7 +29,7 @@ pub(super) fn common_type(values: &[Value]) -> Ty {
 }
 
 /// What is measured: the items, or what the lambda returns for them.
-fn measured(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Ran<Vec<Value>> {
+fn measured(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Evaluated<Vec<Value>> {
     match arguments.optional_lambda(0) {
         Some(lambda) => items.into_iter().map(|item| arguments.call(lambda, &[item])).collect(),
         None => Ok(items),
@@ -44,7 +44,7 @@ fn overflow() -> Box<Stop> {
 }
 
 /// Sums of whole numbers are checked, other than `+`.
-pub(super) fn sum(items: Vec<Value>, known: &Ty, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+pub(super) fn sum(items: Vec<Value>, known: &Ty, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let values = measured(items, arguments)?;
     let mut total: Option<Value> = None;
     for value in values {
@@ -68,7 +68,7 @@ pub(super) fn sum(items: Vec<Value>, known: &Ty, arguments: &Arguments<'_, '_>) 
     }))
 }
 
-fn plus(a: &Value, b: &Value) -> Ran<Value> {
+fn plus(a: &Value, b: &Value) -> Evaluated<Value> {
     Ok(match (a, b) {
         (Value::Int(a), Value::Int(b)) => Value::Int(a.checked_add(*b).ok_or_else(overflow)?),
         (Value::Decimal(_), Value::Int(_) | Value::Long(_) | Value::Decimal(_))
@@ -90,7 +90,7 @@ fn plus(a: &Value, b: &Value) -> Ran<Value> {
 }
 
 #[allow(clippy::cast_precision_loss)]
-pub(super) fn average(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+pub(super) fn average(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let values: Vec<Value> = measured(items, arguments)?
         .into_iter()
         .filter(|value| !value.is_null())
@@ -126,7 +126,7 @@ pub(super) fn extreme(
     returns_item: bool,
     known: &Ty,
     arguments: &Arguments<'_, '_>,
-) -> Ran<Value> {
+) -> Evaluated<Value> {
     let values = measured(items.clone(), arguments)?;
     let mut best: Option<(Value, Value)> = None;
     for (item, value) in items.into_iter().zip(values) {

@@ -9,7 +9,7 @@ use crate::expression::csharp::date_time::{
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, now_ticks,
 };
 use crate::expression::csharp::decimal::Decimal;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::{Argument, Machine};
 use crate::expression::csharp::syntax::Call;
 use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
@@ -19,7 +19,7 @@ use crate::expression::csharp::value::Value;
 const MOST_ITEMS: usize = 1_000_000;
 
 /// `Owner.Name`.
-pub(in crate::expression::csharp) fn static_property(owner: &str, name: &str) -> Ran<Value> {
+pub(in crate::expression::csharp) fn static_property(owner: &str, name: &str) -> Evaluated<Value> {
     if let Some(kind) = EnumKind::of(owner) {
         let place = kind.members().iter().position(|member| *member == name);
         let place = place.and_then(|place| i32::try_from(place).ok()).unwrap_or(0);
@@ -85,7 +85,7 @@ pub(in crate::expression::csharp) fn call_static(
     owner: &str,
     call: &Call,
     arguments: &[Argument<'_>],
-) -> Ran<Value> {
+) -> Evaluated<Value> {
     let arguments = Arguments::new(machine, arguments, &call.name);
     let name = &*call.name;
     if name == "TryParse" || name == "TryParseExact" {
@@ -109,7 +109,7 @@ pub(in crate::expression::csharp) fn call_static(
     found.ok_or_else(|| Stop::thrown("MissingMethodException", format!("{owner} has no method {name}")))
 }
 
-fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let ty = type_of(owner);
     let text = match arguments.value(0)? {
         Value::Text(text) => Some(text),
@@ -127,8 +127,8 @@ fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Valu
     Ok(Value::Bool(is_parsed))
 }
 
-fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
-    let count = |number: usize| -> Ran<usize> {
+fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let count = |number: usize| -> Evaluated<usize> {
         let count = arguments.place(number)?;
         if count > MOST_ITEMS {
             let message = format!("a sequence of more than {MOST_ITEMS} items is too large");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::arguments::{Arguments, Comparison};
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::text::{collate, folded, length, lower, of_units, text_of, units, upper};
 use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
 use crate::expression::csharp::value::Value;
@@ -27,10 +27,10 @@ fn out_of_range() -> Box<Stop> {
     )
 }
 
-pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let meter = arguments.meter();
     meter.hold(text.len() / 4)?;
-    let made = |text: String| -> Ran<Option<Value>> {
+    let made = |text: String| -> Evaluated<Option<Value>> {
         meter.hold(text.len())?;
         Ok(Some(Value::text(text)))
     };
@@ -124,7 +124,7 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
     }))
 }
 
-fn replacement(arguments: &Arguments<'_, '_>) -> Ran<Arc<str>> {
+fn replacement(arguments: &Arguments<'_, '_>) -> Evaluated<Arc<str>> {
     match arguments.optional(1) {
         Some(Value::Null) => Ok("".into()),
         _ => arguments.text_or_char(1),
@@ -149,7 +149,7 @@ fn replace_folded(text: &str, old: &str, new: &str) -> String {
 }
 
 /// A part by its place and length in UTF-16.
-pub(super) fn slice(text: &str, start: usize, count: Option<usize>) -> Ran<Arc<str>> {
+pub(super) fn slice(text: &str, start: usize, count: Option<usize>) -> Evaluated<Arc<str>> {
     if text.is_ascii() {
         let end = match count {
             Some(count) => start.checked_add(count).ok_or_else(out_of_range)?,
@@ -165,7 +165,7 @@ pub(super) fn slice(text: &str, start: usize, count: Option<usize>) -> Ran<Arc<s
     of_units(units.get(start..end).ok_or_else(out_of_range)?)
 }
 
-fn index_of(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn index_of(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let comparison = arguments.comparison(1);
     let part = compared(&arguments.text_or_char(0)?, comparison);
     let text = compared(text, comparison);
@@ -192,7 +192,7 @@ fn index_of(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Value>
 }
 
 /// The chars that are given, as chars or in an array.
-fn chars(arguments: &Arguments<'_, '_>) -> Ran<Vec<char>> {
+fn chars(arguments: &Arguments<'_, '_>) -> Evaluated<Vec<char>> {
     let mut all = Vec::new();
     for number in 0..arguments.len() {
         match arguments.value(number)? {
@@ -208,7 +208,7 @@ fn chars(arguments: &Arguments<'_, '_>) -> Ran<Vec<char>> {
     Ok(all)
 }
 
-fn trim(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<String> {
+fn trim(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     let chars = chars(arguments)?;
     let is_cut = |c: char| {
         if chars.is_empty() {
@@ -226,7 +226,7 @@ fn trim(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<String> {
 }
 
 /// By chars, by a text, or by one of several texts; with a count and options.
-fn split(text: &str, arguments: &Arguments<'_, '_>) -> Ran<Value> {
+fn split(text: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let (mut by, mut most, mut options) = (Vec::new(), usize::MAX, 0);
     for number in 0..arguments.len() {
         match arguments.value(number)? {
@@ -274,7 +274,7 @@ fn keep(parts: &mut Vec<Value>, part: &str, drops_empty: bool, trims: bool) {
 }
 
 /// Static methods of `string` and `char`.
-pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     if owner == "char" {
         return of_char(name, arguments);
     }
@@ -346,7 +346,7 @@ fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> i32 {
 }
 
 /// The arguments from one on; a single list is its items.
-fn all(arguments: &Arguments<'_, '_>, from: usize) -> Ran<Vec<Value>> {
+fn all(arguments: &Arguments<'_, '_>, from: usize) -> Evaluated<Vec<Value>> {
     if arguments.len() == from + 1
         && let Value::List(list) = arguments.value(from)?
     {
@@ -357,7 +357,7 @@ fn all(arguments: &Arguments<'_, '_>, from: usize) -> Ran<Vec<Value>> {
         .collect()
 }
 
-fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Ran<String> {
+fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     let mut out = String::new();
     for (number, value) in values.iter().enumerate() {
         let text = text_of(value);
@@ -371,7 +371,7 @@ fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> R
 }
 
 /// `{0}`, `{1,10}` and `{2:N2}`.
-fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Ran<String> {
+fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     use crate::expression::csharp::text::{aligned, formatted};
     let invalid = || {
         Stop::thrown(
@@ -420,7 +420,7 @@ fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> R
     Ok(out)
 }
 
-fn of_char(name: &str, arguments: &Arguments<'_, '_>) -> Ran<Option<Value>> {
+fn of_char(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     use crate::expression::csharp::text::{lower_char, upper_char};
     let Value::Char(unit) = arguments.value(0)? else {
         return Err(Stop::thrown("ArgumentException", format!("{name} takes a char")));

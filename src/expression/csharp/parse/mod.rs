@@ -27,13 +27,13 @@ const DEEPEST: usize = 200;
 const MOST_NODES: usize = 50_000;
 
 /// A parsed script, and how deep it is.
-pub(super) struct Parsed {
+pub(super) struct ParsedScript {
     pub(super) statements: Vec<Statement>,
     pub(super) depth: usize,
 }
 
 /// Parses a whole script: statements, of which the last may be an expression, as C# scripts allow.
-pub(super) fn parse(text: &str) -> Checked<Parsed> {
+pub(super) fn parse(text: &str) -> Checked<ParsedScript> {
     if text.len() > LONGEST {
         let message = format!(
             "the script has {} bytes, more than {LONGEST}; move parts of it into activities of their own",
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Checked<Parsed> {
     while !parser.is_end() {
         statements.push(parser.statement()?);
     }
-    Ok(Parsed {
+    Ok(ParsedScript {
         statements,
         depth: parser.made.max(parser.deepest),
     })

@@ -3,7 +3,7 @@
 use crate::expression::csharp::syntax::Lambda;
 use crate::expression::csharp::text::units;
 use crate::expression::csharp::types::Ty;
-use crate::expression::csharp::value::{Record, RecordKind, Value};
+use crate::expression::csharp::value::{RecordKind, RecordValue, Value};
 
 /// An argument of a method.
 pub(in crate::expression::csharp) enum Argument<'e> {
@@ -14,7 +14,7 @@ pub(in crate::expression::csharp) enum Argument<'e> {
 }
 
 /// A part of a record by its name, or by its number in a tuple.
-pub(in crate::expression::csharp) fn field<'r>(record: &'r Record, name: &str) -> Option<&'r Value> {
+pub(in crate::expression::csharp) fn field<'r>(record: &'r RecordValue, name: &str) -> Option<&'r Value> {
     let named = record.fields.iter().find(|(known, _)| **known == *name);
     let place = || name.strip_prefix("Item")?.parse::<usize>().ok()?.checked_sub(1);
     match named {

@@ -4,7 +4,7 @@ use super::Machine;
 use super::operators::{binary, lifted};
 use crate::expression::csharp::convert::cast;
 use crate::expression::csharp::library;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::{AssignOp, BinaryOp, Expr, Global, Kind};
 use crate::expression::csharp::text::text_of;
 use crate::expression::csharp::types::Ty;
@@ -20,7 +20,7 @@ enum Target<'e> {
 }
 
 impl Machine<'_> {
-    pub(super) fn assign(&self, op: AssignOp, target: &Expr, value: &Expr) -> Ran<Value> {
+    pub(super) fn assign(&self, op: AssignOp, target: &Expr, value: &Expr) -> Evaluated<Value> {
         let place = self.place(target)?;
         let result = match op {
             AssignOp::Set => self.eval(value)?,
@@ -42,7 +42,7 @@ impl Machine<'_> {
     }
 
     /// The result has the type of what is changed, as `x += 1` of a char has.
-    fn combined(&self, op: BinaryOp, old: &Value, value: &Value) -> Ran<Value> {
+    fn combined(&self, op: BinaryOp, old: &Value, value: &Value) -> Evaluated<Value> {
         let result = if old.is_null() || value.is_null() {
             lifted(op, old, value, &self.meter)?
         } else {
@@ -56,7 +56,7 @@ impl Machine<'_> {
     }
 
     /// `x++` and `++x`.
-    pub(super) fn step_place(&self, is_first: bool, step: i32, operand: &Expr) -> Ran<Value> {
+    pub(super) fn step_place(&self, is_first: bool, step: i32, operand: &Expr) -> Evaluated<Value> {
         let place = self.place(operand)?;
         let old = self.read(&place)?;
         if old.is_null() {
@@ -67,7 +67,7 @@ impl Machine<'_> {
         Ok(if is_first { new } else { old })
     }
 
-    fn place<'e>(&self, target: &'e Expr) -> Ran<Target<'e>> {
+    fn place<'e>(&self, target: &'e Expr) -> Evaluated<Target<'e>> {
         Ok(match &target.kind {
             Kind::Local(slot) => Target::Local(*slot),
             Kind::Variable(name) => Target::Variable(name),
@@ -78,7 +78,7 @@ impl Machine<'_> {
         })
     }
 
-    fn read(&self, place: &Target<'_>) -> Ran<Value> {
+    fn read(&self, place: &Target<'_>) -> Evaluated<Value> {
         match place {
             Target::Local(slot) => Ok(self.local(*slot)),
             Target::Variable(name) => self.variable(name),
@@ -88,7 +88,7 @@ impl Machine<'_> {
         }
     }
 
-    fn write(&self, place: &Target<'_>, value: Value) -> Ran<()> {
+    fn write(&self, place: &Target<'_>, value: Value) -> Evaluated<()> {
         match place {
             Target::Local(slot) => self.set_local(*slot, value),
             Target::Variable(name) => {

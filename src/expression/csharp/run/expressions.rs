@@ -6,14 +6,14 @@ use super::operators::{binary, lifted, unary};
 use super::{Argument, Machine, located};
 use crate::expression::csharp::convert::{cast, convert_to, default_of, from_json, implicit};
 use crate::expression::csharp::library;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::{Arm, Call, Constant, Expr, Global, Hole, Kind};
 use crate::expression::csharp::text::{aligned, formatted, text_of};
 use crate::expression::csharp::types::Ty;
 use crate::expression::csharp::value::{RecordKind, Value};
 
 impl Machine<'_> {
-    pub(in crate::expression::csharp) fn eval(&self, expr: &Expr) -> Ran<Value> {
+    pub(in crate::expression::csharp) fn eval(&self, expr: &Expr) -> Evaluated<Value> {
         self.meter.step()?;
         match &expr.kind {
             Kind::Constant(constant) => Ok(constant_value(constant)),
@@ -52,7 +52,7 @@ impl Machine<'_> {
     }
 
     /// Kept apart, so that the recursion of the common ones takes little stack.
-    fn eval_rare(&self, expr: &Expr) -> Ran<Value> {
+    fn eval_rare(&self, expr: &Expr) -> Evaluated<Value> {
         match &expr.kind {
             Kind::Interpolated(holes) => self.interpolated(holes, expr),
             Kind::Conditional(target, chain) => self.conditional(target, chain),
@@ -100,7 +100,7 @@ impl Machine<'_> {
         }
     }
 
-    fn interpolated(&self, holes: &[Hole], expr: &Expr) -> Ran<Value> {
+    fn interpolated(&self, holes: &[Hole], expr: &Expr) -> Evaluated<Value> {
         let mut out = String::new();
         for hole in holes {
             match hole {
@@ -127,7 +127,7 @@ impl Machine<'_> {
         Ok(Value::text(out))
     }
 
-    fn conditional(&self, target: &Expr, chain: &Expr) -> Ran<Value> {
+    fn conditional(&self, target: &Expr, chain: &Expr) -> Evaluated<Value> {
         let target = self.eval(target)?;
         if target.is_null() {
             return Ok(Value::Null);
@@ -138,7 +138,7 @@ impl Machine<'_> {
         result
     }
 
-    fn member(&self, expr: &Expr, target: &Expr, name: &Arc<str>) -> Ran<Value> {
+    fn member(&self, expr: &Expr, target: &Expr, name: &Arc<str>) -> Evaluated<Value> {
         match &target.kind {
             Kind::Class(class) => return located(library::static_property(class, name), expr.at),
             Kind::Type(ty) => return located(library::static_property(&ty.to_string(), name), expr.at),
@@ -152,7 +152,7 @@ impl Machine<'_> {
         located(library::property_of(&target, name, &self.meter), expr.at)
     }
 
-    fn call(&self, expr: &Expr, call: &Call) -> Ran<Value> {
+    fn call(&self, expr: &Expr, call: &Call) -> Evaluated<Value> {
         let target = match &call.target.kind {
             Kind::Class(_) | Kind::Type(_) => None,
             Kind::Global(global) if !matches!(self.global(*global), Ok(Value::Text(_) | Value::Null)) => None,
@@ -180,7 +180,7 @@ impl Machine<'_> {
         located(result, expr.at)
     }
 
-    fn switch(&self, expr: &Expr, value: &Expr, arms: &[Arm]) -> Ran<Value> {
+    fn switch(&self, expr: &Expr, value: &Expr, arms: &[Arm]) -> Evaluated<Value> {
         let value = self.eval(value)?;
         for arm in arms {
             if !self.matches(&arm.pattern, &value)? {
@@ -200,7 +200,7 @@ impl Machine<'_> {
         located(Err(Stop::thrown("SwitchExpressionException", message)), expr.at)
     }
 
-    fn throw(&self, value: &Expr) -> Ran<Value> {
+    fn throw(&self, value: &Expr) -> Evaluated<Value> {
         use crate::expression::csharp::syntax::Initializer;
         if let Kind::New(initializer) = &value.kind
             && let Initializer::Object { written, arguments, .. } = &**initializer
@@ -216,7 +216,7 @@ impl Machine<'_> {
     }
 
     /// A value of an `object` as another type, as Elsa's `Get<T>` converts it.
-    pub(super) fn converted(&self, value: &Value, ty: &Ty) -> Ran<Value> {
+    pub(super) fn converted(&self, value: &Value, ty: &Ty) -> Evaluated<Value> {
         if value.ty() == *ty || ty.is_dynamic() {
             return Ok(value.clone());
         }

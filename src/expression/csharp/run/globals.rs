@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{Argument, Cell, Machine};
 use crate::expression::csharp::check::pascal;
 use crate::expression::csharp::convert::{default_of, from_json};
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::{Call, Global};
 use crate::expression::csharp::text::text_of;
 use crate::expression::csharp::types::Ty;
@@ -15,7 +15,7 @@ use crate::expression::csharp::value::Value;
 
 impl Machine<'_> {
     /// A variable, as the type that its declaration gives it. It is read once: what the script changes in place stays.
-    pub(super) fn variable(&self, name: &str) -> Ran<Value> {
+    pub(super) fn variable(&self, name: &str) -> Evaluated<Value> {
         if let Some(cell) = self.variables.borrow().iter().find(|cell| *cell.name == *name) {
             return Ok(cell.value.clone());
         }
@@ -41,11 +41,11 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn input(&self, name: &str, ty: &Ty) -> Ran<Value> {
+    pub(super) fn input(&self, name: &str, ty: &Ty) -> Evaluated<Value> {
         from_json(&self.world.input(name).unwrap_or_default(), ty, &self.meter)
     }
 
-    pub(super) fn global(&self, global: Global) -> Ran<Value> {
+    pub(super) fn global(&self, global: Global) -> Evaluated<Value> {
         let changes = self.changes.borrow();
         let text = match global {
             Global::WorkflowInstanceId => Some(self.world.instance_id()),
@@ -59,12 +59,12 @@ impl Machine<'_> {
         Ok(text.map_or(Value::Null, Value::text))
     }
 
-    pub(super) fn call_global(&self, global: Global, call: &Call, arguments: &[Argument<'_>]) -> Ran<Value> {
+    pub(super) fn call_global(&self, global: Global, call: &Call, arguments: &[Argument<'_>]) -> Evaluated<Value> {
         let value = |number: usize| match arguments.get(number) {
             Some(Argument::Value(value)) => value.clone(),
             _ => Value::Null,
         };
-        let text = |number: usize| -> Ran<Arc<str>> {
+        let text = |number: usize| -> Evaluated<Arc<str>> {
             match value(number) {
                 Value::Text(text) => Ok(text),
                 Value::Null => Err(Stop::thrown("ArgumentNullException", "a name is null")),

@@ -7,7 +7,7 @@ use crate::expression::csharp::date_time::{
     date_ticks, in_range, time_ticks,
 };
 use crate::expression::csharp::library::items_of;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::{Argument, Expr, Initializer};
 use crate::expression::csharp::text::{length, of_units};
 use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
@@ -17,7 +17,7 @@ use crate::expression::csharp::value::{Entries, RecordKind, Value};
 const MOST_ITEMS: i64 = 1_000_000;
 
 impl Machine<'_> {
-    pub(super) fn new_value(&self, initializer: &Initializer) -> Ran<Value> {
+    pub(super) fn new_value(&self, initializer: &Initializer) -> Evaluated<Value> {
         match initializer {
             Initializer::Anonymous(fields) => {
                 let mut values = Vec::new();
@@ -73,12 +73,12 @@ impl Machine<'_> {
         }
     }
 
-    fn items(&self, items: &[Expr]) -> Ran<Vec<Value>> {
+    fn items(&self, items: &[Expr]) -> Evaluated<Vec<Value>> {
         self.meter.hold(40 * items.len())?;
         items.iter().map(|item| self.eval(item)).collect()
     }
 
-    fn map(&self, key: Ty, value: Ty, is_object: bool, from: &[Value], pairs: &[(Expr, Expr)]) -> Ran<Value> {
+    fn map(&self, key: Ty, value: Ty, is_object: bool, from: &[Value], pairs: &[(Expr, Expr)]) -> Evaluated<Value> {
         let mut entries = Entries::default();
         if let Some(Value::Map(other)) = from.first() {
             entries = other.entries.borrow().clone();
@@ -96,7 +96,7 @@ impl Machine<'_> {
 }
 
 /// What walks a record recurses as deep as it is.
-pub(super) fn shallow_enough(value: Value) -> Ran<Value> {
+pub(super) fn shallow_enough(value: Value) -> Evaluated<Value> {
     if value.is_too_deep() {
         let message = "anonymous objects and tuples are nested too deep; use lists";
         return Err(Stop::thrown("InsufficientExecutionStackException", message));
@@ -127,7 +127,7 @@ fn clock_ticks(parts: &[i64]) -> Option<i64> {
     Some(day + time)
 }
 
-fn construct(ty: &Ty, values: &[Value]) -> Ran<Value> {
+fn construct(ty: &Ty, values: &[Value]) -> Evaluated<Value> {
     let numbers: Vec<i64> = values.iter().filter_map(Value::as_i64).collect();
     match (ty, values) {
         (_, []) => Ok(default_of(ty)),

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::expression::csharp::problem::{Ran, Stop, StopKind};
+use crate::expression::csharp::problem::{Evaluated, Stop, StopKind};
 use crate::expression::csharp::value::{Value, empty};
 
 /// The bounds of one run.
@@ -66,11 +66,11 @@ impl<'a> Meter<'a> {
         }
     }
 
-    pub(in crate::expression::csharp) fn step(&self) -> Ran<()> {
+    pub(in crate::expression::csharp) fn step(&self) -> Evaluated<()> {
         self.steps(1)
     }
 
-    pub(in crate::expression::csharp) fn steps(&self, count: usize) -> Ran<()> {
+    pub(in crate::expression::csharp) fn steps(&self, count: usize) -> Evaluated<()> {
         let steps = self
             .steps
             .get()
@@ -87,7 +87,7 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    fn clock(&self) -> Ran<()> {
+    fn clock(&self) -> Evaluated<()> {
         if self
             .bounds
             .is_cancelled
@@ -102,7 +102,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Counts a value of so many bytes, before it is made where it can be large.
-    pub(in crate::expression::csharp) fn hold(&self, bytes: usize) -> Ran<()> {
+    pub(in crate::expression::csharp) fn hold(&self, bytes: usize) -> Evaluated<()> {
         let total = self.bytes.get().saturating_add(bytes);
         self.bytes.set(total);
         if total > self.bounds.bytes {

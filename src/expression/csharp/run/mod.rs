@@ -25,7 +25,7 @@ pub(in crate::expression::csharp) use meter::Meter;
 pub(in crate::expression::csharp) use operators::rounded_ticks;
 
 use super::convert::to_json;
-use super::problem::{Position, Ran, Stop};
+use super::problem::{Evaluated, Position, Stop};
 use super::syntax::{Lambda, Statement, StatementKind};
 use super::types::Ty;
 use super::value::Value;
@@ -98,7 +98,12 @@ pub(in crate::expression::csharp) struct Machine<'w> {
 }
 
 /// Runs a checked script.
-pub(super) fn run(statements: &[Statement], slots: usize, world: &dyn World, bounds: Bounds<'_>) -> Ran<CSharpResult> {
+pub(super) fn run(
+    statements: &[Statement],
+    slots: usize,
+    world: &dyn World,
+    bounds: Bounds<'_>,
+) -> Evaluated<CSharpResult> {
     let machine = Machine {
         world,
         meter: Meter::new(bounds),
@@ -118,7 +123,7 @@ pub(super) fn run(statements: &[Statement], slots: usize, world: &dyn World, bou
 }
 
 impl Machine<'_> {
-    fn result(self, value: &Value) -> Ran<CSharpResult> {
+    fn result(self, value: &Value) -> Evaluated<CSharpResult> {
         let value = to_json(value, &self.meter)?;
         let mut variables = Vec::new();
         for cell in self.variables.borrow().iter() {
@@ -142,7 +147,7 @@ impl Machine<'_> {
     }
 
     /// Calls a lambda.
-    pub(in crate::expression::csharp) fn invoke(&self, lambda: &Lambda, arguments: &[Value]) -> Ran<Value> {
+    pub(in crate::expression::csharp) fn invoke(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
         self.meter.step()?;
         for (place, value) in lambda.parameters.iter().zip(arguments) {
             self.set_local(place.slot, value.clone());
@@ -180,7 +185,7 @@ fn is_same(before: &Json, after: &Json) -> bool {
 }
 
 /// Says where, unless that is known.
-fn located<T>(ran: Ran<T>, at: Position) -> Ran<T> {
+fn located<T>(ran: Evaluated<T>, at: Position) -> Evaluated<T> {
     ran.map_err(|mut stop: Box<Stop>| {
         stop.at.get_or_insert(at);
         stop

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::expression::csharp::date_time::{DateTime, DateTimeOffset, in_range};
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::Meter;
 use crate::expression::csharp::syntax::{BinaryOp, UnaryOp};
 use crate::expression::csharp::text::text_of;
@@ -18,7 +18,7 @@ fn refuse(op: BinaryOp, left: &Value, right: &Value) -> Box<Stop> {
 }
 
 /// An operation of two values.
-pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_>) -> Ran<Value> {
+pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_>) -> Evaluated<Value> {
     match op {
         BinaryOp::Equal => return Ok(Value::Bool(left.equals(right))),
         BinaryOp::NotEqual => return Ok(Value::Bool(!left.equals(right))),
@@ -106,7 +106,7 @@ fn least() -> Box<Stop> {
 }
 
 #[allow(clippy::cast_sign_loss)]
-fn int(op: BinaryOp, a: i32, b: i32) -> Ran<Value> {
+fn int(op: BinaryOp, a: i32, b: i32) -> Evaluated<Value> {
     Ok(Value::Int(match op {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Subtract => a.wrapping_sub(b),
@@ -124,7 +124,7 @@ fn int(op: BinaryOp, a: i32, b: i32) -> Ran<Value> {
 }
 
 #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)]
-fn long(op: BinaryOp, a: i64, b: i64) -> Ran<Value> {
+fn long(op: BinaryOp, a: i64, b: i64) -> Evaluated<Value> {
     Ok(Value::Long(match op {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Subtract => a.wrapping_sub(b),
@@ -142,7 +142,7 @@ fn long(op: BinaryOp, a: i64, b: i64) -> Ran<Value> {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn time(op: BinaryOp, left: &Value, right: &Value) -> Ran<Value> {
+fn time(op: BinaryOp, left: &Value, right: &Value) -> Evaluated<Value> {
     let out_of_range = || {
         Stop::thrown(
             "ArgumentOutOfRangeException",
@@ -209,7 +209,7 @@ pub(in crate::expression::csharp) fn rounded_ticks(ticks: f64) -> Option<i64> {
     (rounded.is_finite() && rounded.abs() < i64::MAX as f64).then_some(rounded as i64)
 }
 
-fn compare(op: BinaryOp, left: &Value, right: &Value) -> Ran<Value> {
+fn compare(op: BinaryOp, left: &Value, right: &Value) -> Evaluated<Value> {
     if matches!(left, Value::Text(_)) || matches!(right, Value::Text(_)) {
         return Err(Stop::thrown(
             "RuntimeBinderException",
@@ -230,7 +230,7 @@ fn compare(op: BinaryOp, left: &Value, right: &Value) -> Ran<Value> {
 }
 
 /// The same where null is allowed by the types: a result is null, and a comparison does not hold.
-pub(super) fn lifted(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_>) -> Ran<Value> {
+pub(super) fn lifted(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_>) -> Evaluated<Value> {
     let is_null = left.is_null() || right.is_null();
     let has_text = matches!(left, Value::Text(_)) || matches!(right, Value::Text(_));
     match op {
@@ -248,7 +248,7 @@ pub(super) fn lifted(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_
     }
 }
 
-pub(super) fn unary(op: UnaryOp, value: &Value) -> Ran<Value> {
+pub(super) fn unary(op: UnaryOp, value: &Value) -> Evaluated<Value> {
     Ok(match (op, value) {
         (UnaryOp::Not, Value::Bool(flag)) => Value::Bool(!flag),
         (UnaryOp::Not, Value::Null) | (UnaryOp::Plus | UnaryOp::Minus, Value::Null) => Value::Null,

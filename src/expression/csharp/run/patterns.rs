@@ -2,13 +2,13 @@
 
 use super::Machine;
 use super::operators::binary;
-use crate::expression::csharp::problem::Ran;
+use crate::expression::csharp::problem::Evaluated;
 use crate::expression::csharp::syntax::Pattern;
 use crate::expression::csharp::types::{ListKind, Ty};
 use crate::expression::csharp::value::Value;
 
 impl Machine<'_> {
-    pub(super) fn matches(&self, pattern: &Pattern, value: &Value) -> Ran<bool> {
+    pub(super) fn matches(&self, pattern: &Pattern, value: &Value) -> Evaluated<bool> {
         self.meter.step()?;
         match pattern {
             Pattern::Any => Ok(true),

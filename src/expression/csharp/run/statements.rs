@@ -3,12 +3,12 @@
 use super::{Flow, Machine};
 use crate::expression::csharp::convert::{default_of, implicit};
 use crate::expression::csharp::library::items_of;
-use crate::expression::csharp::problem::{Ran, Stop};
+use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::syntax::{Expr, Statement, StatementKind};
 use crate::expression::csharp::value::Value;
 
 impl Machine<'_> {
-    pub(super) fn statement(&self, statement: &Statement) -> Ran<Flow> {
+    pub(super) fn statement(&self, statement: &Statement) -> Evaluated<Flow> {
         self.meter.step()?;
         match &statement.kind {
             StatementKind::Empty => Ok(Flow::Next),
@@ -100,7 +100,7 @@ impl Machine<'_> {
         }
     }
 
-    fn repeat(&self, condition: Option<&Expr>, steps: &[Expr], body: &Statement) -> Ran<Flow> {
+    fn repeat(&self, condition: Option<&Expr>, steps: &[Expr], body: &Statement) -> Evaluated<Flow> {
         loop {
             self.meter.step()?;
             if let Some(condition) = condition
@@ -119,7 +119,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn holds(&self, condition: &Expr) -> Ran<bool> {
+    pub(super) fn holds(&self, condition: &Expr) -> Evaluated<bool> {
         match self.eval(condition)? {
             Value::Bool(flag) => Ok(flag),
             other => super::located(

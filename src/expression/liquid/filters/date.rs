@@ -9,7 +9,7 @@ use super::date_format::dotnet;
 use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter};
 use crate::expression::liquid::budget::Builder;
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::Value;
 
 pub(super) static FILTERS: [Filter; 3] = [
@@ -175,7 +175,7 @@ struct Flags {
 }
 
 impl Flags {
-    fn number(&self, value: i64, width: usize, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+    fn number(&self, value: i64, width: usize, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
         let digits = value.to_string();
         if self.has_no_padding {
             return text.push_str(digits.trim_start_matches('0'));
@@ -185,7 +185,7 @@ impl Flags {
         text.push_str(&digits)
     }
 
-    fn word(&self, word: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+    fn word(&self, word: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
         if !self.is_upper {
             return text.push_str(word);
         }
@@ -206,7 +206,12 @@ const COMPOSED: [(char, &str); 8] = [
 ];
 
 /// Ruby's directives, as Fluid has them.
-fn strftime(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>, depth: u8) -> Result<(), Failure> {
+fn strftime(
+    date: &DateTime<FixedOffset>,
+    format: &str,
+    text: &mut Builder<'_, '_>,
+    depth: u8,
+) -> Result<(), TemplateFailure> {
     let mut flags: Option<Flags> = None;
     for c in format.chars() {
         let Some(current) = &mut flags else {
@@ -246,7 +251,7 @@ fn directive(
     directive: char,
     flags: &mut Flags,
     text: &mut Builder<'_, '_>,
-) -> Result<(), Failure> {
+) -> Result<(), TemplateFailure> {
     let shown = |format: &str| date.format(format).to_string();
     let whole = |format: &str| date.format(format).to_string().parse::<i64>().unwrap_or(0);
     let week = whole("%W");

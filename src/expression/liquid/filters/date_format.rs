@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, FixedOffset, Timelike, Utc};
 
 use crate::expression::liquid::budget::Builder;
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 
 /// The formats of one letter.
 const STANDARD: [(char, &str); 19] = [
@@ -29,9 +29,13 @@ const STANDARD: [(char, &str); 19] = [
 ];
 
 /// Writes a date in a standard or a custom format.
-pub(super) fn dotnet(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+pub(super) fn dotnet(
+    date: &DateTime<FixedOffset>,
+    format: &str,
+    text: &mut Builder<'_, '_>,
+) -> Result<(), TemplateFailure> {
     let unknown = || {
-        Failure::invalid(format!(
+        TemplateFailure::invalid(format!(
             "the format {} of a date is unknown; use one such as yyyy-MM-dd",
             shown(format)
         ))
@@ -59,7 +63,7 @@ fn shown(format: &str) -> String {
     format.chars().take(40).collect()
 }
 
-fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     let mut rest = format;
     while let Some(first) = rest.chars().next() {
         let count = rest.chars().take_while(|c| *c == first).count();
@@ -71,7 +75,7 @@ fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>
             }
             '\'' | '"' => {
                 let Some((literal, _)) = rest.get(1..).and_then(|after| after.split_once(first)) else {
-                    return Err(Failure::invalid(format!(
+                    return Err(TemplateFailure::invalid(format!(
                         "the format {} has an open quote",
                         shown(format)
                     )));
@@ -81,7 +85,7 @@ fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>
             }
             '\\' => {
                 let Some(literal) = rest.chars().nth(1) else {
-                    return Err(Failure::invalid("the format ends with a backslash"));
+                    return Err(TemplateFailure::invalid("the format ends with a backslash"));
                 };
                 text.push(literal)?;
                 taken += literal.len_utf8();
@@ -100,7 +104,7 @@ fn specifier(
     letter: char,
     count: usize,
     text: &mut Builder<'_, '_>,
-) -> Result<(), Failure> {
+) -> Result<(), TemplateFailure> {
     let mut number = |value: i64, width: usize| {
         let digits = value.to_string();
         text.push_repeated('0', width.saturating_sub(digits.len()))?;
@@ -133,7 +137,7 @@ fn specifier(
                 digits
             })
         }
-        ('f' | 'F', _) => Err(Failure::invalid(
+        ('f' | 'F', _) => Err(TemplateFailure::invalid(
             "a format of a date has at most seven digits of a second",
         )),
         ('z', 1) => text.push_str(&format!("{:+}", date.offset().local_minus_utc() / 3600)),

@@ -10,7 +10,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::{Call, Filter, Filtered, filter, json};
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::{Kind, Text, Value};
 
 pub(super) static FILTERS: [Filter; 13] = [
@@ -25,7 +25,7 @@ pub(super) static FILTERS: [Filter; 13] = [
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         match STANDARD.decode(compact) {
             Ok(bytes) => call.made_of(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(_) => Err(Failure::invalid("the text is not Base64")),
+            Err(_) => Err(TemplateFailure::invalid("the text is not Base64")),
         }
     }),
     filter("base64_url_safe_encode", |call| {

@@ -4,8 +4,8 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::date_format::dotnet;
 use super::{Call, Filter, Filtered, filter};
-use crate::expression::liquid::budget::{Budget, Builder};
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::budget::{Builder, TemplateBudget};
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::Value;
 
 /// The most digits that a format may ask for.
@@ -26,7 +26,10 @@ pub(super) static FILTERS: [Filter; 2] = [
 ];
 
 /// Refuses every culture but the invariant one.
-pub(super) fn invariant_culture(culture: Option<&Value<'_>>, budget: &Budget<'_>) -> Result<(), Failure> {
+pub(super) fn invariant_culture(
+    culture: Option<&Value<'_>>,
+    budget: &TemplateBudget<'_>,
+) -> Result<(), TemplateFailure> {
     let Some(culture) = culture.filter(|culture| !culture.is_nil()) else {
         return Ok(());
     };
@@ -35,7 +38,7 @@ pub(super) fn invariant_culture(culture: Option<&Value<'_>>, budget: &Budget<'_>
         return Ok(());
     }
     let name: String = name.chars().take(40).collect();
-    Err(Failure::invalid(format!(
+    Err(TemplateFailure::invalid(format!(
         "the culture {name} is not known; templates format in the invariant culture, so leave it out"
     )))
 }
@@ -66,7 +69,7 @@ fn format_string<'a>(call: Call<'a, '_>) -> Filtered<'a> {
         let item = after.strip_prefix('{').and_then(|after| after.split_once('}'));
         let Some((item, after)) = item else {
             let message = "a brace is not closed; write {0} for the first argument, and {{ for a brace";
-            return Err(Failure::invalid(message));
+            return Err(TemplateFailure::invalid(message));
         };
         write_item(&call, item, &mut text)?;
         rest = after;
@@ -75,13 +78,13 @@ fn format_string<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     call.made(text)
 }
 
-fn write_item(call: &Call<'_, '_>, item: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn write_item(call: &Call<'_, '_>, item: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     let (place, format) = item.split_once(':').unwrap_or((item, ""));
     let (place, width) = place.split_once(',').unwrap_or((place, "0"));
     let value = place.trim().parse::<usize>().ok().and_then(|place| call.given(place));
     let (Some(value), Ok(width)) = (value, width.trim().parse::<i32>()) else {
         let shown: String = item.chars().take(40).collect();
-        return Err(Failure::invalid(format!(
+        return Err(TemplateFailure::invalid(format!(
             "there is no argument for {{{shown}}}; give the filter one more"
         )));
     };
@@ -105,7 +108,7 @@ fn write_item(call: &Call<'_, '_>, item: &str, text: &mut Builder<'_, '_>) -> Re
 }
 
 /// Writes a number in a standard or a custom format.
-fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     let mut characters = format.chars();
     let Some(letter) = characters.next() else {
         return text.push_str(&value.to_string());
@@ -120,7 +123,9 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
         digits.parse::<usize>().ok()
     };
     if !digits.is_empty() && given.is_none_or(|given| given > MOST_DIGITS) {
-        return Err(Failure::invalid(format!("a number has at most {MOST_DIGITS} decimals")));
+        return Err(TemplateFailure::invalid(format!(
+            "a number has at most {MOST_DIGITS} decimals"
+        )));
     }
     let sign = if value.is_sign_negative() && !value.is_zero() {
         "-"
@@ -140,7 +145,8 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
         'N' => text.push_str(&format!("{sign}{}", fixed(value.abs(), given.unwrap_or(2), true))),
         'P' => {
             let hundred = value.abs().checked_mul(Decimal::ONE_HUNDRED);
-            let hundred = hundred.ok_or_else(|| Failure::invalid("the number is too large for a percentage"))?;
+            let hundred =
+                hundred.ok_or_else(|| TemplateFailure::invalid("the number is too large for a percentage"))?;
             text.push_str(&format!("{sign}{} %", fixed(hundred, given.unwrap_or(2), true)))
         }
         'G' if given.is_none_or(|given| given == 0) => text.push_str(&value.to_string()),
@@ -149,7 +155,7 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
             let rounded = value.round_sf_with_strategy(digits, RoundingStrategy::MidpointAwayFromZero);
             text.push_str(&rounded.unwrap_or(value).normalize().to_string())
         }
-        _ => Err(Failure::invalid(format!(
+        _ => Err(TemplateFailure::invalid(format!(
             "the format {} of a number is unknown; use C, F, G, N or P with the number of decimals, or one such as #,##0.00",
             format.chars().take(40).collect::<String>()
         ))),
@@ -198,7 +204,7 @@ struct Pattern {
 }
 
 /// `0`, `#`, a point, commas, `%`, and texts; after a semicolon the format of negative numbers, after two that of zero.
-fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     let sections: Vec<&str> = format.splitn(3, ';').collect();
     let section = |place: usize| sections.get(place).copied().filter(|section| !section.is_empty());
     let negative = section(1).filter(|_| value.is_sign_negative() && !value.is_zero());
@@ -207,7 +213,7 @@ fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
     let mut number = value.abs();
     for _ in 0..pattern.scale {
         let scaled = number.checked_mul(Decimal::ONE_HUNDRED);
-        number = scaled.ok_or_else(|| Failure::invalid("the number is too large for a percentage"))?;
+        number = scaled.ok_or_else(|| TemplateFailure::invalid("the number is too large for a percentage"))?;
     }
     for _ in 0..pattern.thousands {
         number = number.checked_div(Decimal::ONE_THOUSAND).unwrap_or_default();
@@ -234,7 +240,7 @@ fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
     text.push_str(&pattern.suffix)
 }
 
-fn pattern(section: &str) -> Result<Pattern, Failure> {
+fn pattern(section: &str) -> Result<Pattern, TemplateFailure> {
     let mut pattern = Pattern::default();
     let mut after_point = false;
     let mut pending_commas = 0;
@@ -256,7 +262,7 @@ fn pattern(section: &str) -> Result<Pattern, Failure> {
                     pattern.whole += usize::from(seen_zero);
                 }
                 if pattern.whole.max(pattern.most_fraction) > MOST_DIGITS {
-                    return Err(Failure::invalid(format!(
+                    return Err(TemplateFailure::invalid(format!(
                         "a format of a number has at most {MOST_DIGITS} digits"
                     )));
                 }

@@ -2,7 +2,7 @@
 
 use super::{Call, Filter, Filtered, filter};
 use crate::expression::liquid::budget::Builder;
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 
 pub(super) static FILTERS: [Filter; 5] = [
     filter("escape", |call| {
@@ -39,7 +39,7 @@ pub(super) static FILTERS: [Filter; 5] = [
     filter("handleize", handleize),
 ];
 
-fn escape(text: &str, escaped: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn escape(text: &str, escaped: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     for c in text.chars() {
         match c {
             '<' => escaped.push_str("&lt;")?,
@@ -54,7 +54,7 @@ fn escape(text: &str, escaped: &mut Builder<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unescape(text: &str, plain: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn unescape(text: &str, plain: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     /// The longest name of an entity that is known, and of a number.
     const LONGEST: usize = 10;
     let mut rest = text;

@@ -1,8 +1,8 @@
 //! The filters `json` and `default`. Text of JSON is escaped as .NET does it: ASCII only, and safe within HTML.
 
 use super::{Call, Filter, Filtered, filter};
-use crate::expression::liquid::budget::{Budget, Builder};
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::budget::{Builder, TemplateBudget};
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::{Kind, Value};
 
 pub(super) static FILTERS: [Filter; 2] = [
@@ -31,7 +31,11 @@ fn default<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 }
 
 /// Writes a value as JSON.
-pub(super) fn write(value: &Value<'_>, text: &mut Builder<'_, '_>, budget: &Budget<'_>) -> Result<(), Failure> {
+pub(super) fn write(
+    value: &Value<'_>,
+    text: &mut Builder<'_, '_>,
+    budget: &TemplateBudget<'_>,
+) -> Result<(), TemplateFailure> {
     budget.spend(1)?;
     match value {
         // The type is of the left side, a boolean is the result.
@@ -77,7 +81,7 @@ pub(super) fn write(value: &Value<'_>, text: &mut Builder<'_, '_>, budget: &Budg
     }
 }
 
-fn quoted(value: &str, text: &mut Builder<'_, '_>) -> Result<(), Failure> {
+fn quoted(value: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     text.push('"')?;
     for c in value.chars() {
         match c {

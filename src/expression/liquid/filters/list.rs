@@ -7,9 +7,9 @@ use rust_decimal::Decimal;
 
 use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter, json, with};
-use crate::expression::liquid::budget::Budget;
+use crate::expression::liquid::budget::TemplateBudget;
 use crate::expression::liquid::comparison::equal;
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::{Kind, Text, Value};
 
 pub(super) static FILTERS: [Filter; 18] = [
@@ -82,7 +82,7 @@ fn join<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 /// The names of an object's members.
 fn keys<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let Value::Map(fields) = call.input.bare() else {
-        return Err(Failure::invalid("the value is no object, so it has no keys"));
+        return Err(TemplateFailure::invalid("the value is no object, so it has no keys"));
     };
     call.budget.spend(u64::try_from(fields.len()).unwrap_or(u64::MAX))?;
     let keys = fields.keys().map(|key| Value::Text(Text::Borrowed(key)));
@@ -95,7 +95,7 @@ fn map<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     }
     let member = call.argument_text(0)?;
     let items = call.input.items(call.budget)?;
-    let mapped: Result<Vec<_>, Failure> = items.iter().map(|item| item.member(&member)).collect();
+    let mapped: Result<Vec<_>, TemplateFailure> = items.iter().map(|item| item.member(&member)).collect();
     Value::list(mapped?, call.budget)
 }
 
@@ -119,7 +119,7 @@ fn chosen<'a>(call: Call<'a, '_>, is_kept: bool) -> Filtered<'a> {
 }
 
 /// The first item whose member equals a value, and its place.
-fn find<'a>(call: &Call<'a, '_>) -> Result<Option<(usize, Value<'a>)>, Failure> {
+fn find<'a>(call: &Call<'a, '_>) -> Result<Option<(usize, Value<'a>)>, TemplateFailure> {
     let wanted = call.argument(1);
     if call.input.kind() != Kind::List || wanted.is_nil() {
         return Ok(None);
@@ -182,7 +182,7 @@ fn sorted<'a>(call: &Call<'a, '_>, is_natural: bool) -> Filtered<'a> {
                 "the values of {} have no order; sort by a member that is text or a number",
                 &**member
             );
-            return Err(Failure::invalid(message));
+            return Err(TemplateFailure::invalid(message));
         }
         keyed.sort_by(|(one, _), (other, _)| by_value(one, other));
     } else {
@@ -231,7 +231,7 @@ fn by_word(one: &str, other: &str) -> Ordering {
     folded.then_with(|| other.cmp(one))
 }
 
-fn sum(value: &Value<'_>, member: Option<&str>, budget: &Budget<'_>) -> Result<Decimal, Failure> {
+fn sum(value: &Value<'_>, member: Option<&str>, budget: &TemplateBudget<'_>) -> Result<Decimal, TemplateFailure> {
     let mut total = Decimal::ZERO;
     value.each(budget, |item| {
         let number = match (item.bare(), member) {
@@ -241,8 +241,8 @@ fn sum(value: &Value<'_>, member: Option<&str>, budget: &Budget<'_>) -> Result<D
             _ => Decimal::ZERO,
         };
         let added = total.checked_add(number);
-        total =
-            added.ok_or_else(|| Failure::invalid("the sum has more than the 28 digits of a number of a template"))?;
+        total = added
+            .ok_or_else(|| TemplateFailure::invalid("the sum has more than the 28 digits of a number of a template"))?;
         Ok(())
     })?;
     Ok(total)

@@ -3,7 +3,7 @@
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::{Call, Filter, Filtered, filter, with};
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::Value;
 
 pub(super) static FILTERS: [Filter; 11] = [
@@ -41,14 +41,14 @@ fn of_two<'a>(call: &Call<'a, '_>, compute: fn(Decimal, Decimal) -> Option<Decim
 fn computed<'a>(result: Option<Decimal>) -> Filtered<'a> {
     match result {
         Some(result) => Ok(Value::Number(result)),
-        None => Err(Failure::invalid(
+        None => Err(TemplateFailure::invalid(
             "the result has more than the 28 digits of a number of a template",
         )),
     }
 }
 
-fn division_by_zero() -> Failure {
-    Failure::invalid("the divisor is 0; test it by if before, or give it a default")
+fn division_by_zero() -> TemplateFailure {
+    TemplateFailure::invalid("the divisor is 0; test it by if before, or give it a default")
 }
 
 /// By a whole number the result is one, too, rounded down.
@@ -87,7 +87,9 @@ fn modulo<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 fn round<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let digits = call.argument_integer(0, 0)?;
     let Some(digits) = u32::try_from(digits).ok().filter(|digits| *digits <= 28) else {
-        return Err(Failure::invalid(format!("{digits} digits cannot be kept; use 0 to 28")));
+        return Err(TemplateFailure::invalid(format!(
+            "{digits} digits cannot be kept; use 0 to 28"
+        )));
     };
     let rounded = call
         .input

@@ -15,8 +15,8 @@ mod text;
 
 use std::sync::LazyLock;
 
-use super::budget::{Budget, Builder};
-use super::error::Failure;
+use super::budget::{Builder, TemplateBudget};
+use super::error::TemplateFailure;
 use super::value::{Text, Value};
 
 /// A filter.
@@ -30,7 +30,7 @@ pub(super) struct Filter {
 
 type Apply = for<'a, 'b> fn(Call<'a, 'b>) -> Filtered<'a>;
 
-type Filtered<'a> = Result<Value<'a>, Failure>;
+type Filtered<'a> = Result<Value<'a>, TemplateFailure>;
 
 impl std::fmt::Debug for Filter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -135,7 +135,7 @@ pub(super) struct Call<'a, 'b> {
     pub(super) input: Value<'a>,
     /// Those with a name have a place, too.
     pub(super) arguments: &'b [(Option<&'a str>, Value<'a>)],
-    pub(super) budget: &'b Budget<'b>,
+    pub(super) budget: &'b TemplateBudget<'b>,
 }
 
 impl<'a, 'b> Call<'a, 'b> {
@@ -153,19 +153,19 @@ impl<'a, 'b> Call<'a, 'b> {
     }
 
     /// The input as text.
-    fn text(&self) -> Result<Text<'a>, Failure> {
+    fn text(&self) -> Result<Text<'a>, TemplateFailure> {
         let text = self.input.text(self.budget)?;
         self.budget.spend_bytes(text.len())?;
         Ok(text)
     }
 
     /// An argument as text.
-    fn argument_text(&self, place: usize) -> Result<Text<'a>, Failure> {
+    fn argument_text(&self, place: usize) -> Result<Text<'a>, TemplateFailure> {
         self.argument(place).text(self.budget)
     }
 
     /// An argument as an integer; nil is `default`.
-    fn argument_integer(&self, place: usize, default: i64) -> Result<i64, Failure> {
+    fn argument_integer(&self, place: usize, default: i64) -> Result<i64, TemplateFailure> {
         match self.given(place) {
             Some(value) if !value.is_nil() => value.integer("the argument"),
             _ => Ok(default),

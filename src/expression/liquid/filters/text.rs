@@ -1,8 +1,8 @@
 //! Filters of texts. Lengths and places count in UTF-16, as in .NET.
 
 use super::{Call, Filter, Filtered, filter, with};
-use crate::expression::liquid::budget::{Budget, Builder};
-use crate::expression::liquid::error::Failure;
+use crate::expression::liquid::budget::{Builder, TemplateBudget};
+use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::{Kind, Text, Value};
 
 pub(super) static FILTERS: [Filter; 20] = [
@@ -116,7 +116,7 @@ fn replaced<'a>(call: &Call<'a, '_>, by: &str, which: Which) -> Filtered<'a> {
             if by.is_empty() {
                 return Ok(Value::Text(text));
             }
-            return Err(Failure::invalid(
+            return Err(TemplateFailure::invalid(
                 "the text to replace is empty; give it one character or more",
             ));
         }
@@ -146,7 +146,12 @@ fn replaced<'a>(call: &Call<'a, '_>, by: &str, which: Which) -> Filtered<'a> {
 }
 
 /// The part of a text, in UTF-16. Half of a pair of surrogates is a replacement character.
-pub(super) fn utf16_part(text: &str, start: usize, length: usize, budget: &Budget<'_>) -> Result<String, Failure> {
+pub(super) fn utf16_part(
+    text: &str,
+    start: usize,
+    length: usize,
+    budget: &TemplateBudget<'_>,
+) -> Result<String, TemplateFailure> {
     budget.spend_bytes(text.len())?;
     if text.is_ascii() {
         let end = start.saturating_add(length).min(text.len());
@@ -160,12 +165,12 @@ pub(super) fn utf16_part(text: &str, start: usize, length: usize, budget: &Budge
 fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let (first, second) = (call.argument(0), call.given(1));
     if !is_integer(&first, call.budget)? {
-        return Err(Failure::invalid("the offset is no integer"));
+        return Err(TemplateFailure::invalid("the offset is no integer"));
     }
     if let Some(second) = second
         && !is_integer(second, call.budget)?
     {
-        return Err(Failure::invalid("the length is no integer"));
+        return Err(TemplateFailure::invalid("the length is no integer"));
     }
     let start = first.integer("the offset")?;
     let length = call.argument_integer(1, 1)?;
@@ -198,7 +203,7 @@ fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     Value::list(items, call.budget)
 }
 
-fn is_integer(value: &Value<'_>, budget: &Budget<'_>) -> Result<bool, Failure> {
+fn is_integer(value: &Value<'_>, budget: &TemplateBudget<'_>) -> Result<bool, TemplateFailure> {
     Ok(match value.kind() {
         Kind::Number => value.number().scale() == 0,
         Kind::Nil | Kind::Empty => false,
@@ -211,13 +216,13 @@ fn split<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let text = call.text()?;
     let separator = call.argument_text(0)?;
     let mut parts = Vec::new();
-    let mut add = |part: &str, budget: &Budget<'_>| {
+    let mut add = |part: &str, budget: &TemplateBudget<'_>| {
         budget.spend(1)?;
         if parts.len() == parts.capacity() {
             budget.check_memory(parts.len().saturating_mul(2 * size_of::<Value<'_>>()))?;
         }
         parts.push(Value::made(part.to_owned(), budget)?);
-        Ok::<(), Failure>(())
+        Ok::<(), TemplateFailure>(())
     };
     if separator.is_empty() {
         for c in text.chars() {
@@ -248,7 +253,7 @@ fn truncate<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     call.made(result)
 }
 
-fn ellipsis<'a>(call: &Call<'a, '_>) -> Result<Text<'a>, Failure> {
+fn ellipsis<'a>(call: &Call<'a, '_>) -> Result<Text<'a>, TemplateFailure> {
     match call.given(1) {
         Some(given) if !given.is_nil() => given.text(call.budget),
         _ => Ok(Text::of("...")),

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use super::{Parsed, Parser, offset};
 use crate::expression::liquid::comparison::Operator;
 use crate::expression::liquid::filters;
-use crate::expression::liquid::syntax::{Connective, Expression, FilterCall, Path, Step};
+use crate::expression::liquid::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
 
 /// The operators of comparisons; those that begin with another one come first.
 const OPERATORS: [(&str, Operator); 7] = [
@@ -28,7 +28,7 @@ const WORDS: [(&str, Operator); 3] = [
 
 impl Parser<'_> {
     /// A value with its filters.
-    pub(super) fn filtered(&mut self) -> Parsed<Expression> {
+    pub(super) fn filtered(&mut self) -> Parsed<TemplateExpression> {
         let input = self.logic()?;
         let mut calls = Vec::new();
         while self.cursor.eat_after_space("|") {
@@ -68,13 +68,13 @@ impl Parser<'_> {
         if calls.is_empty() {
             return Ok(input);
         }
-        Ok(Expression::Filtered {
+        Ok(TemplateExpression::Filtered {
             input: Box::new(input),
             calls,
         })
     }
 
-    fn argument(&mut self, filter: &str) -> Parsed<(Option<Box<str>>, Expression)> {
+    fn argument(&mut self, filter: &str) -> Parsed<(Option<Box<str>>, TemplateExpression)> {
         let start = self.cursor.at;
         if let Some(name) = self.cursor.name()
             && self.cursor.eat_after_space(":")
@@ -86,7 +86,7 @@ impl Parser<'_> {
     }
 
     /// Comparisons with `and` and `or`.
-    pub(super) fn logic(&mut self) -> Parsed<Expression> {
+    pub(super) fn logic(&mut self) -> Parsed<TemplateExpression> {
         let first = self.comparison()?;
         let mut rest = Vec::new();
         loop {
@@ -102,28 +102,28 @@ impl Parser<'_> {
         if rest.is_empty() {
             return Ok(first);
         }
-        Ok(Expression::Logic {
+        Ok(TemplateExpression::Logic {
             first: Box::new(first),
             rest,
         })
     }
 
-    fn comparison(&mut self) -> Parsed<Expression> {
+    fn comparison(&mut self) -> Parsed<TemplateExpression> {
         let left = self.primary("a value")?;
         let symbol = OPERATORS.iter().find(|(symbol, _)| self.cursor.eat_after_space(symbol));
         let Some((_, operator)) = symbol.or_else(|| WORDS.iter().find(|(word, _)| self.cursor.eat_word(word))) else {
             return Ok(left);
         };
         let right = self.primary("the right side of a comparison")?;
-        Ok(Expression::Compare(Box::new((left, *operator, right))))
+        Ok(TemplateExpression::Compare(Box::new((left, *operator, right))))
     }
 
     /// A text, a number, a name with its members, or a range.
-    pub(super) fn primary(&mut self, what: &str) -> Parsed<Expression> {
+    pub(super) fn primary(&mut self, what: &str) -> Parsed<TemplateExpression> {
         self.cursor.skip_white_space();
         let at = self.cursor.at;
         match self.cursor.peek() {
-            Some(quote @ ('"' | '\'')) => return self.quoted(quote).map(Expression::Text),
+            Some(quote @ ('"' | '\'')) => return self.quoted(quote).map(TemplateExpression::Text),
             Some('(') => return self.range(),
             _ => {}
         }
@@ -131,17 +131,17 @@ impl Parser<'_> {
             let path = self.members(name, at)?;
             if path.steps.is_empty() {
                 match &*path.root {
-                    "empty" => return Ok(Expression::Empty),
-                    "blank" => return Ok(Expression::Blank),
-                    "true" => return Ok(Expression::Boolean(true)),
-                    "false" => return Ok(Expression::Boolean(false)),
+                    "empty" => return Ok(TemplateExpression::Empty),
+                    "blank" => return Ok(TemplateExpression::Blank),
+                    "true" => return Ok(TemplateExpression::Boolean(true)),
+                    "false" => return Ok(TemplateExpression::Boolean(false)),
                     _ => {}
                 }
             }
-            return Ok(Expression::Path(path));
+            return Ok(TemplateExpression::Path(path));
         }
         match self.number()? {
-            Some(number) => Ok(Expression::Number(number)),
+            Some(number) => Ok(TemplateExpression::Number(number)),
             None => self.problem(
                 at,
                 format!("{what} is missing; write a text in quotes, a number, or a name such as Variables.Name"),
@@ -192,7 +192,7 @@ impl Parser<'_> {
     }
 
     /// Two whole numbers or names in parentheses, with two dots between them.
-    pub(super) fn range(&mut self) -> Parsed<Expression> {
+    pub(super) fn range(&mut self) -> Parsed<TemplateExpression> {
         let at = self.cursor.at;
         let parsed = self.nested(|parser| {
             parser.cursor.eat("(");
@@ -206,7 +206,7 @@ impl Parser<'_> {
             Ok(parser.cursor.eat_after_space(")").then_some((from, to)))
         })?;
         match parsed {
-            Some(ends) => Ok(Expression::Range(Box::new(ends))),
+            Some(ends) => Ok(TemplateExpression::Range(Box::new(ends))),
             None => self.problem(
                 at,
                 "parentheses hold a range of two whole numbers or names, as (1..5); they do not group: assign a part of the \
@@ -215,11 +215,11 @@ impl Parser<'_> {
         }
     }
 
-    fn range_end(&mut self) -> Parsed<Option<Expression>> {
+    fn range_end(&mut self) -> Parsed<Option<TemplateExpression>> {
         self.cursor.skip_white_space();
         let at = self.cursor.at;
         if let Some(name) = self.cursor.name() {
-            return self.members(name, at).map(Expression::Path).map(Some);
+            return self.members(name, at).map(TemplateExpression::Path).map(Some);
         }
         let is_negative = self.cursor.eat("-");
         if !is_negative {
@@ -229,7 +229,7 @@ impl Parser<'_> {
             return Ok(None);
         };
         number.set_sign_negative(is_negative);
-        Ok(Some(Expression::Number(number)))
+        Ok(Some(TemplateExpression::Number(number)))
     }
 
     fn number(&mut self) -> Parsed<Option<Decimal>> {

@@ -1,7 +1,7 @@
 //! What stands between `{%` and `%}`.
 
 use super::{Opened, Parsed, Parser, offset};
-use crate::expression::liquid::syntax::{Block, Condition, Expression, Loop, LoopOffset, Statement};
+use crate::expression::liquid::syntax::{Block, Condition, Loop, LoopOffset, Statement, TemplateExpression};
 
 /// Tags that other Liquids have, and what to write instead.
 const UNSUPPORTED: [(&str, &str); 14] = [
@@ -296,7 +296,7 @@ impl<'t> Parser<'t> {
         self.cursor.skip_white_space();
         let at = self.cursor.at;
         let source = self.primary("the list of for")?;
-        if !matches!(source, Expression::Path(_) | Expression::Range(_)) {
+        if !matches!(source, TemplateExpression::Path(_) | TemplateExpression::Range(_)) {
             return self.problem(
                 at,
                 "for runs over a name or a range, as Variables.Items or (1..5); assign the list first",
@@ -312,7 +312,7 @@ impl<'t> Parser<'t> {
             } else if self.cursor.eat_word("offset") {
                 self.colon("offset")?;
                 loop_offset = Some(match self.primary("the offset")? {
-                    Expression::Path(path) if path.steps.is_empty() && &*path.root == "continue" => {
+                    TemplateExpression::Path(path) if path.steps.is_empty() && &*path.root == "continue" => {
                         LoopOffset::Continue
                     }
                     value => LoopOffset::Value(value),

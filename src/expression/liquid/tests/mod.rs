@@ -7,11 +7,11 @@ mod syntax;
 
 use serde_json::{Map, Value, json};
 
-use super::budget::Limits;
+use super::budget::WorkLimits;
 use super::cache::Template;
 use super::data::{Fact, TemplateData};
 use super::engine::render;
-use super::error::{Failure, TemplateErrorKind};
+use super::error::{TemplateErrorKind, TemplateFailure};
 
 /// What the templates of the tests see.
 pub(super) struct Data {
@@ -66,7 +66,7 @@ impl TemplateData for Data {
     }
 }
 
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: WorkLimits = WorkLimits {
     steps: 1_000_000,
     memory: 4 << 20,
     output: 1 << 20,
@@ -76,5 +76,5 @@ pub(super) const LIMITS: Limits = Limits {
 pub(super) fn rendered(template: &str) -> Result<String, (TemplateErrorKind, String)> {
     let template = Template::parse(template).map_err(|error| (error.kind, error.to_string()))?;
     let result = render(&template, &Data::new(), LIMITS, None);
-    result.map_err(|Failure { kind, message, .. }| (kind, message))
+    result.map_err(|TemplateFailure { kind, message, .. }| (kind, message))
 }

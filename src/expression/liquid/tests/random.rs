@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Data, LIMITS};
-use crate::expression::liquid::budget::Budget;
+use crate::expression::liquid::budget::TemplateBudget;
 use crate::expression::liquid::cache::Template;
 use crate::expression::liquid::render::Renderer;
 
@@ -95,7 +95,7 @@ const PIECES: [&str; 14] = [
 fn check(text: &str) {
     let Ok(template) = Template::parse(text) else { return };
     let data = Data::new();
-    let renderer = Renderer::new(&template.text, &data, Budget::new(LIMITS, None));
+    let renderer = Renderer::new(&template.text, &data, TemplateBudget::new(LIMITS, None));
     if let Ok(text) = renderer.run(&template.block) {
         assert!(text.len() <= LIMITS.output);
     }
