@@ -70,8 +70,14 @@ struct Nodes {
 impl Nodes {
     async fn start() -> Self {
         let database = TestDatabase::create().await;
-        let node = |name: &'static str| Engine::builder(database.url()).node_id(name).start();
-        let (one, two) = (node("one").await.unwrap(), node("two").await.unwrap());
+        // On a busy machine a start may meet a timeout: it is made again, as a program would.
+        let node = async |name: &'static str| {
+            poll_until(LONG_TIMEOUT, "a node to start", async || {
+                read_by(async || Engine::builder(database.url()).node_id(name).start().await).await
+            })
+            .await
+        };
+        let (one, two) = (node("one").await, node("two").await);
         let client = database.connect().await;
         Self {
             one,
