@@ -30,15 +30,15 @@ pub(super) fn children() -> Vec<Case> {
             .as_object_mut()
             .unwrap()
             .extend(fields.as_object().unwrap().clone());
-        let told = says(
-            "told",
+        let said = says(
+            "said",
             "`${getR()?.subStatus ?? 'nothing'} ${getR()?.output?.Word ?? ''}`",
         );
-        sequence("root", &[event("go"), started, told, branch("end")])
+        sequence("root", &[event("go"), started, said, branch("end")])
     };
     let variable = || json!([{"id": "r", "name": "R", "typeName": "Object"}]);
-    let one = |name: &'static str, type_name: &str, fields: Value, told: &'static str| {
-        case(name, of(type_name, fields), events(&["go", "end"]), &[told, "end"])
+    let one = |name: &'static str, type_name: &str, fields: Value, said: &'static str| {
+        case(name, of(type_name, fields), events(&["go", "end"]), &[said, "end"])
             .with("variables", variable())
             .using(child())
     };
@@ -126,7 +126,7 @@ pub(super) fn nested() -> Vec<Case> {
     };
     let variables =
         json!([{"id": "va", "name": "VA", "typeName": "String"}, {"id": "vb", "name": "VB", "typeName": "String"}]);
-    let tells = says("told", "`${getVA()} ${getVB()}`");
+    let says_both = says("said", "`${getVA()} ${getVB()}`");
     let both = activity("Elsa.Parallel", "both", json!({"activities": [using("a"), using("b")]}));
     let chart = super::flowchart(
         &[using("a"), line("done"), line("short"), using("b")],
@@ -144,13 +144,13 @@ pub(super) fn nested() -> Vec<Case> {
     vec![
         of(
             "nested-twice",
-            sequence("root", &[both, tells.clone()]),
+            sequence("root", &[both, says_both.clone()]),
             &["go-b", "go-a"],
             &["a! b!"],
         ),
         of(
             "nested-outcomes",
-            sequence("root", &[chart, tells]),
+            sequence("root", &[chart, says_both]),
             &["go-a", "go-b"],
             &["short", "a! b!"],
         ),
