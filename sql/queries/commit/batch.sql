@@ -1,10 +1,9 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, child_root, fan_out_begun
--- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by
---          burst (the contended lane sends one at a time); then the rows of children that end or are waited
---          for; then dependants of the winners only. Of children that ran in the burst of their parent: the claims and
---          the instance of the outermost one (share), before all of this
+-- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by burst (the
+--          contended lane sends one at a time); then the rows of children that end or are waited for; then dependants of the
+--          winners only. Of children that ran in their parent's burst, before all: claims and instance of the outermost (share)
 -- Rows of tables are looked up one by one, in subqueries that the planner cannot flatten, and are updated by ctid: a plan
 -- that is made while a table is empty would join it by a walk over a whole index. A row that another transaction changed
 -- after the snapshot is not found at the ctid where it is locked, and counts as locked.
@@ -15,8 +14,7 @@
 -- coalesce(claimed_by, 0) keeps a plan from walking over all rows that are claimed or due; no incarnation is 0.
 WITH fence_held AS MATERIALIZED (
     SELECT 1 FROM fence f
-    WHERE f.incarnation = $1 AND f.writer = $2
-    FOR KEY SHARE
+    WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
 --[waiting
 ), missed AS MATERIALIZED (
     -- The keys that the lock statement before did not get; their requests go to the contended lane.
@@ -25,8 +23,7 @@ WITH fence_held AS MATERIALIZED (
     WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
 --]
 ), request AS (
-    SELECT r.*
-    FROM unnest($3::commit_request[]) r WHERE EXISTS (SELECT 1 FROM fence_held)
+    SELECT r.* FROM unnest($3::commit_request[]) r WHERE EXISTS (SELECT 1 FROM fence_held)
     --[waiting
       AND NOT EXISTS (SELECT 1 FROM missed m WHERE m.no = r.no)
     --]
@@ -75,7 +72,7 @@ WITH fence_held AS MATERIALIZED (
            (SELECT t.ctid FROM timer t WHERE t.ctid = b.timer_place FOR UPDATE SKIP LOCKED) = b.timer_place AS held
     FROM burned b WHERE b.timer_place IS NOT NULL
 --]
---[family
+--[nested
 ), under_work AS MATERIALIZED (
     -- The claims of the burst in which a child ran: still held, and left to it.
     SELECT c.no
@@ -112,6 +109,8 @@ WITH fence_held AS MATERIALIZED (
                    SELECT u.no, count(*) FROM (SELECT no FROM under_work UNION ALL SELECT no FROM under_timer) u GROUP BY u.no)
                THEN n.expected > 0 AND CASE WHEN n.no IN (SELECT i.no FROM under_instance i) THEN false ELSE true END
                ELSE true END
+--]
+--[family
 ), child_held AS MATERIALIZED (
     -- Of a child that ends. Another transaction may hold it or have changed it, as a dead letter of the child does.
     SELECT e.no, e.ends, e.result, c.tenant_id, c.parent_instance_id, c.parent_generation, c.bookmark_id, c.place,
@@ -158,6 +157,8 @@ WITH fence_held AS MATERIALIZED (
 --[family
       AND CASE WHEN r.no IN (SELECT c.no FROM child_held c WHERE c.held IS NOT TRUE) THEN false ELSE true END
       AND CASE WHEN r.no IN (SELECT c.no FROM child_awaited c WHERE c.held IS NOT TRUE) THEN false ELSE true END
+--]
+--[nested
       AND CASE WHEN r.no IN (SELECT u.no FROM under_lost u) THEN false ELSE true END
 --]
 ), winner AS MATERIALIZED (
@@ -302,8 +303,6 @@ WITH fence_held AS MATERIALIZED (
     DELETE FROM bookmark x USING burned b WHERE x.ctid = b.place
       AND CASE WHEN b.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
---[waiting
---]
 --[burned and waiting
 ), number_kept AS MATERIALIZED (
     -- Of the burned bookmarks with the hash of a new one of their burst, the first keeps its number for the first.
@@ -415,6 +414,17 @@ WITH fence_held AS MATERIALIZED (
     SELECT w.tenant_id, u.work_id
     FROM unnest($9::commit_claim[]) u JOIN winner w ON w.no = u.no
 --]
+--[nested
+), child_lives AS (
+    -- A child that ran in the burst of its parent, and did not end there.
+    INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, root_instance_id, rested)
+    SELECT w.tenant_id, w.instance_id, w.parent_instance_id, 0, nullif(n.root_instance_id, w.parent_instance_id), NOT n.continues
+    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.lives
+), child_goes_on AS (
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}'
+    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.continues
+--]
 --[family
 ), child_ended AS (
     DELETE FROM child x USING child_held h WHERE x.ctid = h.place AND h.ends
@@ -431,15 +441,6 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
       AND (SELECT true FROM instance p
            WHERE p.id = h.parent_instance_id AND p.tenant_id = h.tenant_id AND p.status = 0 /* running */ LIMIT 1)
-), child_lives AS (
-    -- A child that ran in the burst of its parent, and did not end there.
-    INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, root_instance_id, rested)
-    SELECT w.tenant_id, w.instance_id, w.parent_instance_id, 0, nullif(n.root_instance_id, w.parent_instance_id), NOT n.continues
-    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.lives
-), child_goes_on AS (
-    INSERT INTO work (tenant_id, instance_id, kind, body)
-    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}'
-    FROM unnest($15::commit_nested[]) n JOIN winner w ON w.no = n.no WHERE n.continues
 ), awaited AS MATERIALIZED (
     SELECT a.*, w.tenant_id, w.instance_id, (extract(epoch FROM
 --]

@@ -29,9 +29,10 @@ pub(crate) struct StatementShape {
     /// Events, claims that matched nothing, running instances with a correlation id or without a start, and bookmarks that follow a
     /// changed correlation id.
     pub(super) rare: bool,
-    /// Children: new ones, those that ran in the burst of their parent, and the end of some; and a cancel, which reaches them.
-    /// Multi-claim only.
+    /// Children: new ones, the end of some, those to wait for; and a cancel, which reaches them. Multi-claim only.
     pub(super) family: bool,
+    /// Children that ran in the burst of their parent. Multi-claim only.
+    pub(super) nested: bool,
 }
 
 impl StatementShape {
@@ -48,12 +49,13 @@ impl StatementShape {
         new_row: true,
         rare: true,
         family: true,
+        nested: true,
     };
 
     /// All shapes that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..1 << 11).map(|bits| Self {
+        let shapes = (0..1 << 12).map(|bits| Self {
             existing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
@@ -65,13 +67,15 @@ impl StatementShape {
             reports_pending: bits & 256 > 0,
             lookup: bits & 512 > 0,
             family: bits & 1024 > 0,
+            nested: bits & 2048 > 0,
         });
         shapes.filter(|shape| {
             (shape.existing || !(shape.timed || shape.burned))
                 && (shape.continuing || !shape.new_row)
                 && (!shape.reports_pending || shape.continuing && !shape.multi)
                 && !(shape.lookup && shape.multi)
-                && (shape.multi || !(shape.timed || shape.burned || shape.new_row || shape.rare || shape.family))
+                && (shape.multi
+                    || !(shape.timed || shape.burned || shape.new_row || shape.rare || shape.family || shape.nested))
         })
     }
 
@@ -108,10 +112,10 @@ impl StatementShape {
         self.family |= !effects.children.is_empty()
             || effects.child_end.is_some()
             || !effects.awaited.is_empty()
-            || effects.cancels_children
-            || request.nested.is_some();
+            || effects.cancels_children;
+        self.nested |= request.nested.is_some();
         let is_single = matches!(&*request.claims, [Claim::Work(..)]);
-        self.multi |= !is_single || self.burned || self.rare || self.family || request.holds;
+        self.multi |= !is_single || self.burned || self.rare || self.family || self.nested || request.holds;
     }
 
     /// The shape of a batch of one.
@@ -133,6 +137,7 @@ impl StatementShape {
             && covers(self.new_row, other.new_row)
             && covers(self.rare, other.rare)
             && covers(self.family, other.family)
+            && covers(self.nested, other.nested)
     }
 
     /// The text of the statement in this shape.
@@ -155,6 +160,7 @@ impl StatementShape {
             "reports_pending" => self.continuing && (self.multi || self.reports_pending),
             "new_row" => self.new_row,
             "family" => self.family,
+            "nested" => self.nested,
             "new" => !self.existing,
             _ => self.rare,
         }

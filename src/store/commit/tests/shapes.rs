@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::id::{BookmarkId, ClaimNo, WorkId};
+use crate::id::{BookmarkId, ClaimNo, InstanceId, WorkId};
 use crate::store::commit::statement::StatementShape;
-use crate::store::commit::{Claim, CommitRequest, RUNNING};
+use crate::store::commit::{Claim, CommitRequest, NestedBurst, RUNNING};
 use crate::testing::store::{Fixture, burst, waiting};
 
 const BATCH: &str = include_str!("../../../../sql/queries/commit/batch.sql");
@@ -36,6 +36,15 @@ fn request(bits: u32) -> CommitRequest {
     request.effects.reads_pending_work = is(8);
     request.holds = is(9);
     request.effects.cancels_children = is(10);
+    request.nested = is(11).then(|| {
+        Box::new(NestedBurst {
+            root: InstanceId::new("root"),
+            expected: None,
+            claims: vec![Claim::Work(WorkId(1), ClaimNo(1))],
+            lives: false,
+            continues: false,
+        })
+    });
     request
 }
 
@@ -52,12 +61,13 @@ fn union(a: StatementShape, b: StatementShape) -> StatementShape {
         new_row: a.new_row || b.new_row,
         rare: a.rare || b.rare,
         family: a.family || b.family,
+        nested: a.nested || b.nested,
     }
 }
 
 /// The texts of all batches of such requests, before and while holders are looked up.
 fn formed() -> HashSet<String> {
-    let single: HashSet<StatementShape> = (0..1 << 11)
+    let single: HashSet<StatementShape> = (0..1 << 12)
         .map(|bits| StatementShape::of_one(&request(bits)))
         .collect();
     let mut shapes = single.clone();
