@@ -104,7 +104,7 @@ async fn a_workflow_is_drawn_configured_and_published() {
     studio.tab("Version history").await;
     let versions = "document.querySelectorAll('tbody tr').length";
     studio.page.wait(&format!("{versions} === 2")).await;
-    version_menu(&studio, &published, "View").await;
+    studio.row_view(&published.to_string(), "View").await;
     studio.page.wait(&format!("{versions} === 2")).await;
     studio.screenshot("2-versions").await;
     version_menu(&studio, &published, "Rollback to this version").await;

@@ -108,18 +108,47 @@ impl Studio {
         }
     }
 
-    /// Opens the menu of a row, given by the text of one of its cells, and chooses an entry.
-    pub(crate) async fn row_menu(&self, cell: &str, entry: &str) {
+    /// Opens the menu of a row, given by the text of one of its cells, and chooses an entry; whether a click reached it.
+    async fn try_row_menu(&self, cell: &str, entry: &str) -> bool {
         let button = format!("[...({})?.querySelectorAll('button') ?? []].pop()", row(cell));
+        self.wait_until_quiet().await;
+        self.page.click(&button).await;
+        self.page.try_click(&by_text(ENTRIES, entry)).await
+    }
+
+    /// Opens the menu of a row, and chooses an entry that changes nothing.
+    pub(crate) async fn row_view(&self, cell: &str, entry: &str) {
         // A list that is read anew closes the menu.
         for _ in 0..8 {
-            self.wait_until_quiet().await;
-            self.page.click(&button).await;
-            if self.page.try_click(&by_text(ENTRIES, entry)).await {
+            if self.try_row_menu(cell, entry).await {
                 return;
             }
         }
         panic!("the menu of the row {cell} offers no {entry}");
+    }
+
+    /// Opens the menu of a row, and chooses an entry that changes something or opens a dialogue.
+    pub(crate) async fn row_menu(&self, cell: &str, entry: &str) {
+        for _ in 0..8 {
+            let changes = self.page.changes();
+            if self.try_row_menu(cell, entry).await && self.has_acted(changes).await {
+                return;
+            }
+        }
+        panic!("the menu of the row {cell} offers no {entry}, or it does nothing");
+    }
+
+    /// Whether an entry that was chosen opens a dialogue, or sends a request that changes something.
+    async fn has_acted(&self, changes: u64) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) {
+            let opened = self.page.eval("!!document.querySelector('.mud-dialog')").await;
+            if self.page.changes() > changes || opened == json!(true) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
     }
 
     /// Ticks the box of a row.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
@@ -33,8 +33,12 @@ const COMMAND: Duration = Duration::from_secs(60);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
+/// The browsers that run at once: each needs a processor of its own while it starts Studio, and its steps have a time limit.
+static BROWSERS: Semaphore = Semaphore::const_new(2);
+
 /// A browser process, which ends with this value.
 pub(crate) struct Browser {
+    _permit: SemaphorePermit<'static>,
     _process: Child,
     shared: Arc<Shared>,
     profile: PathBuf,
@@ -52,6 +56,8 @@ struct Shared {
 struct Events {
     console: Mutex<Vec<String>>,
     responses: Mutex<Vec<(u64, String)>>,
+    /// Requests that change something.
+    changes: AtomicU64,
 }
 
 /// One page of a browser.
@@ -79,6 +85,7 @@ pub(crate) fn program() -> Option<PathBuf> {
 impl Browser {
     /// Starts the program with a profile of its own.
     pub(crate) async fn start(program: &Path) -> Self {
+        let permit = BROWSERS.acquire().await.unwrap();
         let profile = std::env::temp_dir().join(format!("mainspring-browser-{}", uuid::Uuid::new_v4()));
         let mut process = Command::new(program)
             .args([
@@ -133,6 +140,7 @@ impl Browser {
             }
         });
         Self {
+            _permit: permit,
             _process: process,
             shared,
             profile,
@@ -231,6 +239,11 @@ impl Events {
             "Log.entryAdded" if parameters["entry"]["level"] == "error" => {
                 let entry = &parameters["entry"];
                 self.complain(format!("{} {}", text(&entry["text"]), text(&entry["url"])));
+            }
+            "Network.requestWillBeSent"
+                if !["GET", "OPTIONS"].contains(&text(&parameters["request"]["method"]).as_str()) =>
+            {
+                self.changes.fetch_add(1, Ordering::SeqCst);
             }
             "Network.responseReceived" => {
                 let response = &parameters["response"];
@@ -488,6 +501,11 @@ impl Page {
     /// The responses so far: status and address.
     pub(crate) fn responses(&self) -> Vec<(u64, String)> {
         self.events.responses.lock().unwrap().clone()
+    }
+
+    /// How many requests have been sent that change something.
+    pub(crate) fn changes(&self) -> u64 {
+        self.events.changes.load(Ordering::SeqCst)
     }
 
     /// Waits until there is a response whose address has this part.
