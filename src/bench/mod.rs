@@ -5,6 +5,7 @@
 
 mod failover;
 mod history;
+mod hub;
 mod locks;
 mod nodes;
 mod plot;
@@ -28,6 +29,7 @@ pub(crate) async fn run(target: &Target, settings: &Bench) -> Result<(), Failure
         BenchCommand::DueAtOnce(settings) => rows::due_at_once(target, settings).await,
         BenchCommand::Failover(settings) => failover::run(target, settings).await,
         BenchCommand::History(settings) => history::run(target, settings).await,
+        BenchCommand::Hub(settings) => hub::run(target, settings).await,
         BenchCommand::Locks(settings) => locks::run(target, settings).await,
         BenchCommand::Loop(settings) => rows::loop_commits(target, settings).await,
         BenchCommand::Memory(settings) => rows::memory(target, settings).await,

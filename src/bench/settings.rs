@@ -23,6 +23,8 @@ pub(crate) enum BenchCommand {
     Failover(BenchFailover),
     /// Measure lists, searches and bulk deletes among many instances, and executes beside them
     History(BenchHistory),
+    /// Measure how soon observers have the commits of another node, and dispatches beside them
+    Hub(BenchHub),
     /// Measure how late sleeping instances resume
     Timers(BenchTimers),
     /// Measure workflows per second, and the cost of each in engine and server
@@ -129,6 +131,23 @@ pub(crate) struct BenchLocks {
     pub(crate) json: bool,
 }
 
+/// Settings of `bench hub`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchHub {
+    /// The number of observers, each of an instance of its own
+    #[arg(long, value_name = "COUNT", default_value = "50", value_parser = count)]
+    pub(crate) observers: usize,
+    /// The number of events whose commits are awaited at an observer, one after the other
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = count)]
+    pub(crate) events: usize,
+    /// The measured time of dispatches, in seconds, three times without observers and three times with them
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Settings of `bench timers`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchTimers {
@@ -229,7 +248,7 @@ pub(crate) enum CommitAt {
 
 /// The journal level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JournalLevel {
+pub(crate) enum JournalSetting {
     /// Journal and activity executions are written
     Full,
     /// Neither is written
@@ -251,7 +270,7 @@ pub(crate) struct BenchWorkflows {
     pub(crate) commit: CommitAt,
     /// The journal level
     #[arg(long, value_enum, default_value = "full")]
-    pub(crate) journal: JournalLevel,
+    pub(crate) journal: JournalSetting,
     /// The number of clients that start instances
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = count)]
     pub(crate) clients: usize,

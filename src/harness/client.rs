@@ -13,6 +13,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::Failure;
 
+const API: &str = "/elsa/api";
+#[cfg(feature = "bench")]
+const HUB: &str = "/elsa/hubs/workflow-instance";
 /// The timeout of a request, longer than a live node takes to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest response body, in bytes.
@@ -42,15 +45,32 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
+    /// A connection token of the hub.
+    #[cfg(feature = "bench")]
+    pub(crate) async fn negotiate(&self) -> Result<Value, Failure> {
+        self.send_to(Method::POST, &format!("{HUB}/negotiate?negotiateVersion=1"), None)
+            .await
+    }
+
+    /// The address of the hub for a connection token.
+    #[cfg(feature = "bench")]
+    pub(crate) fn hub_url(&self, token: &str) -> String {
+        format!("ws://{}{HUB}?id={token}", self.authority)
+    }
+
     /// Saves and publishes a definition.
     pub(crate) async fn publish(&self, definition: &Value) -> Result<(), Failure> {
         let save = json!({"model": definition, "publish": true});
         self.post("workflow-definitions", &save).await.map(drop)
     }
 
-    /// Sends a request to `path` below `/elsa/api`, and returns the body of a 2xx response. Any other status, and a timeout,
-    /// is a failure. Not cancellation safe: the node may have executed a request whose future was dropped.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        self.send_to(method, &format!("{API}/{path}"), body).await
+    }
+
+    /// Sends a request, and returns the body of a 2xx response. Any other status, and a timeout, is a failure. Not
+    /// cancellation safe: the node may have executed a request whose future was dropped.
+    async fn send_to(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let what = format!("{method} {path}");
         let exchanged = tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await;
         let (status, answer) = match exchanged {
@@ -71,7 +91,7 @@ impl Client {
         let (mut sender, _driver) = connect(&self.authority).await?;
         let request = Request::builder()
             .method(method)
-            .uri(format!("/elsa/api/{path}"))
+            .uri(path)
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json");
         let request = request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))?;
@@ -132,7 +152,7 @@ impl PersistentConnection {
         let failed = |problem: &dyn std::fmt::Display| Failure::failed(format!("{what}: {problem}"));
         let request = Request::builder()
             .method(method)
-            .uri(format!("/elsa/api/{path}"))
+            .uri(format!("{API}/{path}"))
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json")
             .body(body)

@@ -53,6 +53,15 @@ async fn all_due_at_one_instant_run_on_two_nodes() {
     );
 }
 
+#[tokio::test]
+async fn observers_receive_the_commits_of_another_node() {
+    let (report, progress) = report("hub", "--observers 3 --events 6 --seconds 1", "dispatch_ratio").await;
+    assert_fields!(report, {"clients": 3, "seconds": 1});
+    positive(&report, "p50_us");
+    positive(&report, "dispatch_ratio");
+    assert_line(&progress, "without observers ");
+}
+
 const OF_SIGNALS: &str = "nodes events sent_p50_us sent_p95_us sent_p99_us lost twice duplicates names correlated \
                           waiting publishers";
 
