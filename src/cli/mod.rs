@@ -34,13 +34,13 @@ use crate::bench;
 use crate::harness::failure::Failure;
 use crate::harness::secret;
 use elsa::ElsaEnvironment;
-use settings::{Command, Program, command_line};
+use settings::{Command, ProgramArguments, command_line};
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     let elsa = ElsaEnvironment::of_process();
     let parsed = elsa.apply(command_line()).try_get_matches();
-    let mut program = match parsed.and_then(|matches| Program::from_arg_matches(&matches)) {
+    let mut program = match parsed.and_then(|matches| ProgramArguments::from_arg_matches(&matches)) {
         Ok(program) => program,
         Err(error) => return report_usage(&error),
     };
@@ -51,8 +51,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(program: Program) -> Result<(), Failure> {
-    let Program { common, command } = program;
+fn run(program: ProgramArguments) -> Result<(), Failure> {
+    let ProgramArguments { common, command } = program;
     log_to_stderr(&common.log)?;
     // One worker thread per core, which is tokio's default.
     let runtime = tokio::runtime::Runtime::new()

@@ -1,13 +1,13 @@
 //! `mainspring pause | resume | status`: the pause of the cluster, by the database alone.
 
-use super::settings::{ClusterStatus, Common, Pause};
+use super::settings::{ClusterStatus, Common, PauseCommand};
 use crate::activity::printable;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::runtime::{self, RuntimeStatus};
 
 /// `mainspring pause`
-pub(super) async fn pause(common: &Common, settings: &Pause) -> Result<(), Failure> {
+pub(super) async fn pause(common: &Common, settings: &PauseCommand) -> Result<(), Failure> {
     let (url, reason) = (common.database_url()?, settings.reason.as_deref());
     let status = runtime::pause_cluster(&url, &common.schema, reason, &operator(), settings.force_drain).await?;
     print_line(&line(&status));

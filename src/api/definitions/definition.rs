@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 
-use super::schema::{Definition, Saved};
+use super::schema::{Definition, SavedDefinition};
 use super::{definition_response, publish_response};
 use crate::api::fields::Fields;
 use crate::api::openapi::NoFields;
@@ -35,7 +35,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResu
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The version, also if it was published already.", body = Saved),
+        (status = 200, description = "The version, also if it was published already.", body = SavedDefinition),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
-use super::schema::{ActivityTree, PathSegments};
+use super::schema::{ActivityTreeSchema, PathSegments};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::Id;
@@ -19,7 +19,7 @@ use crate::id::VersionId;
         ("parentNodeId" = Option<String>, Query, description = "The node id of the activity; absent, the root."),
     ),
     responses(
-        (status = 200, description = "The tree.", body = ActivityTree),
+        (status = 200, description = "The tree.", body = ActivityTreeSchema),
         (status = 404, description = "`definition-not-found`: the version does not exist, or has no root."),
     ))]
 pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde_json::Value;
 
-use super::schema::{DefinitionOrSave, SaveFields, Saved};
+use super::schema::{DefinitionOrSave, SaveFields, SavedDefinition};
 use super::{missing_body, parse, publish_response};
 use crate::api::Api;
 use crate::api::fields::Fields;
@@ -17,7 +17,7 @@ use crate::id::DefinitionId;
 #[utoipa::path(post, path = "/workflow-definitions", tag = "Definitions",
     request_body = SaveFields,
     responses(
-        (status = 200, description = "The version.", body = Saved),
+        (status = 200, description = "The version.", body = SavedDefinition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
 pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
@@ -38,7 +38,7 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = DefinitionOrSave,
     responses(
-        (status = 200, description = "The version.", body = Saved),
+        (status = 200, description = "The version.", body = SavedDefinition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
 pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {

@@ -140,7 +140,7 @@ pub(super) enum DefinitionOrSave {
 /// The result of a save or a publish.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Saved {
+pub(super) struct SavedDefinition {
     /// The version.
     workflow_definition: Definition,
     /// It was published before, and nothing was written.
@@ -190,7 +190,7 @@ pub(super) struct Uniqueness {
 /// An activity with those that it contains.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ActivityTree {
+pub(super) struct ActivityTreeSchema {
     /// The activity.
     activity: Map<String, Value>,
     /// Its place in the definition.
@@ -199,7 +199,7 @@ pub(super) struct ActivityTree {
     port: Option<String>,
     /// Those that it contains, each as this one.
     #[schema(no_recursion)]
-    children: Option<Vec<ActivityTree>>,
+    children: Option<Vec<ActivityTreeSchema>>,
 }
 
 /// The containers around an activity.
@@ -207,9 +207,9 @@ pub(super) struct ActivityTree {
 #[serde(rename_all = "camelCase")]
 pub(super) struct PathSegments {
     /// The activity.
-    child_node: ActivityTree,
+    child_node: ActivityTreeSchema,
     /// The container that holds it.
-    container: ActivityTree,
+    container: ActivityTreeSchema,
     /// The containers, the outermost first.
     path_segments: Vec<Map<String, Value>>,
 }

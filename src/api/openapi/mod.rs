@@ -22,14 +22,14 @@ use super::Api;
 /// The document, as JSON and as a page. It is the same for every engine of a process.
 struct Served {
     json: String,
-    page: page::Page,
+    page: page::ReadingPage,
 }
 
 static SERVED: LazyLock<Served> = LazyLock::new(|| {
     let document = document::of(super::routes().into_openapi());
     Served {
         json: document.to_string(),
-        page: page::Page::of(&document),
+        page: page::ReadingPage::of(&document),
     }
 });
 

@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 const STYLE: &str = include_str!("page.css");
 
 /// The page and the content security policy that it is served with.
-pub(super) struct Page {
+pub(super) struct ReadingPage {
     pub(super) html: String,
     pub(super) policy: String,
 }
 
-impl Page {
+impl ReadingPage {
     /// The page of a document.
     pub(super) fn of(document: &Value) -> Self {
         let hash = STANDARD.encode(Sha256::digest(STYLE));
@@ -296,7 +296,7 @@ mod tests {
         let document = json!({"info": {"title": "<x>", "version": "1"}, "tags": [{"name": "<t>"}],
             "paths": {"/<path>": {"get": operation}},
             "components": {"schemas": {"<S>": {"type": "object", "properties": {"<f>": {"type": ["integer", "null"]}}}}}});
-        let page = Page::of(&document);
+        let page = ReadingPage::of(&document);
         for part in ["<x>", "<t>", "<path>", "<S>", "<f>", "a\"b"] {
             assert!(!page.html.contains(part), "{part}");
         }

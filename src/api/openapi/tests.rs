@@ -201,7 +201,7 @@ fn an_operation_id_is_one_word() {
 #[test]
 fn the_page_shows_every_operation_and_schema() {
     let document = document();
-    let page = super::page::Page::of(&document).html;
+    let page = super::page::ReadingPage::of(&document).html;
     for (route, form) in operations(&document) {
         let id = form["operationId"].as_str().unwrap();
         assert!(page.contains(&format!("<details id=\"{id}\">")), "{route}");

@@ -32,7 +32,7 @@ const ENCODINGS: [(&str, &str); 2] = [(".br", "br"), (".gz", "gzip")];
 
 /// The files of a folder by their path.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct StudioFolder {
     files: HashMap<String, Arc<StudioFile>>,
 }
 
@@ -48,7 +48,7 @@ struct StudioFile {
     tag: OnceLock<String>,
 }
 
-impl Folder {
+impl StudioFolder {
     /// Reads the names of all files.
     pub(super) fn read(folder: &Path) -> io::Result<Self> {
         let mut sizes = HashMap::new();
@@ -320,7 +320,7 @@ mod tests {
         std::fs::write(folder.join("a/b.js"), "1").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.join("a/link.txt")).unwrap();
         std::os::unix::fs::symlink("/etc", folder.join("etc")).unwrap();
-        let read = Folder::read(&folder).unwrap();
+        let read = StudioFolder::read(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(read.files.keys().collect::<Vec<_>>(), ["a/b.js"]);
     }

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::http::{ApiError, ApiResult};
-use folder::Folder;
+use folder::StudioFolder;
 
 /// The path of the page, and the prefix of all its files.
 pub(super) const PATH: &str = "/studio";
@@ -34,7 +34,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self' 'wa
 #[derive(Clone, Debug)]
 pub struct Studio {
     path: PathBuf,
-    folder: Arc<OnceLock<Folder>>,
+    folder: Arc<OnceLock<StudioFolder>>,
 }
 
 impl Studio {
@@ -65,12 +65,12 @@ impl Studio {
         &self.path
     }
 
-    async fn folder(&self) -> Option<&Folder> {
+    async fn folder(&self) -> Option<&StudioFolder> {
         if let Some(folder) = self.folder.get() {
             return Some(folder);
         }
         let studio = self.clone();
-        let read = tokio::task::spawn_blocking(move || studio.installed().map(|path| Folder::read(&path)));
+        let read = tokio::task::spawn_blocking(move || studio.installed().map(|path| StudioFolder::read(&path)));
         match read.await {
             Ok(Some(Ok(folder))) => Some(self.folder.get_or_init(|| folder)),
             Ok(Some(Err(error))) => {

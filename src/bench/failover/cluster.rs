@@ -19,7 +19,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A node, with a proxy to the database if its connections can be blocked.
-pub(super) struct ClusterNode {
+pub(super) struct NodeProcess {
     pub(super) process: Node,
     pub(super) id: NodeId,
     proxy: Option<BlackholeProxy>,
@@ -28,7 +28,7 @@ pub(super) struct ClusterNode {
 pub(super) struct Cluster {
     options: NodeOptions,
     fault: NodeFault,
-    pub(super) nodes: Vec<ClusterNode>,
+    pub(super) nodes: Vec<NodeProcess>,
     started: usize,
 }
 
@@ -77,7 +77,7 @@ impl Cluster {
                 None
             };
             let process = Node::start(&options, &name, ANY_PORT)?;
-            self.nodes.push(ClusterNode {
+            self.nodes.push(NodeProcess {
                 process,
                 id: NodeId::new(name),
                 proxy,
@@ -110,7 +110,7 @@ fn no_single_host() -> Failure {
     Failure::usage("--fault cut needs a --database-url with one host: postgres://user@host:port/database")
 }
 
-impl ClusterNode {
+impl NodeProcess {
     pub(super) async fn inject(&mut self, fault: NodeFault) -> Result<(), Failure> {
         match fault {
             NodeFault::Kill => self.process.kill(),

@@ -37,11 +37,11 @@ impl Connections {
     }
 
     /// Waits for a free connection. Cancellation safe.
-    pub(super) async fn take(&self) -> Result<Connection<'_>, Failure> {
+    pub(super) async fn take(&self) -> Result<LoadConnection<'_>, Failure> {
         let permit = self.permits.acquire().await;
         let slot = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         match (permit, slot) {
-            (Ok(permit), Some(slot)) => Ok(Connection {
+            (Ok(permit), Some(slot)) => Ok(LoadConnection {
                 slot: Some(slot),
                 all: self,
                 _permit: permit,
@@ -57,14 +57,14 @@ impl Connections {
 }
 
 /// A connection for one request at a time. Dropping it makes it free.
-pub(super) struct Connection<'a> {
+pub(super) struct LoadConnection<'a> {
     /// None only while it is dropped.
     slot: Option<Slot>,
     all: &'a Connections,
     _permit: SemaphorePermit<'a>,
 }
 
-impl Connection<'_> {
+impl LoadConnection<'_> {
     /// Sends a request, and returns the unparsed body of a 2xx response.
     pub(super) async fn post(&mut self, path: &str, body: &Value) -> Result<Vec<u8>, Failure> {
         let slot = self.slot.as_mut().ok_or_else(|| Failure::failed("there is no node"))?;
@@ -79,7 +79,7 @@ impl Connection<'_> {
     }
 }
 
-impl Drop for Connection<'_> {
+impl Drop for LoadConnection<'_> {
     fn drop(&mut self) {
         let slots = self.slot.take();
         self.all

@@ -22,7 +22,7 @@ use self::counting_proxy::{CountingProxy, MessageCounts};
 use self::load::Outcome;
 use super::nodes::{count_violations, with_schema};
 use super::report::{Measured, describe_environment};
-use crate::bench::settings::{BenchWorkflows, CommitAt, JournalLevel, Mode, name_of};
+use crate::bench::settings::{BenchWorkflows, CommitAt, JournalSetting, Mode, name_of};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
@@ -148,7 +148,7 @@ fn with_options(mut definition: WorkflowDefinition, settings: &BenchWorkflows) -
         let strategy = Value::from("ActivityExecuted");
         definition.options.insert("commitStrategyName".to_owned(), strategy);
     }
-    if settings.journal == JournalLevel::Off {
+    if settings.journal == JournalSetting::Off {
         definition.options.insert("journal".to_owned(), "off".into());
     }
     Ok(definition)

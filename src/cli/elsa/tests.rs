@@ -2,7 +2,7 @@
 
 use clap::FromArgMatches;
 
-use super::super::settings::{Command as Which, Program, Serve, command_line};
+use super::super::settings::{Command as Which, ProgramArguments, Serve, command_line};
 use super::*;
 
 fn of(variables: &[(&str, &str)]) -> ElsaEnvironment {
@@ -16,7 +16,7 @@ fn of(variables: &[(&str, &str)]) -> ElsaEnvironment {
 fn serve(environment: &ElsaEnvironment, arguments: &[&str]) -> (String, Serve) {
     let all = ["mainspring", "serve"].iter().chain(arguments);
     let matches = environment.apply(command_line()).try_get_matches_from(all).unwrap();
-    let program = Program::from_arg_matches(&matches).unwrap();
+    let program = ProgramArguments::from_arg_matches(&matches).unwrap();
     match program.command {
         Which::Serve(serve) => (program.common.log, *serve),
         other => panic!("{other:?}"),

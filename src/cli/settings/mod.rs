@@ -35,7 +35,7 @@ Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database.";
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]
 #[command(name = "mainspring", version, after_help = AFTER_HELP)]
-pub(super) struct Program {
+pub(super) struct ProgramArguments {
     #[command(flatten)]
     pub(super) common: Common,
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub(super) struct Program {
 /// The command line. Each flag `--a-b` also has the environment variable `MAINSPRING_A_B`, whose value help does not show,
 /// because it may be a password. The variable of an alias counts where neither flag nor variable is given.
 pub(super) fn command_line() -> clap::Command {
-    with_environment(Program::command(), |name| std::env::var_os(name))
+    with_environment(ProgramArguments::command(), |name| std::env::var_os(name))
 }
 
 fn variable(flag: &str) -> String {
@@ -89,7 +89,7 @@ pub(super) enum Command {
     /// Migrate the database to this version of the engine
     Migrate,
     /// Pause the cluster: no node accepts or claims anything, what is accepted waits
-    Pause(Pause),
+    Pause(PauseCommand),
     /// Resume a paused cluster
     Resume,
     /// Print whether the cluster runs or is paused, since when, by whom and why; exit code 1 while it is paused
@@ -185,7 +185,7 @@ pub(super) struct Check {
 
 /// Settings of `pause`.
 #[derive(Debug, Args)]
-pub(super) struct Pause {
+pub(super) struct PauseCommand {
     /// Why; clients and `status` show it
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,

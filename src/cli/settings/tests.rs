@@ -48,7 +48,7 @@ fn an_older_name_of_a_setting_stays_valid() {
     assert_eq!(serve(&["--letter-lifetime", "24h"]).dead_letter_lifetime, day);
     let older = |name: &str| (name == "MAINSPRING_LETTER_LIFETIME").then(|| OsString::from("24h"));
     let lifetime = |arguments: &[&str]| {
-        let program = with_environment(Program::command(), older);
+        let program = with_environment(ProgramArguments::command(), older);
         let all = ["mainspring", "serve"].iter().chain(arguments);
         let matches = program.try_get_matches_from(all).unwrap();
         let (_, matches) = matches.subcommand().unwrap();
@@ -88,7 +88,7 @@ const KEY: &str = "k123456789abcdef";
 
 fn serve(arguments: &[&str]) -> Serve {
     let all = ["mainspring", "serve"].iter().chain(arguments);
-    match Program::try_parse_from(all).unwrap().command {
+    match ProgramArguments::try_parse_from(all).unwrap().command {
         Command::Serve(serve) => *serve,
         other => panic!("{other:?}"),
     }
@@ -121,7 +121,7 @@ fn a_public_address_needs_a_key() {
 
 #[test]
 fn a_missing_database_is_a_usage_error() {
-    let common = |arguments: &[&str]| Program::try_parse_from(arguments).unwrap().common;
+    let common = |arguments: &[&str]| ProgramArguments::try_parse_from(arguments).unwrap().common;
     let given = common(&["mainspring", "migrate", "--database-url", "postgres://u:p@h/d"]);
     assert_eq!(given.database_url().unwrap(), "postgres://u:p@h/d");
     assert!(!format!("{given:?}").contains(":p@"));

@@ -27,7 +27,7 @@ const LOG_LINES: usize = 12;
 pub(super) type User = (u32, u32);
 
 /// The folder, locked by this process while the value exists.
-pub(super) struct Folder {
+pub(super) struct ServerFolder {
     path: PathBuf,
     user: Option<User>,
     password: String,
@@ -36,7 +36,7 @@ pub(super) struct Folder {
     _lock: File,
 }
 
-impl Folder {
+impl ServerFolder {
     /// Opens or creates the folder `wanted`, or the one that replaces it.
     pub(super) fn open(wanted: &Path) -> Result<Self> {
         let failed = |error: io::Error| {

@@ -4,13 +4,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::folder::Folder;
+use super::folder::ServerFolder;
 use super::installation::Installation;
 use super::{failed_with, run};
 use crate::Result;
 
 /// Stops a server that an earlier run left in the folder. Precondition: this process holds the folder's lock.
-pub(super) async fn stop(folder: &Folder, installation: &Installation) -> Result<()> {
+pub(super) async fn stop(folder: &ServerFolder, installation: &Installation) -> Result<()> {
     let cluster = folder.cluster();
     let file = cluster.join("postmaster.pid");
     let Some(pid) = recorded_pid(&file) else { return Ok(()) };

@@ -35,7 +35,7 @@ mod leftover;
 #[cfg(test)]
 mod tests;
 
-use folder::Folder;
+use folder::ServerFolder;
 use installation::Installation;
 
 /// The name of the role and of the database.
@@ -58,7 +58,7 @@ pub(crate) struct Options {
 /// A running private PostgreSQL. Dropping it sends the server a shutdown signal and does not wait.
 pub(crate) struct PrivatePostgres {
     server: Server,
-    folder: Folder,
+    folder: ServerFolder,
     url: String,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct PrivatePostgres {
 /// Errors: `postgresql-not-installed`, `data-folder-in-use`, `private-postgresql`. Cancellation safe: the next start can
 /// use what a dropped future leaves.
 pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
-    let folder = Folder::open(&options.folder)?;
+    let folder = ServerFolder::open(&options.folder)?;
     let installation = Installation::find(folder.cluster_version()?)?;
     if !folder.has_cluster() {
         create_cluster(&folder, &installation).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn start(options: Options) -> Result<PrivatePostgres> {
 ///
 /// Errors: `data-folder-in-use`, `private-postgresql`.
 pub(crate) async fn remove(folder: &Path) -> Result<()> {
-    let folder = Folder::open(folder)?;
+    let folder = ServerFolder::open(folder)?;
     if folder.has_cluster() {
         leftover::stop(&folder, &Installation::find(folder.cluster_version()?)?).await?;
     }
@@ -151,7 +151,7 @@ struct Server {
 }
 
 impl Server {
-    fn spawn(folder: &Folder, installation: &Installation, port: u16) -> Result<Self> {
+    fn spawn(folder: &ServerFolder, installation: &Installation, port: u16) -> Result<Self> {
         let log = folder.open_log()?;
         let errors = log
             .try_clone()
@@ -184,7 +184,7 @@ impl Server {
     }
 
     /// Waits until the database accepts connections, and creates it if it is missing.
-    async fn until_ready(&mut self, folder: &Folder, installation: &Installation, port: u16) -> Result<Ready> {
+    async fn until_ready(&mut self, folder: &ServerFolder, installation: &Installation, port: u16) -> Result<Ready> {
         let began = Instant::now();
         let mut config = tokio_postgres::Config::new();
         config.host("127.0.0.1").port(port).user(NAME).dbname(NAME);
@@ -248,7 +248,7 @@ impl Drop for Server {
     }
 }
 
-async fn create_cluster(folder: &Folder, installation: &Installation) -> Result<()> {
+async fn create_cluster(folder: &ServerFolder, installation: &Installation) -> Result<()> {
     let new_cluster = folder.prepare_cluster()?;
     let password = folder.copy_password()?;
     let mut command = folder.command(&installation.program("initdb"));
@@ -273,7 +273,7 @@ async fn create_cluster(folder: &Folder, installation: &Installation) -> Result<
     folder.install_cluster(&new_cluster)
 }
 
-async fn create_database(folder: &Folder, installation: &Installation, port: u16) -> Result<()> {
+async fn create_database(folder: &ServerFolder, installation: &Installation, port: u16) -> Result<()> {
     let mut command = folder.command(&installation.program("createdb"));
     command.env("PGPASSWORD", folder.password());
     command.args([
@@ -308,7 +308,7 @@ async fn run(command: std::process::Command) -> io::Result<()> {
 }
 
 /// The port of the previous run if it is free, else another one.
-fn choose_port(folder: &Folder) -> Result<u16> {
+fn choose_port(folder: &ServerFolder) -> Result<u16> {
     if let Some(port) = folder.port()
         && TcpListener::bind(("127.0.0.1", port)).is_ok()
     {

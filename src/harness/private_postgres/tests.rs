@@ -154,7 +154,7 @@ async fn a_private_postgres_survives_kills_of_program_and_server() {
     }
 
     // After a restart of the machine another process has the server's process id.
-    let folder = Folder::open(&temp.options().folder).unwrap();
+    let folder = ServerFolder::open(&temp.options().folder).unwrap();
     let mut other_process = folder.command(Path::new("sleep")).arg("600").spawn().unwrap();
     let stale = format!("{}\n{}\n1\n1\n", other_process.id(), folder.cluster().display());
     std::fs::write(folder.cluster().join("postmaster.pid"), stale).unwrap();
@@ -186,7 +186,7 @@ async fn an_interrupted_initdb_is_repeated_and_a_foreign_folder_is_not_touched()
     std::fs::write(data.join("postgres.new/PG_VERSION"), "15\n").unwrap();
     std::fs::create_dir(data.join("postgres")).unwrap();
     std::fs::write(data.join("postgres/thesis.txt"), "years of work").unwrap();
-    let folder = Folder::open(&data);
+    let folder = ServerFolder::open(&data);
     // As root, a folder `postgres` of root's is refused even earlier.
     if let Ok(folder) = folder {
         let refused = folder.prepare_cluster().unwrap_err();
@@ -195,7 +195,7 @@ async fn an_interrupted_initdb_is_repeated_and_a_foreign_folder_is_not_touched()
     assert!(data.join("postgres/thesis.txt").exists());
 
     std::fs::remove_dir_all(data.join("postgres")).unwrap();
-    let folder = Folder::open(&data).unwrap();
+    let folder = ServerFolder::open(&data).unwrap();
     let making = folder.prepare_cluster().unwrap();
     assert_eq!(std::fs::read_dir(making).unwrap().count(), 0);
 }
@@ -210,13 +210,13 @@ fn as_root_a_folder_that_the_server_cannot_enter_is_replaced_with_a_notice() {
     }
     std::fs::set_permissions(&temp.0, std::fs::Permissions::from_mode(0o700)).unwrap();
     let wanted = temp.options().folder;
-    let folder = Folder::open(&wanted).unwrap();
+    let folder = ServerFolder::open(&wanted).unwrap();
     let taken = folder.path().to_owned();
     assert!(!taken.starts_with(&temp.0));
     assert!(!wanted.exists());
     assert!(folder.notice().unwrap().contains(&taken.display().to_string()));
     drop(folder);
-    let again = Folder::open(&wanted).unwrap();
+    let again = ServerFolder::open(&wanted).unwrap();
     assert_eq!(again.path(), taken, "always the same one");
     drop(again);
     std::fs::remove_dir_all(&taken).unwrap();
@@ -246,7 +246,7 @@ fn root_follows_no_link_in_a_folder_of_another_user() {
 
     // Without a cluster another folder is used, with a notice; also below a foreign folder without a link.
     for wanted in [theirs.join("data"), theirs.join("new/data")] {
-        let folder = Folder::open(&wanted).unwrap();
+        let folder = ServerFolder::open(&wanted).unwrap();
         let taken = folder.path().to_owned();
         assert!(!taken.starts_with(&temp.0), "{}", taken.display());
         assert!(
@@ -268,7 +268,7 @@ fn root_follows_no_link_in_a_folder_of_another_user() {
     // With a cluster it is refused: another folder would be another database.
     std::fs::create_dir(target.join("postgres")).unwrap();
     std::os::unix::fs::chown(target.join("postgres"), Some(ANOTHER), None).unwrap();
-    let refused = Folder::open(&theirs.join("data")).err().unwrap();
+    let refused = ServerFolder::open(&theirs.join("data")).err().unwrap();
     assert!(refused.message().contains("belongs to the user 65534"), "{refused}");
     assert!(!target.join("lock").exists());
 }
@@ -279,14 +279,14 @@ fn the_lock_file_is_private_and_no_link_is_followed() {
 
     let temp = TempFolder::new();
     let wanted = temp.options().folder;
-    let folder = Folder::open(&wanted).unwrap();
+    let folder = ServerFolder::open(&wanted).unwrap();
     let lock = folder.path().join("lock");
     assert_eq!(std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
     drop(folder);
     let target = temp.0.join("target");
     std::fs::remove_file(&lock).unwrap();
     std::os::unix::fs::symlink(&target, &lock).unwrap();
-    let refused = Folder::open(&wanted).err().unwrap();
+    let refused = ServerFolder::open(&wanted).err().unwrap();
     assert!(refused.to_string().contains("symbolic link"), "{refused}");
     assert!(!target.exists());
 }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// As [`super::ExecutionRef`].
 #[derive(Deserialize)]
-pub(super) struct Activity<'a> {
+pub(super) struct RecordedActivity<'a> {
     pub(super) number: u64,
     pub(super) parent: Option<u64>,
     #[serde(borrow)]
@@ -65,7 +65,7 @@ pub(super) struct StoredExecution<'a> {
 #[derive(Deserialize)]
 pub(super) struct Journal<'a> {
     #[serde(borrow)]
-    pub(super) activities: Vec<Activity<'a>>,
+    pub(super) activities: Vec<RecordedActivity<'a>>,
     #[serde(borrow)]
     journal: Vec<StoredEntry<'a>>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Journal<'a> {
 #[derive(Deserialize)]
 pub(super) struct Executions<'a> {
     #[serde(borrow)]
-    activities: Vec<Activity<'a>>,
+    activities: Vec<RecordedActivity<'a>>,
     #[serde(borrow)]
     executions: Vec<StoredExecution<'a>>,
 }
@@ -86,7 +86,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T> {
 
 impl<'a> Journal<'a> {
     /// The entries in order, each with the place of its execution and the execution.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Activity<'a>, &StoredEntry<'a>)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &RecordedActivity<'a>, &StoredEntry<'a>)> {
         self.journal
             .iter()
             .filter_map(|entry| Some((entry.place, self.activities.get(entry.place)?, entry)))
@@ -95,7 +95,7 @@ impl<'a> Journal<'a> {
 
 impl<'a> Executions<'a> {
     /// The states of the executions.
-    pub(super) fn states(&self) -> impl Iterator<Item = (&Activity<'a>, &StoredExecution<'a>)> {
+    pub(super) fn states(&self) -> impl Iterator<Item = (&RecordedActivity<'a>, &StoredExecution<'a>)> {
         self.executions
             .iter()
             .filter_map(|execution| Some((self.activities.get(execution.place)?, execution)))

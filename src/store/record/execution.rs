@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::body::{self, Activity, Executions, StoredExecution};
+use super::body::{self, Executions, RecordedActivity, StoredExecution};
 use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord};
 use crate::compute;
 use crate::db::Pool;
@@ -127,7 +127,7 @@ impl Collector {
     fn add_state(
         &mut self,
         record: &StoredRecord,
-        reference: &Activity<'_>,
+        reference: &RecordedActivity<'_>,
         state: &StoredExecution<'_>,
     ) -> Result<()> {
         let number = reference.number;
@@ -201,7 +201,7 @@ impl Collector {
     }
 
     /// Equal activities share their texts.
-    fn activity(&mut self, reference: &Activity<'_>) -> Arc<ActivityOf> {
+    fn activity(&mut self, reference: &RecordedActivity<'_>) -> Arc<ActivityOf> {
         if let Some(known) = self.activities.get(&*reference.node_id) {
             return Arc::clone(known);
         }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::body::{self, Activity, Journal, StoredEntry};
+use super::body::{self, Journal, RecordedActivity, StoredEntry};
 use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord, is_long};
 use crate::compute;
 use crate::db::{Pool, columns};
@@ -46,7 +46,7 @@ pub(crate) struct EntryFilter {
 }
 
 impl EntryFilter {
-    fn admits(&self, activity: &Activity<'_>) -> bool {
+    fn admits(&self, activity: &RecordedActivity<'_>) -> bool {
         let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
         among(&self.activity_ids, &activity.activity_id)
             && among(&self.node_ids, &activity.node_id)
@@ -62,7 +62,7 @@ fn row(
     instance: &InstanceId,
     record: &StoredRecord,
     sequence: i64,
-    activity: &Activity<'_>,
+    activity: &RecordedActivity<'_>,
     entry: &StoredEntry<'_>,
 ) -> Result<JournalEntryRow> {
     let id = |number| ActivityExecutionId::of(instance.as_str(), number);
