@@ -1,13 +1,14 @@
 //! Random workflows, each on an undisturbed node and on three nodes that are killed: the journals agree, entry by entry.
 //!
-//! Every wait is for an event, and the test sends one at a time to an instance, chosen by a rule that both runs follow. So an
-//! instance has the same bursts, and whatever a killed node has begun another one repeats.
+//! Every wait is for an event or a task, and the test ends one at a time of an instance and its children, chosen by a rule that
+//! both runs follow; a delay ends by itself before the next. So an instance has the same bursts, and whatever a killed node has
+//! begun another one repeats.
 
 use std::collections::BTreeMap;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::failpoints::CALL;
 use crate::support::node::{NAMES, Node, assert_invariants, send_until_answered};
@@ -21,6 +22,19 @@ const SETTINGS: [&str; 4] = ["--check-in", "200ms", "--tolerance", "1s"];
 /// How many workflows run at a time.
 const BATCH: u64 = 40;
 
+/// The definitions of children: one waits, the other does not.
+const WAITS: &str = "random-child-waits";
+const RUNS: &str = "random-child-runs";
+
+/// The types that take the place of lines in the generated workflows.
+const OTHERS: [&str; 5] = [
+    "Elsa.RunTask",
+    "Elsa.ExecuteWorkflow",
+    "Elsa.DispatchWorkflow",
+    "Elsa.BulkDispatchWorkflows",
+    "Elsa.Delay",
+];
+
 /// How many waits an instance may have before the test counts it as endless.
 const MOST_ROUNDS: usize = 120;
 
@@ -29,6 +43,55 @@ fn points() -> Vec<&'static str> {
     let all = CALL.into_iter();
     all.filter(|point| ["claim.", "burst.", "commit."].iter().any(|of| point.starts_with(of)))
         .collect()
+}
+
+/// Puts tasks, children and a delay in the place of some lines. Inside loops there are only tasks and children that do not wait:
+/// what waits there more than once at the same time has no order that both runs follow.
+fn replace_lines(value: &mut Value, in_loop: bool, delayed: &mut bool, random: &mut StdRng) {
+    let kind = value["type"].as_str().unwrap_or_default();
+    let is_loop = kind == "Elsa.For" || ["While", "Each"].iter().any(|of| kind.contains(of));
+    if kind == "Elsa.WriteLine" && value.get("customProperties").is_none() && random.random_bool(0.4) {
+        let id = value["id"].clone();
+        let child = |kind: &str, of: &str, waits: bool| json!({"id": id, "type": kind, "workflowDefinitionId": of, "waitForCompletion": waits, "correlationId": id});
+        *value = match random.random_range(0..if in_loop { 2 } else { 6 }) {
+            0 => json!({"id": id, "type": "Elsa.RunTask", "taskName": id}),
+            1 => child("Elsa.ExecuteWorkflow", RUNS, true),
+            2 => child("Elsa.ExecuteWorkflow", WAITS, true),
+            3 => child("Elsa.DispatchWorkflow", WAITS, true),
+            4 => {
+                let mut bulk = child("Elsa.BulkDispatchWorkflows", WAITS, true);
+                bulk["items"] = json!([1, 2]);
+                let script = format!("{id} + getItem()");
+                bulk["correlationIdFunction"] =
+                    json!({"typeName": "String", "expression": {"type": "JavaScript", "value": script}});
+                bulk
+            }
+            _ if *delayed => return,
+            _ => {
+                *delayed = true;
+                json!({"id": id, "type": "Elsa.Delay", "timeSpan": "00:00:00.05"})
+            }
+        };
+        return;
+    }
+    match value {
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| replace_lines(field, in_loop || is_loop, delayed, random)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| replace_lines(item, in_loop, delayed, random)),
+        _ => {}
+    }
+}
+
+/// A wait that the test ends.
+struct Wait {
+    instance: String,
+    bookmark: String,
+    /// The event; none: it is a task.
+    event: Option<String>,
+    execution: String,
 }
 
 /// Instances of random workflows on nodes that a round may kill.
@@ -58,11 +121,17 @@ impl Run<'_> {
         self.settle(&[]).await;
     }
 
-    /// Waits until nothing is left to do and these bookmarks are gone.
-    async fn settle(&self, used: &[(String, String)]) {
+    /// Waits until nothing is left to do, no delay is left and these bookmarks are gone.
+    async fn settle(&self, used: &[Wait]) {
         let ids: Vec<&str> = self.instances.values().map(String::as_str).collect();
-        let (of, bookmarks): (Vec<&str>, Vec<&str>) = used.iter().map(|(of, id)| (of.as_str(), id.as_str())).unzip();
-        let query = "SELECT (SELECT count(*) FROM mainspring.work WHERE instance_id = ANY($1))
+        let (of, bookmarks): (Vec<&str>, Vec<&str>) =
+            used.iter().map(|wait| (&*wait.instance, &*wait.bookmark)).unzip();
+        let query = "WITH family AS (
+                         SELECT unnest($1::text[]) AS id
+                         UNION SELECT c.id FROM mainspring.child c
+                         WHERE c.parent_instance_id = ANY($1) OR c.root_instance_id = ANY($1))
+                     SELECT (SELECT count(*) FROM mainspring.work JOIN family f ON f.id = instance_id)
+                          + (SELECT count(*) FROM mainspring.timer t JOIN family f ON f.id = t.instance_id)
                           + (SELECT count(*) FROM mainspring.bookmark b
                              JOIN unnest($2::text[], $3::text[]) u(instance_id, id) USING (instance_id, id))
                           + cardinality($1) - (SELECT count(*) FROM mainspring.instance WHERE id = ANY($1))";
@@ -73,51 +142,57 @@ impl Run<'_> {
         .await;
     }
 
-    /// The bookmark of each instance that is resumed in this round: `(instance, bookmark, event, execution)`.
-    async fn choose(&self) -> Vec<[String; 4]> {
+    /// The bookmark of each instance, or of one of its children, that is resumed in this round.
+    async fn choose(&self) -> Vec<Wait> {
         let ids: Vec<&str> = self.instances.values().map(String::as_str).collect();
-        let query = "SELECT instance_id, id, payload->>'eventName', activity_execution_id FROM mainspring.bookmark
-                     WHERE instance_id = ANY($1) ORDER BY instance_id, length(activity_execution_id), activity_execution_id";
+        let query = "SELECT coalesce(i.parent_instance_id, i.id), b.instance_id, b.id, b.payload->>'eventName',
+                            b.activity_execution_id
+                     FROM mainspring.bookmark b JOIN mainspring.instance i ON i.id = b.instance_id
+                     WHERE (i.id = ANY($1) OR i.parent_instance_id = ANY($1)) AND b.name IN ('Elsa.Event', 'Elsa.RunTask')
+                     ORDER BY i.parent_instance_id IS NOT NULL, CASE WHEN i.parent_instance_id IS NOT NULL THEN i.correlation_id END,
+                              i.id, length(b.activity_execution_id), b.activity_execution_id";
         let rows = self.client.query(query, &[&ids]).await.unwrap();
-        let mut waiting: BTreeMap<String, Vec<[String; 4]>> = BTreeMap::new();
-        for row in rows {
-            let columns: [String; 4] = std::array::from_fn(|at| row.get(at));
-            waiting.entry(columns[0].clone()).or_default().push(columns);
+        let mut waiting: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for row in &rows {
+            waiting.entry(row.get(0)).or_default().push(row);
         }
-        let choices = waiting.into_values();
-        choices.map(|of| of[(self.round * 7) % of.len()].clone()).collect()
+        let chosen = waiting.into_values().map(|of| of[(self.round * 7) % of.len()]);
+        chosen
+            .map(|row| Wait {
+                instance: row.get(1),
+                bookmark: row.get(2),
+                event: row.get(3),
+                execution: row.get(4),
+            })
+            .collect()
     }
 
-    /// Sends an event to each instance that waits, and kills a node meanwhile; false if none waits.
+    /// Ends a wait of each instance that waits, and kills a node meanwhile; false if none waits.
     async fn step(&mut self, killed: Option<usize>) -> bool {
         let chosen = self.choose().await;
         let http = self.addresses();
-        for (number, [instance, bookmark, event, execution]) in chosen.iter().enumerate() {
+        for (number, wait) in chosen.iter().enumerate() {
             let mut turn = number;
             let mut next = || {
                 turn += 1;
                 http.get(turn % http.len()).cloned()
             };
-            let body = json!({"activityInstanceId": execution, "workflowInstanceId": instance});
-            send_until_answered(
-                &format!("events/{event}/trigger"),
-                &format!("{instance}/{bookmark}"),
-                &body,
-                &mut next,
-            )
-            .await;
+            let (path, body) = match &wait.event {
+                Some(event) => (
+                    format!("events/{event}/trigger"),
+                    json!({"activityInstanceId": wait.execution, "workflowInstanceId": wait.instance}),
+                ),
+                None => (format!("tasks/{}/complete", wait.execution), json!({"result": "done"})),
+            };
+            send_until_answered(&path, &format!("{}/{}", wait.instance, wait.bookmark), &body, &mut next).await;
         }
         if let Some(killed) = killed {
             self.nodes[killed].child.kill9();
         }
-        let used: Vec<(String, String)> = chosen
-            .iter()
-            .map(|[instance, bookmark, ..]| (instance.clone(), bookmark.clone()))
-            .collect();
-        self.settle(&used).await;
+        self.settle(&chosen).await;
         self.round += 1;
         assert!(self.round < MOST_ROUNDS, "an instance does not end");
-        !used.is_empty()
+        !chosen.is_empty()
     }
 
     /// Kills a node, and starts it again, armed or not.
@@ -127,21 +202,39 @@ impl Run<'_> {
         self.nodes[target] = node;
     }
 
-    /// What each workflow did: its end, then its journal without times and the id of the instance.
+    /// What each workflow did: its end, then its journal without times and ids of instances; then the same of its children.
     async fn results(&self) -> BTreeMap<u64, Vec<String>> {
         let mut results = BTreeMap::new();
-        let end = "SELECT status || ' ' || sub_status || ' ' || incident_count FROM mainspring.instance WHERE id = $1";
-        let journal = "SELECT replace(concat_ws(' ', event_name, node_id, activity_execution_id, message, activity_state, payload), $1, '')
-                       FROM mainspring.journal WHERE instance_id = $1 ORDER BY sequence";
         for (seed, id) in &self.instances {
-            let mut lines: Vec<String> = Vec::new();
-            for query in [end, journal] {
-                let rows = self.client.query(query, &[id]).await.unwrap();
-                lines.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+            let query = "SELECT id FROM mainspring.instance WHERE parent_instance_id = $1";
+            let rows = self.client.query(query, &[id]).await.unwrap();
+            let children: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let without_ids = |line: String| {
+                let line = line.replace(id, "");
+                children.iter().fold(line, |line, child| line.replace(child, "child"))
+            };
+            let mut lines: Vec<String> = self.journal(id).await.into_iter().map(without_ids).collect();
+            let mut of_children = Vec::new();
+            for child in &children {
+                of_children.push(without_ids(self.journal(child).await.join("\n")));
             }
+            of_children.sort();
+            lines.extend(of_children);
             results.insert(*seed, lines);
         }
         results
+    }
+
+    async fn journal(&self, id: &str) -> Vec<String> {
+        let end = "SELECT status || ' ' || sub_status || ' ' || incident_count FROM mainspring.instance WHERE id = $1";
+        let journal = "SELECT concat_ws(' ', event_name, activity_type, node_id, activity_execution_id, message, activity_state, payload)
+                       FROM mainspring.journal WHERE instance_id = $1 ORDER BY sequence";
+        let mut lines: Vec<String> = Vec::new();
+        for query in [end, journal] {
+            let rows = self.client.query(query, &[&id]).await.unwrap();
+            lines.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+        }
+        lines
     }
 }
 
@@ -156,9 +249,24 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
         instances: BTreeMap::new(),
         round: 0,
     };
+    let line = json!({"id": "says", "type": "Elsa.WriteLine", "text": "says"});
+    for (id, activities) in [
+        (RUNS, json!([line])),
+        (
+            WAITS,
+            json!([{"id": "go", "type": "Elsa.Event", "eventName": "go"}, line]),
+        ),
+    ] {
+        let http = run.nodes[0].http.as_ref().unwrap();
+        http.publish(
+            &json!({"definitionId": id, "root": {"id": "root", "type": "Elsa.Sequence", "activities": activities}}),
+        )
+        .await;
+    }
     for seed in seeds {
         let http = run.nodes[0].http.as_ref().unwrap();
         let mut model = random_workflow::random_workflow(*seed);
+        replace_lines(&mut model["root"], false, &mut false, &mut StdRng::seed_from_u64(*seed));
         if seed % 3 == 0 {
             // All of it inside a workflow as an activity.
             let (part, name) = (format!("part-{seed}"), format!("Part{seed}"));
@@ -176,6 +284,11 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     run.start(seeds).await;
     while run.step(None).await {}
     let expected = run.results().await;
+    for kind in OTHERS {
+        let ended = format!("Completed {kind} ");
+        let mut lines = expected.values().flatten();
+        assert!(lines.any(|line| line.starts_with(&ended)), "no workflow ended a {kind}");
+    }
     for name in &NAMES[1..] {
         run.nodes.push(Node::start_with(&database, name, &SETTINGS, ""));
     }
