@@ -20,11 +20,16 @@ use super::flowchart::FlowchartMode;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::id::{ActivityExecutionId, InstanceId};
 
+/// The outcomes of an execution, in what is recorded of it.
+pub(crate) const OUTCOMES: &str = "Outcomes";
+
 /// The value of an evaluated input, and the changes that its script made.
 #[derive(Debug, Default)]
 pub(crate) struct EvaluatedInput {
     pub(crate) value: Value,
     pub(crate) changes: ScriptChanges,
+    /// A secret was read to make it.
+    pub(crate) may_hold_secret: bool,
 }
 
 /// The changes that a script made besides returning a value.
@@ -49,6 +54,8 @@ pub(crate) struct RanScript {
     pub(crate) changes: ScriptChanges,
     /// The outcomes that it chose.
     pub(crate) outcomes: Option<Vec<String>>,
+    /// It has read a secret.
+    pub(crate) may_hold_secret: bool,
 }
 
 pub(crate) type ScriptFuture<'a> = Pin<Box<dyn Future<Output = Result<RanScript, Fault>> + Send + 'a>>;
@@ -229,6 +236,8 @@ pub(crate) struct ActivityCommands {
     /// Lazy inputs that were evaluated, for the journal.
     pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
+    /// Names of inputs and outputs that may hold a secret, and [`OUTCOMES`].
+    pub(crate) unrecorded: Vec<String>,
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) workflow_outputs: Vec<(String, Value)>,
     pub(crate) script: Vec<ScriptChanges>,
@@ -369,21 +378,31 @@ impl<'a> ActivityContext<'a> {
     /// Evaluates an input of another activity as seen from here.
     pub(crate) async fn evaluate_input_of(&mut self, node: &ActivityNode, input: &str) -> Result<Value, Fault> {
         let evaluated = self.evaluator.evaluate(node, input).await?;
-        self.commands.script.push(evaluated.changes);
-        Ok(evaluated.value)
+        Ok(self.take(input, evaluated))
     }
 
     /// Evaluates a lazy input where scripts see these values as variables, too. The journal does not show the value.
     pub(crate) async fn evaluate_with(&mut self, input: &str, arguments: &Map<String, Value>) -> Result<Value, Fault> {
         let evaluated = self.evaluator.evaluate_with(self.node, input, arguments).await?;
+        Ok(self.take(input, evaluated))
+    }
+
+    fn take(&mut self, input: &str, evaluated: EvaluatedInput) -> Value {
         self.commands.script.push(evaluated.changes);
-        Ok(evaluated.value)
+        if evaluated.may_hold_secret {
+            self.commands.unrecorded.push(input.to_owned());
+        }
+        evaluated.value
     }
 
     /// Runs a script; what it sets becomes part of this call's commands.
     pub(crate) async fn run_script(&mut self, language: ScriptLanguage, script: &str) -> Result<RanScript, Fault> {
         let mut ran = self.evaluator.run_script(language, script).await?;
         self.commands.script.push(std::mem::take(&mut ran.changes));
+        if ran.may_hold_secret {
+            let names = ["Result", OUTCOMES];
+            self.commands.unrecorded.extend(names.map(str::to_owned));
+        }
         Ok(ran)
     }
 

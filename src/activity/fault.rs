@@ -13,6 +13,8 @@ pub struct Fault {
     pub fault_type: String,
     /// A message for a reader who can act on it.
     pub message: String,
+    /// Of the fault of an expression: line and column of its text, both from 1.
+    pub(crate) place: Option<(u32, u32)>,
 }
 
 impl Fault {
@@ -23,7 +25,14 @@ impl Fault {
             category: "General".to_owned(),
             fault_type: "System".to_owned(),
             message: message.into(),
+            place: None,
         }
+    }
+
+    /// Sets the place in the text of an expression.
+    pub(crate) fn at(mut self, place: Option<(u32, u32)>) -> Self {
+        self.place = place;
+        self
     }
 
     /// Sets the code.

@@ -218,6 +218,7 @@ fn ran(result: CSharpResult) -> RanScript {
             name: result.name,
         },
         outcomes: result.outcomes,
+        may_hold_secret: false,
     }
 }
 
@@ -230,12 +231,17 @@ fn fault(stop: &Stop) -> Fault {
         StopKind::TooLarge => "value-too-large",
         StopKind::Cancelled => "script-closed",
     };
-    Fault::new(stop.to_string()).code(code).category("Script")
+    let place = stop.at.map(|at| (at.line, at.column));
+    Fault::new(stop.to_string()).code(code).category("Script").at(place)
 }
 
 /// The fault of a script that is no C#.
 pub(super) fn syntax_fault(problem: &Problem) -> Fault {
-    Fault::new(problem.to_string()).code("script-syntax").category("Script")
+    let place = (problem.at.line, problem.at.column);
+    Fault::new(problem.to_string())
+        .code("script-syntax")
+        .category("Script")
+        .at(Some(place))
 }
 
 /// The names that a script may have when its text is made while the instance runs.

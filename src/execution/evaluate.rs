@@ -1,5 +1,6 @@
 //! The evaluation of an activity's inputs, and what it sees of its children.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -111,12 +112,18 @@ impl Evaluator<'_> {
                 let value = referred.and_then(|id| scope::read(self.program, self.state, self.context, id));
                 EvaluatedInput {
                     value: value.or_else(|| input.default.clone()).unwrap_or_default(),
-                    changes: ScriptChanges::default(),
+                    ..EvaluatedInput::default()
                 }
             }
         };
-        evaluated.value = coerce(evaluated.value, &input.convert_to)
-            .map_err(|mismatch| Fault::new(format!("The input {} is invalid: {mismatch}", input.name)))?;
+        evaluated.value = coerce(evaluated.value, &input.convert_to).map_err(|mismatch| {
+            let problem = if evaluated.may_hold_secret {
+                "what was made of a secret does not have its type".to_owned()
+            } else {
+                mismatch.to_string()
+            };
+            Fault::new(format!("The input {} is invalid: {problem}", input.name))
+        })?;
         if input.is_required && evaluated.value.is_null() {
             let message = format!("The input {} is required, and its value is null", input.name);
             return Err(Fault::new(message).code("input-missing"));
@@ -124,27 +131,33 @@ impl Evaluator<'_> {
         Ok(evaluated)
     }
 
-    async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<EvaluatedInput, Fault> {
+    /// Evaluates an expression; what it writes as text of an object is JSON unless the type is text.
+    pub(super) async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<EvaluatedInput, Fault> {
         let value = match expression.kind.as_str() {
             "Literal" => expression.value.clone(),
             "Object" => object(&expression.value, to).map_err(Fault::new)?,
             "Variable" => {
                 let key = reference(&expression.value, &["id", "name"]);
+                let key = key.as_deref();
                 let found = key.and_then(|key| scope::read(self.program, self.state, self.context, key));
                 found.ok_or_else(|| Fault::new(format!("there is no variable {}", key.unwrap_or("without a name"))))?
             }
             "Input" => {
                 let name = reference(&expression.value, &["name", "id"]).unwrap_or_default();
                 let inputs = scope::inputs(self.program, self.state, self.context);
-                inputs.get(name).cloned().unwrap_or_default()
+                inputs.get(&*name).cloned().unwrap_or_default()
             }
+            "Configuration" => {
+                let name = named(expression)?;
+                self.session.named().setting(&name).into()
+            }
+            "Secret" => return self.secret(named(expression)?.into_owned()).await,
             "Output" => self.output(&expression.value),
             "JavaScript" => return self.script(&expression.value).await,
             "Liquid" => self.template(&expression.value).await?,
             "CSharp" => {
                 let text = expression.value.as_str().unwrap_or_default();
-                let RanScript { value, changes, .. } = self.csharp(text, false).await?;
-                return Ok(EvaluatedInput { value, changes });
+                return Ok(self.csharp(text, false).await?.into());
             }
             other => {
                 return Err(Fault::new(format!(
@@ -154,7 +167,20 @@ impl Evaluator<'_> {
         };
         Ok(EvaluatedInput {
             value,
-            changes: ScriptChanges::default(),
+            ..EvaluatedInput::default()
+        })
+    }
+
+    /// A secret of the operator, read now.
+    async fn secret(&self, name: String) -> Result<EvaluatedInput, Fault> {
+        let all = self.session.named().clone();
+        let read = tokio::task::spawn_blocking(move || all.secret(&name));
+        let closed = |_| Fault::new("the node is shutting down").code("script-closed");
+        let value = read.await.map_err(closed)?.map_err(Fault::new)?;
+        Ok(EvaluatedInput {
+            value: value.into(),
+            may_hold_secret: true,
+            ..EvaluatedInput::default()
         })
     }
 
@@ -165,7 +191,7 @@ impl Evaluator<'_> {
             .or_else(|| value.get("name"))
             .and_then(Value::as_str)
             .unwrap_or("Result");
-        let mut found = self.written_beside().filter(|node| node.id == activity);
+        let mut found = self.written_beside().filter(|node| node.id == *activity);
         let outputs = found
             .next()
             .and_then(|node| self.state.activity_outputs.get(&node.node_id));
@@ -197,8 +223,7 @@ impl Evaluator<'_> {
         if script.trim().is_empty() {
             return Ok(EvaluatedInput::default());
         }
-        let RanScript { value, changes, .. } = self.javascript(&script).await?;
-        Ok(EvaluatedInput { value, changes })
+        Ok(self.javascript(&script).await?.into())
     }
 
     async fn javascript(&self, script: &str) -> Result<RanScript, Fault> {
@@ -218,7 +243,7 @@ impl Evaluator<'_> {
                     ScriptErrorKind::Busy => "script-busy",
                     ScriptErrorKind::Closed => "script-closed",
                 };
-                Fault::new(error.message).code(code).category("Script")
+                Fault::new(error.message).code(code).category("Script").at(error.place)
             })?;
         Ok(RanScript {
             value: result.value,
@@ -228,6 +253,7 @@ impl Evaluator<'_> {
                 name: result.name_set,
             },
             outcomes: result.outcomes,
+            may_hold_secret: result.has_read_secret,
         })
     }
 
@@ -368,13 +394,40 @@ pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, String> {
     }
 }
 
-/// A reference: a name, or an object with one of the keys.
-fn reference<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
+/// A reference: a name, or an object with one of the keys, which designers may write as text.
+fn reference<'v>(value: &'v Value, keys: &[&str]) -> Option<Cow<'v, str>> {
+    let field = |fields: &Map<String, Value>| {
+        let mut texts = keys.iter().filter_map(|key| fields.get(*key).and_then(Value::as_str));
+        texts.find(|text| !text.is_empty()).map(str::to_owned)
+    };
     match value {
-        Value::String(name) => Some(name),
-        Value::Object(fields) => keys
-            .iter()
-            .find_map(|key| fields.get(*key).and_then(Value::as_str).filter(|text| !text.is_empty())),
+        Value::String(text) if text.trim_start().starts_with('{') => match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => field(&fields).map(Cow::Owned),
+            _ => Some(Cow::Borrowed(text)),
+        },
+        Value::String(name) => Some(Cow::Borrowed(name)),
+        Value::Object(fields) => field(fields).map(Cow::Owned),
         _ => None,
+    }
+}
+
+/// The name of a setting or a secret.
+pub(super) fn named(expression: &Expression) -> Result<Cow<'_, str>, Fault> {
+    let name = reference(&expression.value, &["name", "Name", "id"]).filter(|name| !name.trim().is_empty());
+    name.ok_or_else(|| {
+        Fault::new(format!(
+            "an expression of the type {} needs a name: as text, or as an object {{name}}",
+            expression.kind
+        ))
+    })
+}
+
+impl From<RanScript> for EvaluatedInput {
+    fn from(ran: RanScript) -> Self {
+        Self {
+            value: ran.value,
+            changes: ran.changes,
+            may_hold_secret: ran.may_hold_secret,
+        }
     }
 }

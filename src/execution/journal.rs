@@ -139,6 +139,7 @@ impl Recorder {
         };
         if let Some(values) = &mut details.activity_state {
             program.log_persistence.retain(node.index, values, &context.outputs);
+            withhold(values, context);
         }
         let size_of_json = |value: &Option<Value>| {
             value
@@ -216,11 +217,13 @@ impl Recorder {
         if let (Some(execution), Some(node)) = (self.update(program, state, number), node) {
             execution.activity_state = Value::Object(context.inputs.clone());
             persistence.retain(node, &mut execution.activity_state, &Map::new());
+            withhold(&mut execution.activity_state, context);
             execution.outputs = Value::Object(context.outputs.clone());
             persistence.retain(node, &mut execution.outputs, &context.outputs);
+            withhold(&mut execution.outputs, context);
             let properties = context.properties.iter().filter(|(name, _)| is_recorded(name));
             execution.properties = Some(properties)
-                .filter(|_| persistence.includes(node, Recorded::InternalState))
+                .filter(|_| persistence.includes(node, Recorded::InternalState) && context.unrecorded.is_empty())
                 .map(|properties| properties.map(|(name, value)| (name.clone(), value.clone())).collect())
                 .filter(|properties: &Map<String, Value>| !properties.is_empty())
                 .map(Value::Object);
@@ -257,6 +260,13 @@ impl Recorder {
             self.journal,
             self.executions.into_values().map(|execution| *execution).collect(),
         )
+    }
+}
+
+/// Leaves out the values that may hold a secret.
+fn withhold(values: &mut Value, context: &Context) {
+    if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
+        values.retain(|name, _| !context.unrecorded.contains(name));
     }
 }
 

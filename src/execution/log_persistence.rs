@@ -2,11 +2,9 @@
 //!
 //! Both are custom properties of the workflow and of activities: `default`, and for an activity `inputs`, `outputs` and
 //! `internalState`. What is excluded is in neither the journal nor the activity executions; the state has it as long as the
-//! instance needs it.
-//!
-//! An input whose script names `getSecret` is never recorded, whatever the settings say.
+//! instance needs it. A value that may hold a secret is never recorded, whatever the settings say: see `journal`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -27,8 +25,6 @@ pub(super) struct LogPersistence {
     is_excluded: bool,
     /// Activities with settings of their own.
     nodes: HashMap<NodeIndex, NodePersistence>,
-    /// Inputs that read secrets, in camel case.
-    secret: HashSet<(NodeIndex, String)>,
 }
 
 /// What is recorded of one activity.
@@ -55,35 +51,18 @@ impl LogPersistence {
         let nodes = tree
             .iter()
             .filter_map(|node| Some((node.index, of_node(node, is_excluded)?)));
-        let secret = tree.iter().flat_map(|node| {
-            let inputs = node.inputs.iter().filter(|input| {
-                let script = input
-                    .expression
-                    .as_ref()
-                    .and_then(|expression| expression.value.as_str());
-                script.is_some_and(|script| script.contains("getSecret"))
-            });
-            inputs.map(|input| (node.index, camel_case(&input.name)))
-        });
         Self {
             is_excluded,
             nodes: nodes.collect(),
-            secret: secret.collect(),
         }
     }
 
     /// Whether everything is recorded.
     fn is_whole(&self) -> bool {
-        !self.is_excluded && self.nodes.is_empty() && self.secret.is_empty()
+        !self.is_excluded && self.nodes.is_empty()
     }
 
     pub(super) fn includes(&self, node: NodeIndex, value: Recorded<'_>) -> bool {
-        if let Recorded::Input(name) = value
-            && !self.secret.is_empty()
-            && self.secret.contains(&(node, camel_case(name)))
-        {
-            return false;
-        }
         let Some(own) = self.nodes.get(&node) else {
             return !self.is_excluded;
         };

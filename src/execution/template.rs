@@ -45,7 +45,9 @@ impl Evaluator<'_> {
                 }
                 TemplateErrorKind::Closed => "script-closed",
             };
-            Fault::new(error.to_string()).code(code).category("Script")
+            let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            let place = (error.line > 0).then(|| (number(error.line), number(error.column)));
+            Fault::new(error.to_string()).code(code).category("Script").at(place)
         })?;
         if text.contains('\0') {
             let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";

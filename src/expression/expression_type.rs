@@ -22,7 +22,7 @@ impl ExpressionType {
 }
 
 /// All of them.
-pub(crate) const EXPRESSION_TYPES: [ExpressionType; 8] = [
+pub(crate) const EXPRESSION_TYPES: [ExpressionType; 10] = [
     of_control("Literal", None),
     of_control("Object", Some("json")),
     offered("JavaScript", Some("javascript")),
@@ -31,6 +31,8 @@ pub(crate) const EXPRESSION_TYPES: [ExpressionType; 8] = [
     offered("Variable", None),
     offered("Input", None),
     of_control("Output", None),
+    offered("Configuration", None),
+    offered("Secret", None),
 ];
 
 const fn offered(name: &'static str, language: Option<&'static str>) -> ExpressionType {

@@ -40,6 +40,7 @@ impl BurstRun<'_> {
                 variables,
                 inputs: Map::new(),
                 outputs: Map::new(),
+                unrecorded: Vec::new(),
                 tag: None,
                 is_breaking: false,
                 faults: 0,

@@ -18,6 +18,13 @@ use crate::weight;
 
 impl BurstRun<'_> {
     pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            for name in commands.unrecorded {
+                if !context.unrecorded.contains(&name) {
+                    context.unrecorded.push(name);
+                }
+            }
+        }
         for changes in commands.script {
             self.apply_script(number, changes)?;
         }

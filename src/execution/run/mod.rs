@@ -230,6 +230,7 @@ impl BurstRun<'_> {
                 variables,
                 inputs: Map::new(),
                 outputs: Map::new(),
+                unrecorded: Vec::new(),
                 tag: item.tag,
                 is_breaking: false,
                 faults: 0,
@@ -328,6 +329,9 @@ impl BurstRun<'_> {
             )?;
             self.apply_script(number, evaluated.changes)?;
             if let Some(context) = self.state.contexts.get_mut(&number) {
+                if evaluated.may_hold_secret {
+                    context.unrecorded.push(input.name.clone());
+                }
                 context.inputs.insert(input.name.clone(), evaluated.value);
             }
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::named_values::NamedValues;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::thread_pool::{PoolSession, ScriptPool};
 use crate::expression::liquid::TemplateLimits;
@@ -87,6 +88,11 @@ impl ScriptSession {
             time: options.time_limit,
             output: options.max_result_bytes,
         }
+    }
+
+    /// What the operator lets expressions read.
+    pub(crate) fn named(&self) -> &NamedValues {
+        &self.inner.options().named
     }
 
     /// The burst is to be deferred: a template found no slot.

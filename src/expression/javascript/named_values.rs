@@ -16,20 +16,26 @@ const MAX_SECRET: u64 = 64 << 10;
 /// Settings by name, and the directory of secrets.
 #[derive(Clone, Default)]
 pub struct NamedValues {
-    /// What `getConfig` returns.
+    /// The settings, which `getConfig`, `Configuration` in templates and expressions of that type return.
     pub config: Arc<BTreeMap<String, String>>,
     /// Has a file for each secret; read at each call, so that a rotated secret counts at once.
     pub secrets_dir: Option<Arc<PathBuf>>,
 }
 
 impl NamedValues {
-    /// A setting.
-    pub(super) fn setting(&self, name: &str) -> Option<&str> {
-        self.config.get(name).map(String::as_str)
+    /// A setting; as in .NET, the case of its name does not matter.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let in_any_case = || {
+            let mut all = self.config.iter();
+            all.find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value)
+        };
+        let found = self.config.get(name).or_else(in_any_case);
+        found.map(String::as_str)
     }
 
     /// A secret, without the end of its last line. The error says why there is none, and never holds a secret.
-    pub(super) fn secret(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn secret(&self, name: &str) -> Result<String, String> {
         let Some(directory) = &self.secrets_dir else {
             return Err("this node has no secrets: start it with --secrets-dir".to_owned());
         };

@@ -55,6 +55,15 @@ use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, S
 
 const MAX_MESSAGE: usize = 2_000;
 
+/// Frames of a stack in which the place of an error is looked for.
+const MAX_FRAMES: usize = 32;
+
+/// The name that QuickJS gives to the text of an `eval`, before line and column.
+const SCRIPT_FRAME: &str = "<input>:";
+
+/// The length of what `prelude.js` writes before an expression, and before the body of a function.
+const COMPILED_INDENT: u32 = 7;
+
 /// By how many bytes a shared realm may have grown after a script: its compiled scripts, and garbage.
 const GROWTH: usize = 4 << 20;
 
@@ -86,6 +95,8 @@ pub(super) struct Realm {
     /// Bytes of its heap when it was new.
     base: usize,
     uses: Cell<u32>,
+    /// What stands before the script in the first line of what runs, in characters.
+    indent: Cell<u32>,
 }
 
 impl Realm {
@@ -124,6 +135,7 @@ impl Realm {
             memory_limit: options.memory_limit,
             base,
             uses: Cell::new(0),
+            indent: Cell::new(0),
         })
     }
 
@@ -131,6 +143,8 @@ impl Realm {
     pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
         *self.state.scope.borrow_mut() = scope;
         self.state.marks.set(0);
+        self.state.has_read_secret.set(false);
+        self.indent.set(0);
         let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
         if self.interrupt.should_stop() {
             result = Err(self.stop_error(options));
@@ -144,6 +158,9 @@ impl Realm {
             needs_own |= own_realm::failed_as_frozen(error);
         }
         is_spent |= self.runtime.is_job_pending();
+        if self.state.has_read_secret.get() {
+            result = without_secret(result);
+        }
         Evaluation {
             result,
             is_spent,
@@ -266,7 +283,10 @@ impl Realm {
             }
         };
         match compiled {
-            Compiled::Function(function) => Ok(function.restore(ctx)?.call(())?),
+            Compiled::Function(function) => {
+                self.indent.set(COMPILED_INDENT);
+                Ok(function.restore(ctx)?.call(())?)
+            }
             Compiled::Program => Ok(self.functions.run.clone().restore(ctx)?.call((script,))?),
         }
     }
@@ -365,6 +385,7 @@ impl Realm {
             return ScriptError::new(ScriptErrorKind::Thrown, error.to_string());
         }
         let (name, message) = describe(&thrown);
+        let place = place_of(&thrown, self.indent.get(), script);
         ctx.catch();
         // Without memory for an exception QuickJS throws null.
         if thrown.is_null() && !script.contains("throw") && !script.contains("reject") {
@@ -384,7 +405,25 @@ impl Realm {
             } else {
                 ScriptErrorKind::Thrown
             };
-        ScriptError::new(kind, text)
+        ScriptError {
+            place,
+            ..ScriptError::new(kind, text)
+        }
+    }
+}
+
+/// Marks what may hold a secret that the script has read, and drops its message: that goes to incident and journal.
+fn without_secret(result: Result<ScriptResult, ScriptError>) -> Result<ScriptResult, ScriptError> {
+    match result {
+        Ok(result) => Ok(ScriptResult {
+            has_read_secret: true,
+            ..result
+        }),
+        Err(error) if error.kind == ScriptErrorKind::Thrown => Err(ScriptError {
+            message: "the script failed after it had read a secret; its message, which may hold it, is not kept".to_owned(),
+            ..error
+        }),
+        Err(error) => Err(error),
     }
 }
 
@@ -425,6 +464,21 @@ fn describe(thrown: &JsValue<'_>) -> (String, String) {
         return (String::new(), "the script threw an object without a message".to_owned());
     }
     (name, message)
+}
+
+/// Where in the script an error was made, by the innermost frame of its stack that is in the script.
+fn place_of(thrown: &JsValue<'_>, indent: u32, script: &str) -> Option<(u32, u32)> {
+    let stack = thrown.as_object()?.get::<_, JsValue<'_>>("stack").ok()?;
+    let stack = stack.as_string()?.to_string().ok()?;
+    let frame = |line: &str| {
+        let (_, place) = line.rsplit_once(SCRIPT_FRAME)?;
+        let (line, column) = place.trim_end_matches(')').split_once(':')?;
+        let (line, column) = (line.parse::<u32>().ok()?, column.parse::<u32>().ok()?);
+        let column = if line == 1 { column.checked_sub(indent)? } else { column };
+        let lines = u32::try_from(script.lines().count()).unwrap_or(u32::MAX);
+        ((1..=lines.max(1)).contains(&line) && column > 0).then_some((line, column))
+    };
+    stack.lines().take(MAX_FRAMES).find_map(frame)
 }
 
 /// A primitive as a short text that can be shown and stored.

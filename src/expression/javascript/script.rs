@@ -52,6 +52,8 @@ pub struct ScriptResult {
     pub name_set: Option<Option<String>>,
     /// The outcomes, if it called `setOutcome` or `setOutcomes`.
     pub outcomes: Option<Vec<String>>,
+    /// It called `getSecret` and received a secret, by whatever name it called it: its value and what it set may hold it.
+    pub has_read_secret: bool,
 }
 
 /// The bounds within which scripts run.
@@ -130,6 +132,8 @@ pub struct ScriptError {
     pub kind: ScriptErrorKind,
     /// A message for people; bounded, without U+0000.
     pub message: String,
+    /// Line and column of the script, both from 1, if the error has a place in it.
+    pub place: Option<(u32, u32)>,
 }
 
 impl ScriptError {
@@ -137,6 +141,7 @@ impl ScriptError {
         Self {
             kind,
             message: message.into(),
+            place: None,
         }
     }
 }
