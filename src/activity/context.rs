@@ -20,9 +20,6 @@ use super::flowchart::FlowchartMode;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::id::{ActivityExecutionId, InstanceId};
 
-/// The outcomes of an execution, in what is recorded of it.
-pub(crate) const OUTCOMES: &str = "Outcomes";
-
 /// The value of an evaluated input, and the changes that its script made.
 #[derive(Debug, Default)]
 pub(crate) struct EvaluatedInput {
@@ -236,7 +233,7 @@ pub(crate) struct ActivityCommands {
     /// Lazy inputs that were evaluated, for the journal.
     pub(crate) inputs: Vec<(String, Value)>,
     pub(crate) outputs: Vec<(String, Value)>,
-    /// Names of inputs and outputs that may hold a secret, and [`OUTCOMES`].
+    /// Names of inputs and outputs that may hold a secret.
     pub(crate) unrecorded: Vec<String>,
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) workflow_outputs: Vec<(String, Value)>,
@@ -400,8 +397,7 @@ impl<'a> ActivityContext<'a> {
         let mut ran = self.evaluator.run_script(language, script).await?;
         self.commands.script.push(std::mem::take(&mut ran.changes));
         if ran.may_hold_secret {
-            let names = ["Result", OUTCOMES];
-            self.commands.unrecorded.extend(names.map(str::to_owned));
+            self.commands.unrecorded.push("Result".to_owned());
         }
         Ok(ran)
     }

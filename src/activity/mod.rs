@@ -49,7 +49,7 @@ pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
     ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluatedInput, EvaluationFuture, InputEvaluator,
-    OUTCOMES, PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture, ScriptLanguage,
+    PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture, ScriptLanguage,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};

@@ -35,6 +35,7 @@ mod definitions;
 mod descriptors;
 mod events;
 mod execute;
+mod expressions;
 mod fields;
 mod files;
 mod health;
@@ -164,6 +165,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(activity_executions::routes())
         .merge(execute::routes())
         .merge(descriptors::routes())
+        .merge(expressions::routes())
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
         .merge(events::routes())

@@ -1,4 +1,4 @@
-//! The program: `mainspring demo | dev | serve | studio | migrate | pause | resume | status | check | cron | bench`, one file
+//! The program: `mainspring demo | dev | serve | studio | migrate | pause | resume | status | check | cron | eval | bench`, one file
 //! per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -13,6 +13,7 @@ mod cron;
 mod demo;
 mod dev;
 mod elsa;
+mod eval;
 mod health_server;
 mod migrate;
 mod pause;
@@ -69,6 +70,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Status(settings) => pause::status(&common, &settings).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
+            Command::Eval(settings) => eval::run(&settings).await,
             #[cfg(feature = "bench")]
             Command::Bench(settings) => bench::run(&common.target(), &settings).await,
         }

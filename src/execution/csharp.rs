@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -15,16 +15,14 @@ use tokio::sync::Semaphore;
 use crate::activity::{ActivityTree, Fault, NodeIndex, NodeInput, RUN_CSHARP, RanScript, SCRIPT, ScriptChanges};
 use crate::definition::{Argument, Variable};
 use crate::expression::{
-    Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, ScriptScope, Stop, StopKind, Ty, World, declared_type,
+    Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, ScriptScope, ScriptSession, Stop, StopKind, Ty, World,
+    declared_type,
 };
 
 /// Steps where the burst runs: some 2 ms.
 const FEW_STEPS: u64 = 20_000;
-/// Steps of a script at most: about as many as fit into its time.
-const ALL_STEPS: u64 = 100_000_000;
-const TIME_LIMIT: Duration = Duration::from_secs(5);
-const MEMORY: usize = 64 << 20;
-const RESULT: usize = 4 << 20;
+/// Steps on a thread of its own: more than fit into its time, whatever the processor.
+const MOST_STEPS: u64 = 100_000_000_000;
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -158,14 +156,17 @@ impl World for Snapshot {
 
 /// Runs a script: here while it is short, else on another thread, where it sees a snapshot.
 pub(super) async fn run<W: World + Sync>(
+    session: &ScriptSession,
     script: &Arc<CSharpScript>,
     world: impl FnOnce() -> W,
     snapshot: impl FnOnce() -> Snapshot,
 ) -> Result<RanScript, Fault> {
+    let options = session.options();
+    let (time_limit, bytes) = (options.time_limit, options.memory_limit);
     let here = Bounds {
         steps: FEW_STEPS,
-        bytes: MEMORY,
-        result_bytes: RESULT,
+        bytes,
+        result_bytes: options.max_result_bytes,
         deadline: None,
         is_cancelled: None,
     };
@@ -182,22 +183,33 @@ pub(super) async fn run<W: World + Sync>(
             .category("Script")
     };
     let permit = permit.map_err(|_| closed())?;
+    let snapshot = snapshot();
+    let facts = snapshot.scope.workflow.clone();
+    let Some(long) = session.begin_long(&facts) else {
+        // Not visible, as the burst is deferred.
+        return Err(Fault::new("no slot for slow scripts is free now").code("script-busy"));
+    };
     let cancel = CancelOnDrop(Arc::new(AtomicBool::new(false)));
     let flag = Arc::clone(&cancel.0);
-    let (script, snapshot) = (Arc::clone(script), snapshot());
+    let script = Arc::clone(script);
     let done = tokio::task::spawn_blocking(move || {
         let bounds = Bounds {
-            steps: ALL_STEPS,
-            deadline: Some(Instant::now() + TIME_LIMIT),
+            steps: MOST_STEPS,
+            deadline: Some(Instant::now() + time_limit),
             is_cancelled: Some(&flag),
             ..here
         };
         let ended = script.run(&snapshot, bounds);
-        drop(permit);
+        drop((permit, long));
         ended
     });
     let ended = done.await.map_err(|_| closed())?;
     drop(cancel);
+    match &ended {
+        Err(stop) if stop.kind == StopKind::Time => session.long_ended(&facts, true),
+        Err(stop) if stop.kind == StopKind::Cancelled => {}
+        _ => session.long_ended(&facts, false),
+    }
     ended.map(ran).map_err(|stop| fault(&stop))
 }
 

@@ -135,7 +135,7 @@ impl Evaluator<'_> {
     pub(super) async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<EvaluatedInput, Fault> {
         let value = match expression.kind.as_str() {
             "Literal" => expression.value.clone(),
-            "Object" => object(&expression.value, to).map_err(Fault::new)?,
+            "Object" => object(&expression.value, to)?,
             "Variable" => {
                 let key = reference(&expression.value, &["id", "name"]);
                 let key = key.as_deref();
@@ -271,7 +271,7 @@ impl Evaluator<'_> {
                 Arc::new(compiled.map_err(|problem| csharp::syntax_fault(&problem))?)
             }
         };
-        csharp::run(&script, || self, || self.snapshot()).await
+        csharp::run(self.session, &script, || self, || self.snapshot()).await
     }
 
     fn snapshot(&self) -> csharp::Snapshot {
@@ -383,13 +383,15 @@ impl World for &Evaluator<'_> {
 }
 
 /// An `Object` expression: JSON as text, or a JSON value.
-pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, String> {
+pub(super) fn object(value: &Value, to: &TypeName) -> Result<Value, Fault> {
     match value {
         Value::String(text) if *to == TypeName::Text => Ok(Value::String(text.clone())),
         Value::String(text) if text.trim().is_empty() => Ok(Value::Null),
-        Value::String(text) => {
-            serde_json::from_str(text).map_err(|error| format!("the object is not valid JSON: {error}"))
-        }
+        Value::String(text) => serde_json::from_str(text).map_err(|error| {
+            let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            let place = (number(error.line()), number(error.column()));
+            Fault::new(format!("the object is not valid JSON: {error}")).at(Some(place))
+        }),
         other => Ok(other.clone()),
     }
 }

@@ -13,7 +13,7 @@
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
 //! - `child`: instances that a burst starts, and what the parent of an instance is given.
-//! - `activity_test`: runs one activity alone.
+//! - `activity_test`: runs one activity alone; `evaluation`: evaluates one expression alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
 //! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`, `csharp`: those in Liquid
 //!   and C#; `journal`: its journal and executions; `log_persistence`: what of their values is recorded.
@@ -26,6 +26,7 @@ mod child;
 mod composition;
 mod csharp;
 mod evaluate;
+mod evaluation;
 mod incident_strategy;
 mod interpreter;
 mod journal;
@@ -57,6 +58,7 @@ pub use burst_contract::{Burst, BurstResult, Instruction};
 pub(crate) use child::{AwaitedChild, ChildRun, ChildStart, Children, CommittedChild, ParentLink};
 pub(crate) use composition::Targets;
 pub use composition::{Composition, References, UsedVersion, WorkflowReference};
+pub use evaluation::{EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest};
 pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;

@@ -120,7 +120,7 @@ pub(super) struct Context {
     pub(super) inputs: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) outputs: Map<String, Value>,
-    /// Names of inputs and outputs that may hold a secret, and [`OUTCOMES`](crate::activity::OUTCOMES): not recorded.
+    /// Names of inputs and outputs that may hold a secret: not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) unrecorded: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! Liquid in the inputs of activities: what a template sees, and the faults that it may end with.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -8,7 +9,9 @@ use super::evaluate::Evaluator;
 use super::scope;
 use super::state::InstanceState;
 use crate::activity::Fault;
-use crate::expression::{Fact, ScriptScope, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
+use crate::expression::{
+    Fact, LongScript, NamedValues, ScriptScope, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind,
+};
 
 impl Evaluator<'_> {
     /// The text of a template; null if it is blank, as in Elsa.
@@ -26,11 +29,29 @@ impl Evaluator<'_> {
             chain: scope::chain(self.program, self.state, self.context),
             arguments: self.arguments,
             inputs: scope::inputs(self.program, self.state, self.context),
+            named: self.session.named(),
         };
         let definition = self.state.definition_id.as_str();
         let limits = self.session.template_limits();
-        let owned = || OwnedView(self.script_scope());
+        let long_facts = OnceLock::new();
+        let owned = || {
+            let scope = self.script_scope();
+            let long = self.session.begin_long(&scope.workflow)?;
+            long_facts.get_or_init(|| scope.workflow.clone());
+            Some(OwnedView {
+                scope,
+                named: self.session.named().clone(),
+                _long: long,
+            })
+        };
         let rendered = TEMPLATES.render(&template, definition, limits, &seen, owned).await;
+        if let Some(facts) = long_facts.get() {
+            match rendered.as_ref().map_err(|error| error.kind) {
+                Err(TemplateErrorKind::Timeout) => self.session.long_ended(facts, true),
+                Err(TemplateErrorKind::Closed) => {}
+                _ => self.session.long_ended(facts, false),
+            }
+        }
         let text = rendered.map_err(|error| {
             let code = match error.kind {
                 TemplateErrorKind::Syntax => "template-syntax",
@@ -64,6 +85,7 @@ struct TemplateView<'a> {
     chain: Vec<u64>,
     arguments: Option<&'a Map<String, Value>>,
     inputs: Cow<'a, Map<String, Value>>,
+    named: &'a NamedValues,
 }
 
 impl TemplateData for TemplateView<'_> {
@@ -77,6 +99,10 @@ impl TemplateData for TemplateView<'_> {
         input(&self.inputs, name)
     }
 
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.named.setting(name)
+    }
+
     fn fact(&self, fact: Fact) -> Value {
         match fact {
             Fact::CorrelationId => self.state.correlation_id.clone().into(),
@@ -88,20 +114,28 @@ impl TemplateData for TemplateView<'_> {
     }
 }
 
-/// The same for another thread.
-struct OwnedView(ScriptScope);
+/// The same for another thread, as long as the template runs there.
+struct OwnedView {
+    scope: ScriptScope,
+    named: NamedValues,
+    _long: LongScript,
+}
 
 impl TemplateData for OwnedView {
     fn variable(&self, name: &str) -> Option<&Value> {
-        self.0.variables.get(name)
+        self.scope.variables.get(name)
     }
 
     fn input(&self, name: &str) -> Option<&Value> {
-        input(&self.0.inputs, name)
+        input(&self.scope.inputs, name)
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.named.setting(name)
     }
 
     fn fact(&self, fact: Fact) -> Value {
-        let workflow = &self.0.workflow;
+        let workflow = &self.scope.workflow;
         match fact {
             Fact::CorrelationId => workflow.correlation_id.clone().into(),
             Fact::WorkflowDefinitionId => workflow.definition_id.clone().into(),

@@ -55,3 +55,8 @@ const fn of_control(name: &'static str, language: Option<&'static str>) -> Expre
 pub(crate) fn is_runnable(name: &str) -> bool {
     EXPRESSION_TYPES.iter().any(|known| known.name == name)
 }
+
+/// Their names, for a message.
+pub(crate) fn runnable_types() -> String {
+    EXPRESSION_TYPES.map(|known| known.name).join(", ")
+}

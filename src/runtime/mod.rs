@@ -54,5 +54,7 @@ pub use engine::variables::{InstanceExecutionState, InstanceVariable};
 pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;
-pub use crate::execution::{ActivityHandle, InterpreterOptions};
-pub use crate::expression::{NamedValues, ScriptOptions};
+pub use crate::execution::{
+    ActivityHandle, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest, InterpreterOptions,
+};
+pub use crate::expression::{NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};

@@ -2,6 +2,7 @@
 //! compares them with the table in `docs/api.md`.
 
 mod cron;
+mod eval;
 mod serve;
 mod studio;
 
@@ -19,6 +20,7 @@ use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
+pub(super) use eval::{EvalSettings, ExpressionSettings};
 pub(super) use serve::{RoleName, Serve};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
@@ -98,6 +100,8 @@ pub(super) enum Command {
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving
     Cron(CronSettings),
+    /// Evaluate an expression of a definition with given variables and inputs; needs no database
+    Eval(Box<EvalSettings>),
     /// Measure the engine on this machine and its database
     #[cfg(feature = "bench")]
     Bench(crate::bench::Bench),

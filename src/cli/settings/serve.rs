@@ -1,17 +1,15 @@
 //! Settings of `serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{StudioChoice, address, is_local};
+use super::{ExpressionSettings, StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
-use crate::expression::{NamedValues, ScriptOptions};
+use crate::expression::ScriptOptions;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
@@ -170,9 +168,8 @@ impl Serve {
 /// Limits of what workflows use of a node.
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
-    /// How long one script may run, without the time that it waits for a thread
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
-    script_time_limit: Duration,
+    #[command(flatten)]
+    expressions: ExpressionSettings,
     /// The number of threads that start scripts
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
     script_threads: usize,
@@ -182,12 +179,6 @@ pub(crate) struct Limits {
     /// The memory of all scripts that run at once, in MiB; a script for which there is none waits, or its burst is deferred
     #[arg(long, value_name = "MIB", default_value = "2240", value_parser = count)]
     script_memory: usize,
-    /// A setting that scripts read by `getConfig(NAME)`; can be repeated, or contain several with commas
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = named_value)]
-    script_config: Vec<(String, String)>,
-    /// A directory with a file for each secret that scripts read by `getSecret(NAME)`
-    #[arg(long, value_name = "DIR")]
-    secrets_dir: Option<PathBuf>,
     /// The size of the cache of definitions, most of them compiled, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
     cache_mib: usize,
@@ -208,26 +199,13 @@ impl Limits {
     pub(crate) fn interpreter(&self) -> InterpreterOptions {
         InterpreterOptions {
             script: ScriptOptions {
-                time_limit: self.script_time_limit,
                 threads: self.script_threads,
                 slow_threads: self.slow_script_threads,
                 total_memory: self.script_memory.saturating_mul(1 << 20),
-                named: NamedValues {
-                    config: Arc::new(self.script_config.iter().cloned().collect()),
-                    secrets_dir: self.secrets_dir.clone().map(Arc::new),
-                },
-                ..ScriptOptions::default()
+                ..self.expressions.script_options()
             },
             ..InterpreterOptions::default()
         }
-    }
-}
-
-/// `NAME=VALUE`.
-fn named_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write a setting as NAME=VALUE".to_owned()),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{BurstRun, ChildNotification};
-use crate::activity::{EndedChild, Fault, OUTCOMES};
+use crate::activity::{EndedChild, Fault};
 use crate::execution::journal::EntryDetails;
 use crate::execution::scope;
 use crate::execution::state::{ContextStatus, Interruption};
@@ -48,18 +48,17 @@ impl BurstRun<'_> {
             .chain(&context.outputs)
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let is_recorded = !context.unrecorded.iter().any(|name| name == OUTCOMES);
-        let payload = is_recorded.then(|| json!({ OUTCOMES: outcomes }));
+        let payload = json!({ "Outcomes": outcomes });
         let details = EntryDetails {
             activity_state: Some(Value::Object(activity_state)),
-            payload: payload.clone(),
+            payload: Some(payload.clone()),
             ..EntryDetails::default()
         };
         self.recorder
             .add_entry(self.program, &mut self.state, number, "Completed", details);
         self.clear_waiting(number);
         self.recorder
-            .record_end(self.program, &self.state, number, payload);
+            .record_end(self.program, &self.state, number, Some(payload));
         Some(self.remove_execution(number, outcomes.to_vec(), false))
     }
 

@@ -372,14 +372,6 @@ async fn what_is_excluded_is_recorded_nowhere() {
             &inputs[..1],
             &none[..],
         ),
-        // An input that may hold a secret is left out even if it is included.
-        (
-            json!({}),
-            json!({"taskName": script("'a' // getSecret('a')"),
-                "customProperties": {"logPersistenceConfig": {"inputs": {"taskName": strategy("Include")}}}}),
-            &inputs[..1],
-            &outputs[..],
-        ),
         // The newer form comes before the older one.
         (
             json!({}),

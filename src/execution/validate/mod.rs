@@ -12,7 +12,7 @@ use crate::definition::{ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
 use crate::execution::composition::Composition;
 use crate::execution::csharp::script_of;
-use crate::execution::evaluate::object;
+use crate::execution::evaluate::{named, object};
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
@@ -161,7 +161,11 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<Valid
         let Some(expression) = &input.expression else { continue };
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
-            "Object" => object(&expression.value, &input.convert_to),
+            "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),
+            "Configuration" | "Secret" => match named(expression) {
+                Ok(_) => continue,
+                Err(fault) => Err(fault.message),
+            },
             "Liquid" => {
                 errors.extend(templates.errors(node, input, &expression.value));
                 continue;

@@ -11,7 +11,7 @@ use crate::activity::{
     transition_condition,
 };
 use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
-use crate::expression::EXPRESSION_TYPES;
+use crate::expression::runnable_types;
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
     activation(definition, errors);
@@ -56,7 +56,7 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Vec<Val
             .get("value")
             .and_then(|value| value.get("type"))
             .and_then(Value::as_str);
-        if let Some(kind) = kind.filter(|kind| ["CSharp", "Python", "Liquid"].contains(kind)) {
+        if let Some(kind) = kind.filter(|kind| *kind == "Python") {
             let message =
                 format!("The value of the {what} {name} is an expression of type {kind}, which is not supported");
             errors.push(ValidationError::of(owner, message));
@@ -245,7 +245,7 @@ fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<Valid
     if kind.is_some_and(|kind| !kind.is_string() && !kind.is_null()) {
         let message = format!(
             "The expression of the input {input} of the activity {id} has no type; use one of {}",
-            EXPRESSION_TYPES.map(|known| known.name).join(", ")
+            runnable_types()
         );
         errors.push(ValidationError::of(id, message));
     }

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::long_script::LongScript;
 use super::named_values::NamedValues;
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use super::task::TaskHandle;
 use super::thread_pool::{PoolSession, ScriptPool};
 use crate::expression::liquid::TemplateLimits;
 use crate::id::{InstanceId, VersionId};
@@ -87,6 +89,31 @@ impl ScriptSession {
         TemplateLimits {
             time: options.time_limit,
             output: options.max_result_bytes,
+        }
+    }
+
+    /// The limits of scripts in other languages.
+    pub(crate) fn options(&self) -> &ScriptOptions {
+        self.inner.options()
+    }
+
+    /// Begins a long script of another language. None: the burst is to be deferred, as the breaker of the version is open.
+    pub(crate) fn begin_long(&self, facts: &WorkflowFacts) -> Option<LongScript> {
+        let begun = LongScript::begin(self.inner.slow(), TaskHandle::new(facts));
+        if begun.is_none() {
+            self.deferral
+                .get_or_init(|| self.inner.pause(&facts.definition_version_id));
+        }
+        begun
+    }
+
+    /// Tells the breaker of a version how a long script of another language ended.
+    pub(crate) fn long_ended(&self, facts: &WorkflowFacts, has_timed_out: bool) {
+        let (breakers, handle) = (&self.inner.slow().breakers, TaskHandle::new(facts));
+        if has_timed_out {
+            breakers.timed_out(&handle);
+        } else {
+            breakers.succeeded(&handle);
         }
     }
 

@@ -20,7 +20,7 @@
 //! - `script`: input, result, limits and errors of an evaluation; `engine`: [`ScriptEngine`] and [`ScriptSession`].
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state; `fair_queue`: its order;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
-//! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
+//! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
@@ -35,6 +35,7 @@ mod declarations;
 mod engine;
 mod fair_queue;
 mod interrupt;
+mod long_script;
 mod named_values;
 mod own_realm;
 mod realm;
@@ -52,6 +53,7 @@ mod thread_pool;
 pub(crate) use declarations::ScriptNames;
 pub use engine::ScriptEngine;
 pub(crate) use engine::ScriptSession;
+pub(crate) use long_script::LongScript;
 pub use named_values::NamedValues;
-pub(crate) use script::{ScriptErrorKind, WorkflowFacts};
-pub use script::{ScriptOptions, ScriptScope};
+pub(crate) use script::ScriptErrorKind;
+pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};

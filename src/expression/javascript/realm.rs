@@ -143,7 +143,7 @@ impl Realm {
     pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
         *self.state.scope.borrow_mut() = scope;
         self.state.marks.set(0);
-        self.state.has_read_secret.set(false);
+        self.state.secrets.borrow_mut().clear();
         self.indent.set(0);
         let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
         if self.interrupt.should_stop() {
@@ -158,8 +158,9 @@ impl Realm {
             needs_own |= own_realm::failed_as_frozen(error);
         }
         is_spent |= self.runtime.is_job_pending();
-        if self.state.has_read_secret.get() {
-            result = without_secret(result);
+        let secrets = self.state.secrets.take();
+        if !secrets.is_empty() {
+            result = keep_secret(result, &secrets);
         }
         Evaluation {
             result,
@@ -412,15 +413,29 @@ impl Realm {
     }
 }
 
-/// Marks what may hold a secret that the script has read, and drops its message: that goes to incident and journal.
-fn without_secret(result: Result<ScriptResult, ScriptError>) -> Result<ScriptResult, ScriptError> {
+/// Marks what may hold a secret that the script has read, and refuses what is recorded and shown with one in it. A message of
+/// the script goes to incident and journal, so it is dropped.
+fn keep_secret(result: Result<ScriptResult, ScriptError>, secrets: &[String]) -> Result<ScriptResult, ScriptError> {
+    let holds_secret = |text: &str| {
+        let mut secrets = secrets.iter().filter(|secret| !secret.is_empty());
+        secrets.any(|secret| text.contains(secret.as_str()))
+    };
     match result {
-        Ok(result) => Ok(ScriptResult {
-            has_read_secret: true,
-            ..result
-        }),
+        Ok(result) => {
+            let names = [&result.correlation_id_set, &result.name_set].into_iter();
+            let mut shown = names.flatten().flatten().chain(result.outcomes.iter().flatten());
+            if shown.any(|text| holds_secret(text)) {
+                let message = "an outcome, the correlation id and the name of the instance are recorded, so none may hold a secret";
+                return Err(ScriptError::new(ScriptErrorKind::Thrown, message));
+            }
+            Ok(ScriptResult {
+                has_read_secret: true,
+                ..result
+            })
+        }
         Err(error) if error.kind == ScriptErrorKind::Thrown => Err(ScriptError {
-            message: "the script failed after it had read a secret; its message, which may hold it, is not kept".to_owned(),
+            message: "the script failed after it had read a secret; its message, which may hold it, is not kept"
+                .to_owned(),
             ..error
         }),
         Err(error) => Err(error),

@@ -28,8 +28,8 @@ pub(super) struct HostState {
     pub(super) scope: RefCell<ScriptScope>,
     /// What `freeze.js` has noticed about it, as bits.
     pub(super) marks: Cell<u8>,
-    /// The running script has received a secret.
-    pub(super) has_read_secret: Cell<bool>,
+    /// The secrets that the running script has received.
+    pub(super) secrets: RefCell<Vec<String>>,
     /// What the operator lets scripts read.
     pub(super) named: NamedValues,
 }
@@ -74,7 +74,7 @@ impl RealmFunctions {
         let from = Rc::clone(state);
         let secret = move |ctx: Ctx<'_>, name: String| {
             let found = from.named.secret(&name);
-            from.has_read_secret.set(from.has_read_secret.get() || found.is_ok());
+            from.secrets.borrow_mut().extend(found.clone().ok());
             found.map_err(|reason| Exception::throw_message(&ctx, &reason))
         };
         host.set("secret", Function::new(ctx.clone(), secret)?)?;

@@ -117,9 +117,9 @@ impl ScriptQueue {
                 None => since.elapsed() >= RESET_TIMEOUT + GRACE,
             };
             if is_overdue {
-                queue.slow.abandon_thread()?;
+                queue.slow.abandon_thread(handle.as_ref())?;
                 if let Err(error) = Self::start_thread(queue, &mut state) {
-                    queue.slow.thread_returned();
+                    queue.slow.thread_returned(handle.as_ref());
                     return Err(error);
                 }
             } else if let Some(handle) = handle

@@ -138,12 +138,12 @@ impl ScriptThread {
             );
             if !is_serving {
                 if !had_slot {
-                    self.queue.slow.thread_returned();
+                    self.queue.slow.thread_returned(Some(&handle));
                 }
                 return had_slot;
             }
             if !self.reset() {
-                self.queue.slow.thread_returned();
+                self.queue.slow.thread_returned(None);
                 return false;
             }
         }
@@ -384,8 +384,9 @@ fn run_slow_scripts(slow: &Arc<SlowScripts>, interrupt: &Rc<InterruptHandler>, f
             RunResult::Preempted(_) => Err(ScriptError::new(ScriptErrorKind::Busy, "the script was preempted")),
         };
         interrupt.end();
-        if !slow.release(&task.handle) {
-            slow.thread_returned();
+        let handle = Arc::clone(&task.handle);
+        if !slow.release(&handle) {
+            slow.thread_returned(Some(&handle));
             return;
         }
         send_reply(slow, task, result, true, interrupt.stop());

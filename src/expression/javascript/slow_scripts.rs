@@ -9,7 +9,7 @@
 //!   is. A script has no effects before its end, so the second run is not observable.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,8 +43,8 @@ pub(super) struct SlowScripts {
     start: StartSlowThread,
     /// Slow scripts that run at once.
     max_running: usize,
-    /// Threads that hang in native loops.
-    abandoned: AtomicUsize,
+    /// Threads that hang in native code, with their scripts; none: outside of one.
+    abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
     state: Mutex<SlowState>,
     /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
     last_warning: AtomicU64,
@@ -54,6 +54,8 @@ pub(super) struct SlowScripts {
 #[derive(Default)]
 struct SlowState {
     slots: Vec<Slot>,
+    /// Long scripts of other languages, which have threads and time slices of their own.
+    long: Vec<Arc<TaskHandle>>,
     backlog: FairQueue<Box<ScriptTask>>,
     /// Counts the ends of time slices.
     tick: u64,
@@ -76,6 +78,11 @@ enum SlotPhase {
 impl SlowState {
     fn slot(&mut self, handle: &Arc<TaskHandle>) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.handle, handle))
+    }
+
+    fn running_of_version(&self, version: &str) -> usize {
+        let slots = self.slots.iter().map(|slot| &slot.handle);
+        slots.chain(&self.long).filter(|other| other.version == version).count()
     }
 
     fn remove(&mut self, handle: &Arc<TaskHandle>) -> bool {
@@ -120,7 +127,7 @@ impl SlowScripts {
             breakers: ScriptBreakers::default(),
             start,
             max_running: (processors / 2).max(1),
-            abandoned: AtomicUsize::new(0),
+            abandoned: Mutex::default(),
             state: Mutex::default(),
             last_warning: AtomicU64::new(0),
             began: Instant::now(),
@@ -137,13 +144,28 @@ impl SlowScripts {
         let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
         state.slots.len() < slots
             && count(&|other| other.definition == handle.definition) < per_definition
-            && (!self.breakers.is_open(&handle.version) || count(&|other| other.version == handle.version) == 0)
+            && (!self.breakers.is_open(&handle.version) || state.running_of_version(&handle.version) == 0)
+    }
+
+    /// Counts a long script of another language. False: the breaker of its version is open, and another one runs.
+    pub(super) fn begin_long(&self, handle: &Arc<TaskHandle>) -> bool {
+        let mut state = self.lock();
+        if self.breakers.is_open(&handle.version) && state.running_of_version(&handle.version) > 0 {
+            return false;
+        }
+        state.long.push(Arc::clone(handle));
+        true
+    }
+
+    /// The long script has ended.
+    pub(super) fn end_long(&self, handle: &Arc<TaskHandle>) {
+        self.lock().long.retain(|other| !Arc::ptr_eq(other, handle));
     }
 
     /// How many slow scripts can have a whole heap beside the scripts of the queues and those of abandoned threads.
     fn heaps_left(&self) -> usize {
         let all = self.options.total_memory / self.options.memory_limit.max(1);
-        let others = self.options.threads.max(1) + self.abandoned.load(Ordering::Relaxed);
+        let others = self.options.threads.max(1) + self.abandoned().len();
         all.saturating_sub(others)
     }
 
@@ -270,7 +292,7 @@ impl SlowScripts {
         // A script that waits for a time slice is idle, and so never overdue.
         let is_overdue = |slot: &&Slot| slot.handle.is_overdue();
         while let Some(handle) = state.slots.iter().find(is_overdue).map(|slot| Arc::clone(&slot.handle)) {
-            if slow.abandon_thread().is_err() {
+            if slow.abandon_thread(Some(&handle)).is_err() {
                 return;
             }
             state.remove(&handle);
@@ -284,29 +306,47 @@ impl SlowScripts {
     ///
     /// # Errors
     /// [`ScriptErrorKind::Busy`] when as many threads hang as may.
-    pub(super) fn abandon_thread(&self) -> Result<(), ScriptError> {
-        let more = |abandoned| (abandoned < MAX_ABANDONED).then_some(abandoned + 1);
-        if self
-            .abandoned
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
-            .is_err()
-        {
+    pub(super) fn abandon_thread(&self, handle: Option<&Arc<TaskHandle>>) -> Result<(), ScriptError> {
+        let mut abandoned = self.abandoned();
+        if abandoned.len() >= MAX_ABANDONED {
             let message = "all threads for scripts hang in loops that cannot be interrupted";
             return Err(ScriptError::new(ScriptErrorKind::Busy, message));
         }
-        tracing::error!("a script hangs in code that cannot be interrupted; its thread is abandoned");
+        abandoned.push(handle.cloned());
+        let version = handle.map_or("", |handle| &handle.version);
+        tracing::error!(
+            version = %version.escape_debug(),
+            "a script hangs in code that cannot be interrupted; its thread is abandoned"
+        );
         Ok(())
     }
 
     /// An abandoned thread has ended its loop.
-    pub(super) fn thread_returned(&self) {
-        self.abandoned.fetch_sub(1, Ordering::SeqCst);
+    pub(super) fn thread_returned(&self, handle: Option<&Arc<TaskHandle>>) {
+        let mut abandoned = self.abandoned();
+        let place = abandoned.iter().position(|other| match (other, handle) {
+            (Some(other), Some(handle)) => Arc::ptr_eq(other, handle),
+            (None, None) => true,
+            _ => false,
+        });
+        if let Some(place) = place {
+            abandoned.swap_remove(place);
+        }
     }
 
-    /// How many slow scripts of a version have a slot.
+    /// Whether a thread hangs in this script: another run of it would take the next thread.
+    pub(super) fn is_hanging(&self, handle: &TaskHandle) -> bool {
+        let abandoned = self.abandoned();
+        abandoned.iter().flatten().any(|other| other.is_same_script(handle))
+    }
+
+    fn abandoned(&self) -> MutexGuard<'_, Vec<Option<Arc<TaskHandle>>>> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many slow scripts of a version run.
     pub(super) fn running_of_version(&self, version: &str) -> usize {
-        let state = self.lock();
-        state.slots.iter().filter(|slot| slot.handle.version == version).count()
+        self.lock().running_of_version(version)
     }
 
     /// Slots taken, and scripts in the backlog.

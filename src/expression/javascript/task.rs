@@ -1,6 +1,7 @@
 //! One evaluation of a script: the task that a thread takes from a queue, and the handle that its caller, its thread and
 //! the pool share.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub(super) struct TaskHandle {
     pub(super) definition: String,
     pub(super) version: String,
     pub(super) instance: String,
+    /// A hash of the text; 0 if it does not matter.
+    script: u64,
     created: Instant,
     cancelled: AtomicBool,
     /// A thread has taken it.
@@ -49,6 +52,7 @@ impl TaskHandle {
             definition: facts.definition_id.clone(),
             version: facts.definition_version_id.clone(),
             instance: facts.instance_id.clone(),
+            script: 0,
             created: Instant::now(),
             cancelled: AtomicBool::new(false),
             taken: AtomicBool::new(false),
@@ -57,6 +61,21 @@ impl TaskHandle {
             preempted: AtomicU64::new(NEVER),
             wake: Condvar::new(),
         }
+    }
+
+    /// Of a script that can be known again by its text.
+    pub(super) fn of_script(facts: &WorkflowFacts, script: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        script.hash(&mut hasher);
+        Self {
+            script: hasher.finish(),
+            ..Self::new(facts)
+        }
+    }
+
+    /// Whether both are the same text of the same version.
+    pub(super) fn is_same_script(&self, other: &Self) -> bool {
+        self.script == other.script && self.version == other.version
     }
 
     fn micros(&self, at: Instant) -> u64 {

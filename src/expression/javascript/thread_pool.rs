@@ -15,7 +15,7 @@
 //! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted.
 //! - **Threads that hang are abandoned.** Some native loops never run the interrupt handler. Callers that wait supervise
 //!   the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot, and ends with
-//!   its loop. There are at most eight of these.
+//!   its loop. There are at most eight of these, and one of a script: until it ends, bursts with that script are deferred.
 //!
 //! [`GRACE`]: super::interrupt::GRACE
 
@@ -118,7 +118,10 @@ impl PoolSession {
     pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
         let queue = self.queue()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
-        let handle = Arc::new(TaskHandle::new(&scope.workflow));
+        let handle = Arc::new(TaskHandle::of_script(&scope.workflow, script));
+        if queue.slow.is_hanging(&handle) {
+            return Err(queue.defer(&handle));
+        }
         let mut acquiring = Box::pin(queue.permits.of(&handle.definition).acquire_owned());
         let permit = loop {
             match tokio::time::timeout(SUPERVISE_INTERVAL, &mut acquiring).await {
@@ -163,6 +166,10 @@ impl PoolSession {
                 return Err(queue.defer(&handle));
             }
         }
+    }
+
+    pub(super) fn slow(&self) -> &Arc<SlowScripts> {
+        &self.pool.slow
     }
 
     /// For how long the burst is to be deferred after a [`ScriptErrorKind::Busy`].

@@ -38,6 +38,9 @@ pub(crate) trait TemplateData {
     /// The input of the workflow with this name, in any case.
     fn input(&self, name: &str) -> Option<&Value>;
 
+    /// A setting that the operator lists.
+    fn setting(&self, name: &str) -> Option<&str>;
+
     /// A fact: text, a number, or null.
     fn fact(&self, fact: Fact) -> Value;
 }

@@ -79,7 +79,8 @@ impl TemplateEngine {
         PAUSE
     }
 
-    /// Renders a template. What it sees is asked for again, as a whole and for another thread, only if it is long.
+    /// Renders a template. What it sees is asked for again, as a whole and for another thread, only if it is long; none: it
+    /// must not run for long now.
     ///
     /// Cancellation safe: a dropped future stops the rendering, and nothing of it remains.
     pub(crate) async fn render<D: TemplateData + Send + Sync + 'static>(
@@ -88,7 +89,7 @@ impl TemplateEngine {
         definition: &str,
         limits: TemplateLimits,
         data: &(dyn TemplateData + Sync),
-        owned: impl FnOnce() -> D,
+        owned: impl FnOnce() -> Option<D>,
     ) -> Result<String, TemplateError> {
         let template = self.cache.get(text)?;
         let first = render(&template, data, inline(limits), None);
@@ -96,7 +97,8 @@ impl TemplateEngine {
             Err(failure) if failure.kind == TemplateErrorKind::Timeout => {}
             result => return result.map_err(|failure| located(&template, failure)),
         }
-        let Some(slot) = Slot::take(&self.long, definition) else {
+        let slot = Slot::take(&self.long, definition);
+        let Some((slot, data)) = slot.and_then(|slot| Some((slot, owned()?))) else {
             return Err(TemplateError::without_place(
                 TemplateErrorKind::Busy,
                 "no slot is free for a long template",
@@ -110,7 +112,6 @@ impl TemplateEngine {
             limits,
             _slot: slot,
         };
-        let data = owned();
         let done = tokio::task::spawn_blocking(move || work.run(&data)).await;
         match done {
             Ok(result) => result.map_err(|failure| located(&template, failure)),

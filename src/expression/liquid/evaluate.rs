@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use super::budget::Builder;
 use super::comparison::compare;
 use super::data::Fact;
 use super::error::TemplateFailure;
@@ -10,6 +11,9 @@ use super::number;
 use super::render::Renderer;
 use super::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
 use super::value::{Text, Value};
+
+/// Elsa's object of settings.
+const CONFIGURATION: &str = "Configuration";
 
 impl<'a> Renderer<'a, '_> {
     pub(super) fn evaluate(&self, expression: &'a TemplateExpression) -> Result<Value<'a>, TemplateFailure> {
@@ -86,6 +90,7 @@ impl<'a> Renderer<'a, '_> {
     fn path(&self, path: &'a Path) -> Result<Value<'a>, TemplateFailure> {
         let mut value = match self.local(&path.root) {
             Some(value) if !value.is_nil() => value,
+            _ if *path.root == *CONFIGURATION => return self.setting(path),
             _ => self
                 .model_member(&path.root)
                 .map_err(|failure| failure.placed(path.at))?,
@@ -113,6 +118,22 @@ impl<'a> Renderer<'a, '_> {
         Ok(value)
     }
 
+    /// A setting: what follows the name are the parts of its key, as .NET writes it.
+    fn setting(&self, path: &'a Path) -> Result<Value<'a>, TemplateFailure> {
+        let mut key = Builder::new(&self.budget);
+        for (number, step) in path.steps.iter().enumerate() {
+            if number > 0 {
+                key.push(':')?;
+            }
+            match step {
+                Step::Member(name) => key.push_str(name)?,
+                Step::Index(index) => key.push_str(&self.evaluate(index)?.text(&self.budget)?)?,
+            }
+        }
+        let found = self.data.setting(key.as_str());
+        Ok(found.map_or(Value::Nil, |text| Value::Text(Text::of(text))))
+    }
+
     fn member(&self, value: &Value<'a>, name: &str) -> Result<Value<'a>, TemplateFailure> {
         match value {
             Value::Model => self.model_member(name),
@@ -128,9 +149,8 @@ impl<'a> Renderer<'a, '_> {
             "Variables" => return Ok(Value::Variables),
             "Input" => return Ok(Value::Inputs),
             "ExpressionExecutionContext" => return Ok(Value::Model),
-            "Configuration" => {
-                let message = "templates have no access to the configuration; give the value to the workflow as an input or a \
-                               variable";
+            CONFIGURATION => {
+                let message = "write Configuration.Name, without an object before it";
                 return Err(TemplateFailure::invalid(message));
             }
             _ => {}

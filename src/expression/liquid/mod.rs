@@ -8,7 +8,8 @@
 //!   burst is deferred ([`TemplateErrorKind::Busy`]).
 //! - **It is bounded.** A template has a size and a depth, its text and the values that it holds have a number of bytes. A
 //!   range is never made as a list for a loop.
-//! - **It is isolated.** It sees [`TemplateData`], and nothing of the host: no files, no settings, no .NET.
+//! - **It is isolated.** It sees [`TemplateData`], and nothing of the host: no files, no .NET, and of settings those that the
+//!   operator lists.
 //!
 //! # Layout
 //! - `engine`: [`TemplateEngine`]; `turn`: slices of time; `cache`: parsed templates; `error`: why there is no text.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use super::Engine;
 use crate::definition::WorkflowDefinition;
@@ -14,7 +15,7 @@ use crate::runtime::context::request::VersionOptions;
 use crate::store::pause::{self, PauseMode};
 use crate::{Error, Result, compute};
 
-/// Tests at the same time on one node: each has a definition and a realm for scripts.
+/// Tests of activities and expressions at the same time on one node: each has a definition and scripts.
 pub(super) const MOST_TESTS: usize = 16;
 
 /// Names a version of a definition.
@@ -44,6 +45,14 @@ pub struct ActivityTested {
 }
 
 impl Engine {
+    /// A place among the tests that run at once.
+    pub(super) fn test_permit(&self) -> Result<SemaphorePermit<'_>> {
+        self.inner.tests.try_acquire().map_err(|_| {
+            let message = format!("this node runs {MOST_TESTS} tests of activities and expressions already; try again");
+            Error::unavailable("too-many-requests", message)
+        })
+    }
+
     /// Runs one activity of a version, and what it contains, in memory: no instance is written, and nothing waits. Inputs are
     /// evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
     /// properties), or their defaults. What the activity does outside, it does.
@@ -57,10 +66,7 @@ impl Engine {
             let message = "the cluster is paused: no activity runs until it is resumed";
             return Err(Error::unavailable("runtime-paused", message));
         }
-        let _permit = self.inner.tests.try_acquire().map_err(|_| {
-            let message = format!("this node runs {MOST_TESTS} tests of activities already; try again");
-            Error::unavailable("too-many-requests", message)
-        })?;
+        let _permit = self.test_permit()?;
         let body = match of {
             DefinitionHandle::Version(id) => self.definition_version(id).await?,
             DefinitionHandle::Definition(id, which) => self.definition(id, *which).await?,

@@ -1,8 +1,9 @@
-//! What designers ask: the activity types of this node, and what scripts can name.
+//! What designers ask: the activity types of this node, what scripts can name, and what an expression comes to.
 
 use super::Engine;
 use crate::activity::Catalogue;
 use crate::definition::WorkflowDefinition;
+use crate::execution::{EvaluatedExpression, ExpressionRequest};
 use crate::id::DefinitionId;
 use crate::runtime::context::request::VersionOptions;
 use crate::{Result, compute};
@@ -11,6 +12,18 @@ impl Engine {
     /// The activity types that this node knows, Elsa's and the program's.
     pub fn catalogue(&self) -> &Catalogue {
         self.inner.interpreter.catalogue()
+    }
+
+    /// Evaluates an expression within the limits of a burst; nothing of it is kept. What may hold a secret is left out of the
+    /// result.
+    ///
+    /// # Errors
+    /// `scripts-busy` and `too-many-requests`. Dropping the future ends the evaluation.
+    pub async fn evaluate_expression(&self, request: ExpressionRequest) -> Result<EvaluatedExpression> {
+        self.accepting()?;
+        let _permit = self.test_permit()?;
+        let done = self.inner.interpreter.evaluate_expression(request).await?;
+        Ok(done.without_secret())
     }
 
     /// What the scripts of the latest version of a definition can name (its variables and inputs, the outputs of its

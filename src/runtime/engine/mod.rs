@@ -95,7 +95,7 @@ pub(crate) struct Inner {
     pub(crate) token_key: OnceCell<Vec<u8>>,
     /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,
-    /// Tests of activities that may run.
+    /// Tests of activities and of expressions that may run.
     tests: Semaphore,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }

@@ -166,7 +166,18 @@ async fn a_designer_learns_what_it_can_show() {
         .iter()
         .filter(|item| item["isBrowsable"] == true);
     let offered: Vec<&Value> = offered.map(|item| &item["type"]).collect();
-    assert_eq!(offered, ["JavaScript", "Liquid", "CSharp", "Variable", "Input"]);
+    assert_eq!(
+        offered,
+        [
+            "JavaScript",
+            "Liquid",
+            "CSharp",
+            "Variable",
+            "Input",
+            "Configuration",
+            "Secret"
+        ]
+    );
     assert_eq!(
         http.get("descriptors/variables").await.expect(200)["items"][0]["typeName"],
         "Object"

@@ -4,6 +4,7 @@ mod activity_test;
 mod cluster;
 mod definitions;
 mod descriptors;
+mod expressions;
 mod files;
 mod instance_files;
 mod instance_list;

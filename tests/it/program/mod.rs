@@ -3,5 +3,6 @@
 mod compose;
 mod demo;
 mod dev;
+mod eval;
 mod serve;
 mod slow_connection;

@@ -1,5 +1,6 @@
 //! Scripts from the caller's side.
 
+mod big_integers;
 mod builtins;
 mod declarations;
 mod instances;

@@ -71,3 +71,56 @@ async fn scripts_read_what_is_listed_and_nothing_else() {
     assert!(error.expect_err("no directory").message.contains("--secrets-dir"));
     assert!(!format!("{named:?}").contains("mail.example"));
 }
+
+/// What a script did decides, not its text.
+#[tokio::test]
+async fn a_script_that_received_a_secret_is_known() {
+    let directory = std::env::temp_dir().join(format!("mainspring-secrets-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&directory).expect("a folder");
+    std::fs::write(directory.join("token"), "s3cret").expect("a file");
+    let named = NamedValues {
+        config: Arc::default(),
+        secrets_dir: Some(Arc::new(directory.clone())),
+    };
+    let engine = ScriptEngine::new(ScriptOptions {
+        named,
+        ..ScriptOptions::default()
+    });
+    let session = engine.session();
+    for (script, reads) in [
+        ("getSecret('token').then(() => 1)", true),
+        ("globalThis['get' + 'Secret']('token')", true),
+        ("(0, eval)('getS' + 'ecret')('token')", true),
+        ("Reflect.get(globalThis, ['get', 'Secret'].join(''))('token')", true),
+        (
+            "new Function('n', 'return this[n](\"token\")').call(globalThis, 'getSec' + 'ret')",
+            true,
+        ),
+        ("getSecret('token'); 1", true),
+        ("'getSecret'", false),
+        ("getSecret", false),
+        ("getSecret('missing').catch(() => 1)", false),
+        ("getConfig('token')", false),
+        ("1", false),
+        // In a realm of its own.
+        ("Array.prototype.last = 1; getSecret('token')", true),
+    ] {
+        let result = session.evaluate(script, ScriptScope::default()).await.expect(script);
+        assert_eq!(result.has_read_secret, reads, "{script}");
+    }
+    for script in [
+        "(async () => { throw new Error(await getSecret('token')) })()",
+        "(async () => { throw await getSecret('token') })()",
+        "(async () => null[await getSecret('token')])()",
+    ] {
+        let error = session
+            .evaluate(script, ScriptScope::default())
+            .await
+            .expect_err(script);
+        assert!(
+            !error.message.contains("s3cret") && error.message.contains("not kept"),
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&directory).expect("removed");
+}

@@ -96,7 +96,9 @@ fn hostile() -> Vec<String> {
 
 async fn render(engine: &TemplateEngine, template: &str, definition: &str) -> Result<String, TemplateError> {
     let data = Data::new();
-    engine.render(template, definition, LIMITS, &data, Data::new).await
+    engine
+        .render(template, definition, LIMITS, &data, || Some(Data::new()))
+        .await
 }
 
 #[tokio::test]
@@ -137,7 +139,7 @@ async fn short_templates_do_not_wait_for_long_ones() {
     let data = Data::new();
     let forever = "{% for i in (1..2000000000) %}{% endfor %}";
     let mut long: Vec<_> = (0..4)
-        .map(|_| Box::pin(engine.render(forever, "one", limits, &data, Data::new)))
+        .map(|_| Box::pin(engine.render(forever, "one", limits, &data, || Some(Data::new()))))
         .collect();
     for one in &mut long {
         // The first poll takes the slot.
@@ -167,7 +169,9 @@ async fn a_template_of_medium_length_ends_on_its_thread() {
     };
     let data = Data::new();
     let template = "{% for i in (1..30000) %}{% increment n %},{% endfor %}";
-    let counted = engine.render(template, "one", limits, &data, Data::new).await;
+    let counted = engine
+        .render(template, "one", limits, &data, || Some(Data::new()))
+        .await;
     assert!(counted.unwrap().ends_with("29999,"));
     assert_eq!(engine.long(), 0);
 }

@@ -55,6 +55,13 @@ impl TemplateData for Data {
             .map(|(_, value)| value)
     }
 
+    fn setting(&self, name: &str) -> Option<&str> {
+        ["Smtp:Host", "mail.example", "Title", "<b>"]
+            .chunks(2)
+            .find(|pair| pair[0].eq_ignore_ascii_case(name))
+            .map(|pair| pair[1])
+    }
+
     fn fact(&self, fact: Fact) -> Value {
         match fact {
             Fact::CorrelationId => "corr-1".into(),

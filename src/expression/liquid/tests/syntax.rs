@@ -108,7 +108,10 @@ fn values_that_do_not_fit_are_errors() {
         ("{{ 1 | format_number: 'N2', 'de-DE' }}", "culture"),
         ("{{ 1 | format_number: 'Q9' }}", "unknown"),
         ("{{ '{9}' | format_string: 1 }}", "no argument"),
-        ("{{ Configuration.Secret }}", "configuration"),
+        (
+            "{{ ExpressionExecutionContext.Configuration.Title }}",
+            "Configuration.Name",
+        ),
         ("{{ Variables.Text | replace: '', 'x' }}", "empty"),
         ("{% for x in Variables.Words offset: -1 %}{% endfor %}", "offset"),
     ] {

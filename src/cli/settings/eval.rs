@@ -1,0 +1,86 @@
+//! Settings of `eval`, and what it has in common with `serve`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::expression::{NamedValues, ScriptOptions};
+use crate::harness::settings::duration;
+
+/// How long expressions may run, and what they read of the host.
+#[derive(Debug, Args)]
+pub(crate) struct ExpressionSettings {
+    /// How long one script may run, without the time that it waits for a thread
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    script_time_limit: Duration,
+    /// A setting that scripts read by `getConfig(NAME)`; can be repeated, or contain several with commas
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = named_value)]
+    script_config: Vec<(String, String)>,
+    /// A directory with a file for each secret that scripts read by `getSecret(NAME)`
+    #[arg(long, value_name = "DIR")]
+    secrets_dir: Option<PathBuf>,
+}
+
+impl ExpressionSettings {
+    pub(crate) fn script_options(&self) -> ScriptOptions {
+        ScriptOptions {
+            time_limit: self.script_time_limit,
+            named: NamedValues {
+                config: Arc::new(self.script_config.iter().cloned().collect()),
+                secrets_dir: self.secrets_dir.clone().map(Arc::new),
+            },
+            ..ScriptOptions::default()
+        }
+    }
+}
+
+/// Settings of `eval`.
+#[derive(Debug, Args)]
+pub(crate) struct EvalSettings {
+    /// The type of the expression, as definitions name it: JavaScript, Liquid, CSharp, Object, Literal, Variable, Input, Output,
+    /// Configuration or Secret
+    #[arg(long = "type", value_name = "TYPE", default_value = "JavaScript")]
+    pub(crate) kind: String,
+    /// The expression; standard input unless it or --file is given
+    #[arg(long, value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
+    pub(crate) value: Option<String>,
+    /// A file with the expression; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The type that the value is converted to, as Int32 or DateTime
+    #[arg(long, value_name = "TYPE", default_value = "Object")]
+    pub(crate) convert_to: String,
+    /// The inputs of the workflow: a JSON object, or @FILE
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) inputs: String,
+    /// The variables: a JSON object, or @FILE
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) variables: String,
+    /// The outputs of activities: a JSON object of objects, by activity and output, or @FILE
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) outputs: String,
+    /// The correlation id
+    #[arg(long, value_name = "ID")]
+    pub(crate) correlation_id: Option<String>,
+    /// The id of the instance; random unless given
+    #[arg(long, value_name = "ID")]
+    pub(crate) instance_id: Option<String>,
+    /// The name of the instance
+    #[arg(long, value_name = "NAME")]
+    pub(crate) instance_name: Option<String>,
+    #[command(flatten)]
+    pub(crate) expressions: ExpressionSettings,
+    /// Print {value, changes, readsSecret, error}, also if the expression fails
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `NAME=VALUE`.
+fn named_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write a setting as NAME=VALUE".to_owned()),
+    }
+}
