@@ -5,11 +5,13 @@
 //!   (`ScriptResult`).
 //! - `liquid`: templates, rendered by a `TemplateEngine`.
 //! - `csharp`: [`CSharpScript`], what it sees ([`World`]) and its result.
+//! - `decimal`: .NET's decimal numbers, of both.
 //! - `expression_type`: the types that can be evaluated.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and the conversion of values to them.
 
 mod coerce;
 mod csharp;
+mod decimal;
 mod expression_type;
 mod javascript;
 mod liquid;

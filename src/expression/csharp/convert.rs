@@ -4,13 +4,13 @@ use serde_json::{Map as JsonMap, Number, Value as Json};
 use uuid::Uuid;
 
 use super::date_time::{self, DateKind, DateTime};
-use super::decimal::{Decimal, Rounding};
 use super::format;
 use super::problem::{Evaluated, Stop, StopKind};
 use super::run::Meter;
 use super::text::{text_of, units};
 use super::types::{ListKind, Ty};
 use super::value::{Entries, Value};
+use crate::expression::decimal::{Decimal, Rounding};
 use crate::expression::time_span::TimeSpan;
 
 /// The deepest value that becomes JSON; PostgreSQL and the model have limits of their own.

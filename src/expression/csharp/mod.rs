@@ -17,13 +17,12 @@
 //! - `problem`: problems and stops, with their places; `types`, `value`: the types that are known before, and the values.
 //! - `syntax/`: tokens, lexer and tree; `parse/`: the parser, and what is refused with a remedy; `check/`: the checker.
 //! - `run/`: the evaluator; `library/`: the members of .NET's types; `convert`: values and JSON, casts.
-//! - `decimal`, `date_time`, `text`, `format/`: .NET's numbers, dates, strings and format strings.
+//! - `date_time`, `text`, `format/`: .NET's dates, strings and format strings.
 //! - `script`: [`CSharpScript`].
 
 mod check;
 mod convert;
 mod date_time;
-mod decimal;
 mod format;
 mod library;
 mod parse;

@@ -170,7 +170,7 @@ pub(super) fn check_format(ty: &Ty, format: &str) -> Result<(), String> {
         Ty::Int => Value::Int(1),
         Ty::Long => Value::Long(1),
         Ty::Double => Value::Double(1.0),
-        Ty::Decimal => Value::Decimal(super::decimal::Decimal::from_i64(1)),
+        Ty::Decimal => Value::Decimal(crate::expression::decimal::Decimal::from_i64(1)),
         Ty::Date => Value::Date(date),
         Ty::Span => Value::Span(0),
         Ty::Guid => Value::Guid(uuid::Uuid::nil()),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::date_time::{DateTime, DateTimeOffset};
-use super::decimal::Decimal;
 use super::types::{EnumKind, ListKind, Ty};
+use crate::expression::decimal::Decimal;
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {

@@ -424,7 +424,9 @@ fn keep_secret(result: Result<ScriptResult, ScriptError>, secrets: &[String]) ->
         Ok(result) => {
             let names = [&result.correlation_id_set, &result.name_set].into_iter();
             let mut shown = names.flatten().flatten().chain(result.outcomes.iter().flatten());
-            if shown.any(|text| holds_secret(text)) {
+            let is_shown = shown.any(|text| holds_secret(text));
+            drop(shown);
+            if is_shown {
                 let message = "an outcome, the correlation id and the name of the instance are recorded, so none may hold a secret";
                 return Err(ScriptError::new(ScriptErrorKind::Thrown, message));
             }

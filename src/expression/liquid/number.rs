@@ -1,12 +1,10 @@
 //! Numbers: .NET's decimal, its conversions and its texts.
 
-use std::str::FromStr;
-
 use chrono::{DateTime, FixedOffset, Utc};
-use rust_decimal::Decimal;
 use serde_json::Number;
 
 use super::error::TemplateFailure;
+use crate::expression::decimal::Decimal;
 
 /// A number of the data. A double keeps 15 digits, as .NET converts it.
 pub(super) fn from_json(number: &Number) -> Result<Decimal, TemplateFailure> {
@@ -17,14 +15,11 @@ pub(super) fn from_json(number: &Number) -> Result<Decimal, TemplateFailure> {
         return Ok(Decimal::from(whole));
     }
     let exact = number.as_f64().unwrap_or_default();
-    let rounded = Decimal::from_scientific(&format!("{exact:.14e}"));
-    rounded.map(|number| number.normalize()).or_else(|_| {
-        if exact.abs() < 1.0 {
-            return Ok(Decimal::ZERO);
-        }
-        Err(TemplateFailure::invalid(format!(
+    let small = (exact.abs() < 1.0).then_some(Decimal::ZERO);
+    Decimal::from_f64(exact).or(small).ok_or_else(|| {
+        TemplateFailure::invalid(format!(
             "{number} is too large for a number of a template, which has 28 digits"
-        )))
+        ))
     })
 }
 
@@ -58,18 +53,17 @@ pub(super) fn parse(text: &str) -> Option<Decimal> {
     }
     let plain = format!("{}.{fraction}", if whole.is_empty() { "0" } else { &whole });
     let plain = plain.trim_end_matches('.');
-    let mut number = match exponent {
-        None => Decimal::from_str(plain).ok()?,
+    let number = match exponent {
+        None => Decimal::parse(plain)?,
         Some(exponent) => {
             let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             if unsigned.is_empty() || !digits(unsigned) {
                 return None;
             }
-            Decimal::from_scientific(&format!("{plain}e{exponent}")).ok()?
+            Decimal::parse_exponent(&format!("{plain}e{exponent}"))?
         }
     };
-    number.set_sign_negative(is_negative && !number.is_zero());
-    Some(number)
+    Some(if is_negative { number.negate() } else { number })
 }
 
 /// A number as an output writes it: a whole number with decimals keeps one of them, others lose their last zeros.
@@ -77,25 +71,25 @@ pub(super) fn output(number: Decimal) -> String {
     if number.scale() == 0 {
         return number.to_string();
     }
-    if number.fract().is_zero() {
-        return format!("{}.0", number.trunc().normalize());
+    if number.is_whole() {
+        return format!("{}.0", number.without_zeros());
     }
-    let number = number.normalize();
+    let number = number.without_zeros();
     let exponent = exponent_of(number);
     if exponent > -5 {
         return number.to_string();
     }
     // .NET's G29 is scientific from 0.00001 on.
-    let digits = number.mantissa().unsigned_abs().to_string();
+    let digits = number.parts().0.to_string();
     let (first, rest) = digits.split_at(1);
     let point = if rest.is_empty() { "" } else { "." };
-    let sign = if number.is_sign_negative() { "-" } else { "" };
+    let sign = if number.is_negative() { "-" } else { "" };
     format!("{sign}{first}{point}{rest}E-{:02}", -exponent)
 }
 
 /// The exponent of the first digit.
 fn exponent_of(number: Decimal) -> i64 {
-    let digits = number.mantissa().unsigned_abs().to_string().len();
+    let digits = number.parts().0.to_string().len();
     i64::try_from(digits).unwrap_or(0) - 1 - i64::from(number.scale())
 }
 

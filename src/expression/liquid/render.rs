@@ -223,7 +223,10 @@ impl<'a, 's> Renderer<'a, 's> {
                 .map_err(|failure| failure.placed(*at))?,
             Statement::Count { name, by } => {
                 let value = match self.slot(Slot::Counter, name, None) {
-                    Some(value) => Value::Number(value.number() + rust_decimal::Decimal::from(*by)),
+                    Some(value) => {
+                        let number = value.number();
+                        Value::Number(number.add(i64::from(*by).into()).unwrap_or(number))
+                    }
                     None => Value::whole(0),
                 };
                 self.write_value(&value)?;

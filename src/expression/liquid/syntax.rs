@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use rust_decimal::Decimal;
-
 use super::comparison::Operator;
 use super::filters::Filter;
+use crate::expression::decimal::Decimal;
 
 /// Statements in their order.
 pub(super) type Block = Vec<Statement>;

@@ -5,13 +5,12 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset};
-use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Map, Value as Json};
 
 use super::budget::{Builder, Held, TemplateBudget};
 use super::error::TemplateFailure;
 use super::number;
+use crate::expression::decimal::{Decimal, Rounding};
 
 /// Bytes that an item of a list takes, besides its text.
 pub(super) const ITEM_BYTES: usize = size_of::<Value<'_>>();
@@ -221,9 +220,11 @@ impl<'a> Value<'a> {
     pub(super) fn number(&self) -> Decimal {
         match self.bare() {
             Self::Number(number) => *number,
-            Self::Boolean(flag) => Decimal::from(u8::from(*flag)),
+            Self::Boolean(flag) => Decimal::from(i64::from(*flag)),
             Self::Text(text) => number::parse(text).unwrap_or_default(),
-            list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => Decimal::from(list.len()),
+            list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => {
+                Decimal::from(i64::try_from(list.len()).unwrap_or(i64::MAX))
+            }
             // .NET's ticks, of 100 ns since the year 1.
             Self::Date(date) => Decimal::from(number::ticks(date)),
             _ => Decimal::ZERO,
@@ -232,7 +233,7 @@ impl<'a> Value<'a> {
 
     /// As an integer of 32 bits, rounded to the even one.
     pub(super) fn integer(&self, what: &str) -> Result<i64, TemplateFailure> {
-        let rounded = self.number().round();
+        let rounded = self.number().round(0, Rounding::HalfEven);
         let whole = rounded.to_i64().filter(|whole| i32::try_from(*whole).is_ok());
         whole.ok_or_else(|| TemplateFailure::invalid(format!("{what} is {rounded}, which is no integer of 32 bits")))
     }
@@ -354,7 +355,7 @@ impl<'a> Value<'a> {
     pub(super) fn index(&self, index: &Value<'a>, budget: &TemplateBudget<'_>) -> Result<Value<'a>, TemplateFailure> {
         match self.bare() {
             list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => {
-                let index = index.number().trunc().to_usize();
+                let index = index.number().to_i64().and_then(|index| usize::try_from(index).ok());
                 Ok(index.map_or(Ok(None), |index| list.item(index))?.unwrap_or(Value::Nil))
             }
             Self::Map(fields) => fields

@@ -3,11 +3,11 @@
 use super::arguments::Arguments;
 use super::parsing::{parsed, type_of};
 use crate::expression::csharp::convert::{cast, convert_to, default_of, implicit};
-use crate::expression::csharp::decimal::{Decimal, Rounding};
 use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::text::text_of;
 use crate::expression::csharp::types::{EnumKind, Ty};
 use crate::expression::csharp::value::Value;
+use crate::expression::decimal::{Decimal, Rounding};
 
 pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     Ok(match (owner, name) {

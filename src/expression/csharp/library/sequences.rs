@@ -3,10 +3,10 @@
 use super::arguments::Arguments;
 use super::ordering::order;
 use crate::expression::csharp::convert::{cast, default_of};
-use crate::expression::csharp::decimal::Decimal;
 use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::types::Ty;
 use crate::expression::csharp::value::Value;
+use crate::expression::decimal::Decimal;
 
 /// The type of all these values, `object` if they differ.
 pub(super) fn common_type(values: &[Value]) -> Ty {

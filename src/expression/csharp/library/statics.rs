@@ -8,12 +8,12 @@ use crate::expression::csharp::date_time::{
     DateKind, DateTime, DateTimeOffset, MOST_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND,
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, now_ticks,
 };
-use crate::expression::csharp::decimal::Decimal;
 use crate::expression::csharp::problem::{Evaluated, Stop};
 use crate::expression::csharp::run::{Argument, Machine};
 use crate::expression::csharp::syntax::Call;
 use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
 use crate::expression::csharp::value::Value;
+use crate::expression::decimal::Decimal;
 
 /// The longest sequence that `Enumerable` makes.
 const MOST_ITEMS: usize = 1_000_000;

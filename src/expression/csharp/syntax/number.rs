@@ -1,7 +1,7 @@
 //! Number literals: their digits, their base and their suffix.
 
 use super::token::Token;
-use crate::expression::csharp::decimal::Decimal;
+use crate::expression::decimal::Decimal;
 
 /// Reads a literal, with its suffix.
 /// Errors: what is wrong with it.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::expression::csharp::decimal::Decimal;
 use crate::expression::csharp::problem::Position;
+use crate::expression::decimal::Decimal;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::expression::csharp) enum Token {

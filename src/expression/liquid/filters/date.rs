@@ -2,8 +2,6 @@
 //! on a node's time zone.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, Timelike, Utc};
-use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 
 use super::date_format::dotnet;
 use super::text::{lower, upper};
@@ -43,7 +41,7 @@ pub(super) fn date_of(value: &Value<'_>) -> Option<DateTime<FixedOffset>> {
     match value.bare() {
         Value::Date(date) => Some(*date),
         Value::Number(number) => {
-            let milliseconds = number.checked_mul(Decimal::from(1000))?.trunc().to_i64()?;
+            let milliseconds = number.multiply(1000_i64.into())?.to_i64()?;
             DateTime::from_timestamp_millis(milliseconds)
                 .filter(|date| (1..=9999).contains(&date.year()))
                 .map(|date| date.fixed_offset())

@@ -1,9 +1,8 @@
 //! The filters `format_number` and `format_string`: .NET's formats of numbers, in the invariant culture.
 
-use rust_decimal::{Decimal, RoundingStrategy};
-
 use super::date_format::dotnet;
 use super::{Call, Filter, Filtered, filter};
+use crate::expression::decimal::{Decimal, Rounding};
 use crate::expression::liquid::budget::{Builder, TemplateBudget};
 use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::Value;
@@ -127,11 +126,7 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
             "a number has at most {MOST_DIGITS} decimals"
         )));
     }
-    let sign = if value.is_sign_negative() && !value.is_zero() {
-        "-"
-    } else {
-        ""
-    };
+    let sign = if value.is_negative() { "-" } else { "" };
     match letter.to_ascii_uppercase() {
         'C' => {
             let amount = fixed(value.abs(), given.unwrap_or(2), true);
@@ -144,7 +139,7 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
         'F' => text.push_str(&format!("{sign}{}", fixed(value.abs(), given.unwrap_or(2), false))),
         'N' => text.push_str(&format!("{sign}{}", fixed(value.abs(), given.unwrap_or(2), true))),
         'P' => {
-            let hundred = value.abs().checked_mul(Decimal::ONE_HUNDRED);
+            let hundred = value.abs().multiply(100_i64.into());
             let hundred =
                 hundred.ok_or_else(|| TemplateFailure::invalid("the number is too large for a percentage"))?;
             text.push_str(&format!("{sign}{} %", fixed(hundred, given.unwrap_or(2), true)))
@@ -152,8 +147,8 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
         'G' if given.is_none_or(|given| given == 0) => text.push_str(&value.to_string()),
         'G' => {
             let digits = u32::try_from(given.unwrap_or(MOST_DIGITS)).unwrap_or(0);
-            let rounded = value.round_sf_with_strategy(digits, RoundingStrategy::MidpointAwayFromZero);
-            text.push_str(&rounded.unwrap_or(value).normalize().to_string())
+            let rounded = significant(value, digits).unwrap_or(value);
+            text.push_str(&rounded.without_zeros().to_string())
         }
         _ => Err(TemplateFailure::invalid(format!(
             "the format {} of a number is unknown; use C, F, G, N or P with the number of decimals, or one such as #,##0.00",
@@ -162,10 +157,24 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
     }
 }
 
+/// A number with so many significant digits; half goes away from zero.
+fn significant(value: Decimal, digits: u32) -> Option<Decimal> {
+    let (all, scale) = value.parts();
+    let count = u32::try_from(all.to_string().len()).ok()?;
+    let cut = count.saturating_sub(digits);
+    match scale.checked_sub(cut) {
+        Some(places) => Some(value.round(places, Rounding::HalfAway)),
+        None => {
+            let unit = Decimal::parse_exponent(&format!("1e{}", cut - scale))?;
+            value.divide(unit)?.round(0, Rounding::HalfAway).multiply(unit)
+        }
+    }
+}
+
 /// A positive number with so many decimals; half goes away from zero.
 fn fixed(value: Decimal, decimals: usize, has_groups: bool) -> String {
     let places = u32::try_from(decimals).unwrap_or(0);
-    let rounded = value.round_dp_with_strategy(places, RoundingStrategy::MidpointAwayFromZero);
+    let rounded = value.round(places, Rounding::HalfAway);
     let plain = rounded.to_string();
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     let mut text = if has_groups { grouped(whole) } else { whole.to_owned() };
@@ -207,20 +216,20 @@ struct Pattern {
 fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
     let sections: Vec<&str> = format.splitn(3, ';').collect();
     let section = |place: usize| sections.get(place).copied().filter(|section| !section.is_empty());
-    let negative = section(1).filter(|_| value.is_sign_negative() && !value.is_zero());
+    let negative = section(1).filter(|_| value.is_negative());
     let zero = section(2).filter(|_| value.is_zero());
     let pattern = pattern(negative.or(zero).or_else(|| section(0)).unwrap_or_default())?;
     let mut number = value.abs();
     for _ in 0..pattern.scale {
-        let scaled = number.checked_mul(Decimal::ONE_HUNDRED);
+        let scaled = number.multiply(100_i64.into());
         number = scaled.ok_or_else(|| TemplateFailure::invalid("the number is too large for a percentage"))?;
     }
     for _ in 0..pattern.thousands {
-        number = number.checked_div(Decimal::ONE_THOUSAND).unwrap_or_default();
+        number = number.divide(1000_i64.into()).unwrap_or_default();
     }
     let places = u32::try_from(pattern.most_fraction).unwrap_or(0);
-    let rounded = number.round_dp_with_strategy(places, RoundingStrategy::MidpointAwayFromZero);
-    if value.is_sign_negative() && !rounded.is_zero() && negative.is_none() {
+    let rounded = number.round(places, Rounding::HalfAway);
+    if value.is_negative() && !rounded.is_zero() && negative.is_none() {
         text.push('-')?;
     }
     text.push_str(&pattern.prefix)?;

@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use rust_decimal::Decimal;
-
 use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter, json, with};
+use crate::expression::decimal::Decimal;
 use crate::expression::liquid::budget::TemplateBudget;
 use crate::expression::liquid::comparison::equal;
 use crate::expression::liquid::error::TemplateFailure;
@@ -240,7 +239,7 @@ fn sum(value: &Value<'_>, member: Option<&str>, budget: &TemplateBudget<'_>) -> 
             (Value::Map(_), Some(member)) => item.member(member)?.number(),
             _ => Decimal::ZERO,
         };
-        let added = total.checked_add(number);
+        let added = total.add(number);
         total = added
             .ok_or_else(|| TemplateFailure::invalid("the sum has more than the 28 digits of a number of a template"))?;
         Ok(())

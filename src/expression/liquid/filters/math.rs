@@ -1,8 +1,7 @@
 //! Filters of numbers: .NET's decimals, which overflow past 28 digits.
 
-use rust_decimal::{Decimal, RoundingStrategy};
-
 use super::{Call, Filter, Filtered, filter, with};
+use crate::expression::decimal::{Decimal, Rounding};
 use crate::expression::liquid::error::TemplateFailure;
 use crate::expression::liquid::value::Value;
 
@@ -24,14 +23,18 @@ pub(super) static FILTERS: [Filter; 11] = [
             call.input
         })
     }),
-    filter("ceil", |call| Ok(Value::Number(call.input.number().ceil()))),
-    filter("floor", |call| Ok(Value::Number(call.input.number().floor()))),
+    filter("ceil", |call| {
+        Ok(Value::Number(call.input.number().round(0, Rounding::Ceiling)))
+    }),
+    filter("floor", |call| {
+        Ok(Value::Number(call.input.number().round(0, Rounding::Floor)))
+    }),
     with("divided_by", 1, "divided_by: 2", divided_by),
-    filter("minus", |call| of_two(&call, Decimal::checked_sub)),
+    filter("minus", |call| of_two(&call, Decimal::subtract)),
     with("modulo", 1, "modulo: 2", modulo),
-    filter("plus", |call| of_two(&call, Decimal::checked_add)),
+    filter("plus", |call| of_two(&call, Decimal::add)),
     filter("round", round),
-    filter("times", |call| of_two(&call, Decimal::checked_mul)),
+    filter("times", |call| of_two(&call, Decimal::multiply)),
 ];
 
 fn of_two<'a>(call: &Call<'a, '_>, compute: fn(Decimal, Decimal) -> Option<Decimal>) -> Filtered<'a> {
@@ -57,18 +60,11 @@ fn divided_by<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     if divisor.is_zero() {
         return Err(division_by_zero());
     }
-    let result = dividend.checked_div(divisor);
+    let result = dividend.divide(divisor);
     if divisor.scale() == 0 {
-        return computed(result.map(|result| result.floor()));
+        return computed(result.map(|result| result.round(0, Rounding::Floor)));
     }
-    // An exact result keeps the decimals that the dividend has more than the divisor.
-    let kept = dividend.scale().saturating_sub(divisor.scale());
-    computed(result.map(|mut result| {
-        if result.scale() < kept {
-            result.rescale(kept);
-        }
-        result
-    }))
+    computed(result)
 }
 
 /// Of integers: both are rounded to one.
@@ -91,9 +87,5 @@ fn round<'a>(call: Call<'a, '_>) -> Filtered<'a> {
             "{digits} digits cannot be kept; use 0 to 28"
         )));
     };
-    let rounded = call
-        .input
-        .number()
-        .round_dp_with_strategy(digits, RoundingStrategy::MidpointNearestEven);
-    Ok(Value::Number(rounded))
+    Ok(Value::Number(call.input.number().round(digits, Rounding::HalfEven)))
 }

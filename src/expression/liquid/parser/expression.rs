@@ -1,10 +1,7 @@
 //! Values, comparisons and filters.
 
-use std::str::FromStr;
-
-use rust_decimal::Decimal;
-
 use super::{Parsed, Parser, offset};
+use crate::expression::decimal::Decimal;
 use crate::expression::liquid::comparison::Operator;
 use crate::expression::liquid::filters;
 use crate::expression::liquid::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
@@ -225,10 +222,10 @@ impl Parser<'_> {
         if !is_negative {
             self.cursor.eat("+");
         }
-        let Ok(mut number) = Decimal::from_str(self.cursor.digits()) else {
+        let Some(number) = Decimal::parse(self.cursor.digits()) else {
             return Ok(None);
         };
-        number.set_sign_negative(is_negative);
+        let number = if is_negative { number.negate() } else { number };
         Ok(Some(TemplateExpression::Number(number)))
     }
 
@@ -250,9 +247,9 @@ impl Parser<'_> {
             return Ok(None);
         }
         let text = rest.get(..self.cursor.at - start).unwrap_or_default();
-        match Decimal::from_str(text.trim_start_matches('+')) {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => self.problem(
+        match Decimal::parse(text) {
+            Some(number) => Ok(Some(number)),
+            None => self.problem(
                 start,
                 "the number has more than the 28 digits of a number of a template",
             ),

@@ -137,6 +137,18 @@ impl Decimal {
         self.scale
     }
 
+    pub(crate) fn abs(self) -> Self {
+        Self {
+            is_negative: false,
+            ..self
+        }
+    }
+
+    /// Whether nothing but zeros is behind its point.
+    pub(crate) fn is_whole(self) -> bool {
+        self.digits.is_multiple_of(power(self.scale))
+    }
+
     pub(crate) fn negate(self) -> Self {
         Self {
             is_negative: !self.is_negative && self.digits != 0,
@@ -300,10 +312,13 @@ impl Decimal {
             }
             return Self::fit(Wide::of(value.digits), scale, false, value.is_negative);
         }
+        if value.digits == 0 {
+            return Some(Self::ZERO);
+        }
         for _ in 0..exponent {
             if value.scale > 0 {
                 value.scale -= 1;
-            } else if value.digits != 0 {
+            } else {
                 value.digits = value.digits.checked_mul(10).filter(|digits| *digits <= MOST)?;
             }
         }
@@ -387,6 +402,21 @@ pub(crate) enum Rounding {
     Truncate,
     Floor,
     Ceiling,
+}
+
+impl From<i64> for Decimal {
+    fn from(value: i64) -> Self {
+        Self::from_i64(value)
+    }
+}
+
+impl From<u64> for Decimal {
+    fn from(value: u64) -> Self {
+        Self {
+            digits: value.into(),
+            ..Self::ZERO
+        }
+    }
 }
 
 impl PartialEq for Decimal {
