@@ -225,6 +225,8 @@ pub(crate) enum Mode {
     Nested,
     /// A flowchart of 1,000 activities with tokens, against the same by counts
     Tokens,
+    /// The iterations of a loop whose condition is JavaScript, against a loop that counts by itself
+    ScriptLoop,
 }
 
 impl Mode {
@@ -232,7 +234,7 @@ impl Mode {
     pub(crate) fn is_composed(self) -> bool {
         match self {
             Self::Execute | Self::Dispatch | Self::Http | Self::Event => false,
-            Self::Bulk | Self::BulkPorts | Self::Loop | Self::Nested | Self::Tokens => true,
+            Self::Bulk | Self::BulkPorts | Self::Loop | Self::Nested | Self::Tokens | Self::ScriptLoop => true,
         }
     }
 }
@@ -287,7 +289,8 @@ pub(crate) struct BenchWorkflows {
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
     /// Mode event: the number of waiting instances. Modes dispatch, nested and tokens: the number of instances to dispatch
-    /// before the measurement and before any worker starts. Modes bulk, bulk-ports and loop: the number of children
+    /// before the measurement and before any worker starts. Modes bulk, bulk-ports and loop: the number of children.
+    /// Mode script-loop: the number of iterations
     #[arg(long, value_name = "COUNT", value_parser = many)]
     pub(crate) instances: Option<usize>,
     /// Print the result as one JSON object, on the last line

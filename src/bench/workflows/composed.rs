@@ -1,4 +1,5 @@
-//! The modes that measure what workflows are made of: children, workflows as activities, and flowcharts with tokens.
+//! The modes that measure what workflows are made of: children, workflows as activities, flowcharts with tokens, and loops with
+//! a script.
 //!
 //! A mode with a baseline runs both in alternation, after one round of each to warm up, and reports medians: what is slow on a
 //! shared machine for a while is slow for both.
@@ -41,6 +42,7 @@ pub(super) async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -
         Mode::Bulk | Mode::BulkPorts => 10_000,
         Mode::Nested => 3_000,
         Mode::Tokens => 300,
+        Mode::ScriptLoop => 10_000,
         _ => 1_000,
     };
     let count = settings.instances.unwrap_or(default);
@@ -54,6 +56,18 @@ pub(super) async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -
         Mode::Tokens => {
             let both = [save(chart("TokenBased"))?, save(chart("CounterBased"))?];
             against(scenario, both, count).await
+        }
+        Mode::ScriptLoop => {
+            scenario.parts = vec![save(counting_loop(count, false))?];
+            scenario.definition = save(counting_loop(count, true))?;
+            let group = EngineGroup::engines(&scenario, scenario.nodes, None).await?;
+            group.publish(&scenario).await?;
+            let measured = match group.all_engines().first() {
+                Some(engine) => of_iterations(engine, count).await,
+                None => Err(Failure::failed("no engine was started")),
+            };
+            group.end().await;
+            measured
         }
         _ => {
             scenario.parts = vec![save(child())?];
@@ -174,6 +188,24 @@ async fn in_a_loop(scenario: &Scenario, engine: &Engine, count: usize) -> Result
     Ok(found.at(measured, Some(baseline)))
 }
 
+/// A loop with a script, against one without.
+async fn of_iterations(engine: &Engine, count: usize) -> Result<Composed, Failure> {
+    let mut rates = [Vec::new(), Vec::new()];
+    let mut found = Composed::empty(count);
+    for round in 0..=ROUNDS {
+        for (definition, rates) in ["bench", "bench-child"].into_iter().zip(&mut rates) {
+            let began = Instant::now();
+            let executed = engine.execute(start(definition, None)).await?;
+            found.errors += usize::from(executed.sub_status() != Some("Finished"));
+            if round > 0 {
+                rates.push(count as f64 / began.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let [measured, baseline] = rates.map(|rates| nearest_rank(&rates, 50));
+    Ok(found.at(measured, Some(baseline)))
+}
+
 async fn run_parent(
     scenario: &Scenario,
     engine: &Engine,
@@ -255,6 +287,27 @@ fn parent(mode: Mode, count: usize) -> Value {
         bulk
     };
     json!({"definitionId": "bench", "root": root, "variables": [{"id": "v", "name": "V", "typeName": "Object"}]})
+}
+
+/// A loop that sets a variable in each iteration.
+fn counting_loop(count: usize, has_script: bool) -> Value {
+    let set = json!({"type": "Elsa.SetVariable", "id": "set", "value": literal("Object", &1.into()),
+        "variable": {"id": "v", "name": "V", "typeName": "Object"}});
+    let condition = format!("(variables.N = getN() + 1) <= {count}");
+    let (id, root) = match has_script {
+        true => (
+            "bench",
+            json!({"type": "Elsa.While", "id": "loop", "body": set,
+                "condition": {"typeName": "Boolean", "expression": {"type": "JavaScript", "value": condition}}}),
+        ),
+        false => (
+            "bench-child",
+            json!({"type": "Elsa.For", "id": "loop", "body": set, "start": literal("Int32", &1.into()),
+                "end": literal("Int32", &count.into())}),
+        ),
+    };
+    json!({"definitionId": id, "root": root, "variables": [{"id": "v", "name": "V", "typeName": "Object"},
+        {"id": "n", "name": "N", "typeName": "Int32", "value": 0}]})
 }
 
 /// A sequence of lines.

@@ -187,6 +187,7 @@ async fn children_nested_workflows_and_tokens_are_measured() {
         ("loop", "--instances 8", true),
         ("nested", "--instances 6", true),
         ("tokens", "--instances 2", true),
+        ("script-loop", "--instances 30", true),
     ] {
         let bench = run(&format!("workflows --json --mode {mode} {arguments}")).await;
         let report = super::report(&bench);

@@ -123,8 +123,59 @@ pub(super) fn scripts() -> Vec<Case> {
             ],
         )
     };
+    // Each language reads before the wait and after it, and what the other ones have set.
+    let reads = |kind: &str, first: &str, second: &str| {
+        let variable = json!({"id": "v", "name": "V", "typeName": "Object"});
+        let set = activity(
+            "Elsa.SetVariable",
+            "set",
+            json!({"variable": variable, "value": input("Object", kind, json!(first))}),
+        );
+        let list = activity(
+            "Elsa.SetVariable",
+            "list",
+            json!({"variable": {"id": "l", "name": "L", "typeName": "Object"},
+            "value": script("Object", "[{n: 'b', p: 2}, {n: 'a', p: 1.5}]")}),
+        );
+        let say = activity(
+            "Elsa.WriteLine",
+            "say",
+            json!({"text": input("String", kind, json!(second))}),
+        );
+        sequence("root", &[list, set, event("go"), say])
+    };
+    let both = json!([{"id": "v", "name": "V", "typeName": "Object"}, {"id": "l", "name": "L", "typeName": "Object"}]);
     let variable = json!([{"id": "v", "name": "V", "typeName": "Object"}]);
     vec![
+        case(
+            "liquid",
+            reads(
+                "Liquid",
+                "{{ Variables.L | map: 'n' | sort | join: '+' | upcase }}",
+                "{% for item in Variables.L %}{{ item.n }}={{ item.p | times: 2 }};{% endfor %} {{ Variables.V }} {{ Input.None | default: '-' }}",
+            ),
+            events(&["go"]),
+            &["b=4;a=3.0; A+B -"],
+        )
+        .with("variables", both.clone()),
+        case(
+            "csharp",
+            reads(
+                "CSharp",
+                "string.Join(\"+\", Variables.L.Select(x => x.n))",
+                "$\"{Variables.V} {Variables.L[1].p * 2} {Variables.L.Count}\"",
+            ),
+            events(&["go"]),
+            &["b+a 3 2"],
+        )
+        .with("variables", both.clone()),
+        case(
+            "javascript",
+            reads("JavaScript", "getL().map(x => x.n).join('+')", "`${getV()} ${getL()[1].p * 2}`"),
+            events(&["go"]),
+            &["b+a 3"],
+        )
+        .with("variables", both),
         case(
             "run-javascript",
             chart("Elsa.RunJavaScript", "setOutcomes(['A', 'B']); 6 * 7"),
