@@ -110,6 +110,54 @@ fn an_unsupported_expression_type_is_refused() {
 }
 
 #[test]
+fn expressions_of_declared_values_are_accepted_where_their_language_runs() {
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": []});
+    for kind in ["JavaScript", "CSharp", "Liquid", "Literal"] {
+        let value = json!({"type": kind, "value": "1"});
+        let declared = json!({"root": root, "inputs": [{"name": "I", "type": "Object", "value": value}],
+            "variables": [{"id": "v", "name": "V", "typeName": "Object", "value": value}]});
+        assert_eq!(errors_with(Catalogue::standard(), declared), [], "{kind}");
+    }
+    let python = json!([{"id": "v", "name": "V", "value": {"type": "Python", "value": "1"}}]);
+    let (_, message) = one(json!({"root": root, "variables": python}));
+    assert!(
+        message.contains("variable V") && message.contains("Python"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_setting_or_a_secret_needs_a_name_and_a_function_a_place_to_run() {
+    let line = |kind: &str, value: Value| json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": value}}});
+    for kind in ["Configuration", "Secret"] {
+        for value in [
+            json!("Smtp:Host"),
+            json!({"name": "Smtp:Host"}),
+            json!("{\"name\": \"x\"}"),
+        ] {
+            assert_eq!(
+                errors_with(Catalogue::standard(), json!({"root": line(kind, value.clone())})),
+                [],
+                "{kind} {value}"
+            );
+        }
+        for value in [json!(""), json!(null), json!({"id": ""}), json!("{}"), json!(1)] {
+            let (activity, message) = one(json!({"root": line(kind, value.clone())}));
+            assert!(
+                activity == "w" && message.contains("Text") && message.contains(kind),
+                "{kind} {value}: {message}"
+            );
+        }
+    }
+    let script = "`${createEventTriggerUrl('go')}`";
+    let run = json!({"id": "w", "type": "Elsa.RunJavaScript", "script": {"typeName": "String", "expression": {"type": "Literal", "value": script}}});
+    for root in [line("JavaScript", json!(script)), run] {
+        let (activity, message) = one(json!({"root": root}));
+        assert!(activity == "w" && message.contains("resume-token"), "{message}");
+    }
+}
+
+#[test]
 fn a_template_that_is_no_liquid_is_refused_with_its_place() {
     for (template, part) in [
         (

@@ -107,7 +107,7 @@ impl ScriptSession {
         begun
     }
 
-    /// Tells the breaker of a version how a long script of another language ended.
+    /// Reports to the breaker of a version how a long script of another language ended.
     pub(crate) fn long_ended(&self, facts: &WorkflowFacts, has_timed_out: bool) {
         let (breakers, handle) = (&self.inner.slow().breakers, TaskHandle::new(facts));
         if has_timed_out {

@@ -35,7 +35,7 @@ declare function setOutcomes(outcomes: string[]): void;
 
 /** Reads a setting that the operator lists with --script-config; null if there is none of that name. */
 declare function getConfig(name: string): string | null;
-/** Reads a secret, a file of --secrets-dir. The inputs of a script that names this function are not recorded. */
+/** Reads a secret, a file of --secrets-dir. What a script that receives one returns is not recorded. */
 declare function getSecret(name: string): Promise<string>;
 
 /** Whether a text is missing or has only white space. */
