@@ -6,7 +6,8 @@
 //! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database;
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
-//! - no output contains a password or a key, not even an error of a library (`harness::secret`).
+//! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
+//!   expression makes of a secret.
 
 mod check;
 mod cron;

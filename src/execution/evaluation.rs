@@ -16,10 +16,13 @@ use crate::activity::{EvaluatedInput, Fault};
 use crate::definition::{Expression, WorkflowDefinition};
 use crate::expression::{ScriptScope, TypeName, coerce};
 use crate::id::InstanceId;
-use crate::{Error, Result};
+use crate::{Error, Result, compute};
 
 /// The ids of the workflow. All evaluations of a node are one definition, so that together they have its share of threads.
 const WORKFLOW: &str = "expression";
+
+/// With more variables, inputs and outputs, the workflow is compiled on a thread of its own.
+const FEW_NAMES: usize = 500;
 
 /// An expression, and what it sees.
 #[derive(Clone, Debug, Default)]
@@ -120,8 +123,14 @@ impl Interpreter {
             kind: request.kind,
             value: request.value,
         };
-        let program = self.program_of(&expression, &request.scope)?;
-        let (state, context) = state_of(&program, request.scope);
+        let (interpreter, scope) = (self.clone(), request.scope);
+        let names = scope.variables.len() + scope.inputs.len() + scope.outputs.len();
+        let compiling = compute::run(names > FEW_NAMES, move || {
+            let program = interpreter.program_of(&expression, &scope);
+            program.map(|program| (program, expression, scope))
+        });
+        let (program, expression, scope) = compiling.await??;
+        let (state, context) = state_of(&program, scope);
         let session = self.script_session();
         let evaluator = Evaluator {
             program: &program,

@@ -78,5 +78,4 @@ async fn an_expression_is_evaluated_and_nothing_is_kept() {
     let none = http.get("workflow-instances").await.expect(200);
     assert_eq!(none["totalCount"], 0, "{none}");
     std::fs::remove_dir_all(&secrets).unwrap();
-    node.stop().await;
 }
