@@ -186,11 +186,11 @@ impl Evaluator<'_> {
 
     fn output(&self, value: &Value) -> Value {
         let activity = reference(value, &["activityId", "activity", "id"]).unwrap_or_default();
-        let name = value
-            .get("outputName")
-            .or_else(|| value.get("name"))
-            .and_then(Value::as_str)
-            .unwrap_or("Result");
+        let named = match value {
+            Value::String(text) if !text.trim_start().starts_with('{') => None,
+            value => reference(value, &["outputName", "name"]),
+        };
+        let name = named.as_deref().unwrap_or("Result");
         let mut found = self.written_beside().filter(|node| node.id == *activity);
         let outputs = found
             .next()
