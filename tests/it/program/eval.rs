@@ -68,7 +68,7 @@ fn an_expression_is_evaluated_without_a_database() {
             "10",
         ),
         (
-            &["--value", "setCount(8)", "--json"],
+            &["--value", "setCount(8)", "--json", "--variables", r#"{"Count": 7}"#],
             r#"{"value":null,"changes":{"variables":{"Count":8}},"readsSecret":false,"error":null}"#,
         ),
     ] {
