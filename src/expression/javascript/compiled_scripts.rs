@@ -16,7 +16,11 @@ const MAX_SCRIPTS: usize = 512;
 #[derive(Clone)]
 pub(super) enum Compiled {
     /// By a call of this function, an arrow function: a script cannot reach it and so not leave anything at it.
-    Function(Persistent<Function<'static>>),
+    Function {
+        function: Persistent<Function<'static>>,
+        /// Nothing that it does outlives it.
+        is_pure: bool,
+    },
     /// By a direct `eval`.
     Program,
 }

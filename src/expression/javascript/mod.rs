@@ -24,7 +24,7 @@
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
-//!   `own_realm`: which scripts cannot share one.
+//!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
 //! - `named_values`: settings and secrets of the operator.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
@@ -38,6 +38,7 @@ mod interrupt;
 mod long_script;
 mod named_values;
 mod own_realm;
+mod pure_script;
 mod realm;
 mod realm_functions;
 mod script;

@@ -30,6 +30,9 @@
 //! | compiled scripts | arrow functions, which a script cannot reach as objects |
 //! | running out of memory or time | the realm is dropped |
 //!
+//! After a script that cannot reach the global object (`pure_script`), as most expressions cannot, only the accessors that
+//! were defined for it are removed: a sweep takes longer than such a script.
+//!
 //! A script that changes the language needs a realm of its own: its text shows that (`own_realm`), or it fails, or sets an
 //! accessor of a frozen object. Then it runs again in a realm that is not frozen; the first run had no effects.
 //!
@@ -39,7 +42,7 @@
 //! declarations end with it. To distinguish bodies from programs without running anything twice, the script is compiled
 //! behind a `throw`.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::promise::PromiseState;
@@ -50,6 +53,7 @@ use super::compiled_scripts::{Compiled, CompiledScripts};
 use super::convert::{ConversionError, JsonConverter, equal_in_script};
 use super::interrupt::{InterruptHandler, StopReason};
 use super::own_realm::{self, RealmKind};
+use super::pure_script;
 use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
@@ -97,6 +101,9 @@ pub(super) struct Realm {
     uses: Cell<u32>,
     /// What stands before the script in the first line of what runs, in characters.
     indent: Cell<u32>,
+    /// The last script is pure: it leaves nothing but the accessors that were defined for it.
+    is_pure: Cell<bool>,
+    defined: RefCell<Vec<String>>,
 }
 
 impl Realm {
@@ -136,6 +143,8 @@ impl Realm {
             base,
             uses: Cell::new(0),
             indent: Cell::new(0),
+            is_pure: Cell::new(false),
+            defined: RefCell::default(),
         })
     }
 
@@ -145,6 +154,7 @@ impl Realm {
         self.state.marks.set(0);
         self.state.secrets.borrow_mut().clear();
         self.indent.set(0);
+        self.is_pure.set(false);
         let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
         if self.interrupt.should_stop() {
             result = Err(self.stop_error(options));
@@ -181,7 +191,13 @@ impl Realm {
             let begin = self.functions.begin.clone().restore(&ctx);
             let is_clean = begin.and_then(|begin| {
                 begin.call::<_, ()>(())?;
-                sweep.clone().restore(&ctx)?.call::<_, bool>(())
+                let defined = self.defined.take();
+                if !self.is_pure.get() {
+                    return sweep.clone().restore(&ctx)?.call::<_, bool>(());
+                }
+                let globals = ctx.globals();
+                defined.into_iter().try_for_each(|name| globals.remove(name))?;
+                Ok(true)
             });
             ctx.catch();
             is_clean.unwrap_or(false)
@@ -256,6 +272,7 @@ impl Realm {
         self.functions.begin.clone().restore(ctx)?.call::<_, ()>(())?;
         let define = self.functions.define.clone().restore(ctx)?;
         for accessor in accessor::required_accessors(script, &self.state.scope.borrow()) {
+            self.defined.borrow_mut().push(accessor.name.clone());
             define.call::<_, ()>((accessor.name, accessor.kind as i32, accessor.target, accessor.part))?;
         }
         let mut value = self.run(ctx, script)?;
@@ -284,8 +301,9 @@ impl Realm {
             }
         };
         match compiled {
-            Compiled::Function(function) => {
+            Compiled::Function { function, is_pure } => {
                 self.indent.set(COMPILED_INDENT);
+                self.is_pure.set(is_pure);
                 Ok(function.restore(ctx)?.call(())?)
             }
             Compiled::Program => Ok(self.functions.run.clone().restore(ctx)?.call((script,))?),
@@ -295,7 +313,10 @@ impl Realm {
     fn compile<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<Compiled, ConversionError> {
         let by = |compiler: &Persistent<Function<'static>>| -> Result<Option<Compiled>, ConversionError> {
             match compiler.clone().restore(ctx)?.call::<_, Function<'js>>((script,)) {
-                Ok(function) => Ok(Some(Compiled::Function(Persistent::save(ctx, function)))),
+                Ok(function) => Ok(Some(Compiled::Function {
+                    function: Persistent::save(ctx, function),
+                    is_pure: pure_script::is_pure(script),
+                })),
                 Err(_) => {
                     ctx.catch();
                     Ok(None)

@@ -74,6 +74,14 @@ const ATTACKS: &[&str] = &[
     "performance.leak = 1; performance.now = () => 666; Atomics.leak = 1; Iterator['proto' + 'type'].map = 1",
     "try { arguments.callee.leak = 1 } catch {} (function () { arguments.callee.leak = 1 })(); 1",
     "return (this.leak = 1, globalThis.leak2 = 2, 1)",
+    "getV() + 1",
+    "setV(getV() + 1)",
+    "`${getV()} ${leak = 1}`",
+    "/'/, (globalThis.leak = 1), /'/",
+    "1..constructor.constructor('leak = 1')()",
+    "getV.constructor('leak = 1')()",
+    "getV?.constructor('leak = 1')()",
+    "variables.v.constructor.constructor('leak = 1')()",
     "const s = []; s.x = 1; s.__lookupGetter__; const f = s['__lookup' + 'Getter__']('push'); f && (f.leak = 1); 1",
 ];
 
