@@ -1,7 +1,8 @@
 //! The public error type of the crate.
 //!
 //! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
-//! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller.
+//! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller. A provider of
+//! another crate makes its errors with [`Error::invalid`], [`Error::unavailable`] and [`Error::lost_lock`].
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -49,8 +50,8 @@ impl Error {
         }))
     }
 
-    /// The caller's input is wrong; nothing was changed.
-    pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
+    /// The caller's input is wrong; nothing was changed. The code is kebab-case and stable, for programs.
+    pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, code, message)
     }
 
@@ -74,8 +75,8 @@ impl Error {
         Self::new(Kind::Unprocessable, code, message)
     }
 
-    /// The database (or this node) is unavailable at the moment; the same call may succeed later.
-    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+    /// The database, a server or this node is unavailable at the moment; the same call may succeed later.
+    pub fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Unavailable, code, message)
     }
 
@@ -90,7 +91,7 @@ impl Error {
     }
 
     /// The lock that protected the work was lost.
-    pub(crate) fn lost_lock(message: impl Into<String>) -> Self {
+    pub fn lost_lock(message: impl Into<String>) -> Self {
         Self::new(Kind::LostLock, "lost-lock", message)
     }
 
@@ -122,7 +123,7 @@ impl Error {
     }
 
     /// Sets the cause.
-    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }

@@ -26,11 +26,13 @@
 //! - [`definition`]: Elsa's JSON model; [`schedule`]: cron, intervals, time zones, what is due
 //! - [`lock`], [`signal`], [`wake`]: three services that are usable alone and replaceable in an engine
 //! - [`error`], [`id`]: the error with its questions, and the ids
+//! - `testing` (feature `testing`): the suites that every provider of these services must pass
 //! - `api` (feature `http`): Elsa's REST API as a router and a server
 //!
 //! Private, from above: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http` and `auth` (server
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
-//! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections).
+//! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
+//! `redis_server` (feature `redis`: connections to Redis).
 //! Below them `compute` (long computations), `weight` (bytes of JSON), `private_file`, `failpoint`, and `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
@@ -68,13 +70,15 @@ pub mod id;
 pub mod internals;
 pub mod lock;
 mod private_file;
+#[cfg(feature = "redis")]
+mod redis_server;
 pub mod runtime;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 pub mod schedule;
 pub mod signal;
 mod store;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod wake;
 mod weight;
 

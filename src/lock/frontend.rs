@@ -1,5 +1,6 @@
 //! The side of a provider that its callers use: the table behind its mutex, and what wakes the backend.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,11 @@ const TOKENS: usize = 64;
 pub struct FencingToken(pub(super) u64);
 
 impl FencingToken {
+    /// The token with this number, which a provider has drawn.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The number, for a column or a header.
     pub fn get(self) -> u64 {
         self.0
@@ -34,8 +40,16 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// Receives a fencing token.
-pub(super) type TokenRequest = oneshot::Sender<Result<FencingToken>>;
+/// A fencing token is asked for.
+pub(super) struct TokenRequest {
+    /// The keys of the handle that it is for.
+    #[cfg_attr(
+        not(feature = "redis"),
+        allow(dead_code, reason = "other backends hold all keys or none")
+    )]
+    pub(super) keys: Vec<LockKey>,
+    pub(super) reply: oneshot::Sender<Result<FencingToken>>,
+}
 
 /// What the backend of a provider needs.
 pub(super) struct BackendParts {
@@ -63,10 +77,18 @@ pub(super) struct Frontend {
     /// Notified when the backend has a batch, or another time to retry.
     backend: Notify,
     lost: watch::Receiver<bool>,
+    /// The handles whose leases have ended, each until it is dropped.
+    ended_leases: watch::Sender<HashSet<Ticket>>,
+    /// Until when every lease is valid, in nanoseconds since `opened`.
+    #[cfg(feature = "redis")]
+    valid_until: std::sync::atomic::AtomicU64,
+    #[cfg(feature = "redis")]
+    opened: Instant,
     tokens: mpsc::Sender<TokenRequest>,
     namespace: String,
     key_function: KeyFunction,
     budget: usize,
+    keeps_names: bool,
 }
 
 impl Frontend {
@@ -80,10 +102,16 @@ impl Frontend {
             counters,
             backend: Notify::new(),
             lost,
+            ended_leases: watch::Sender::default(),
+            #[cfg(feature = "redis")]
+            valid_until: u64::MAX.into(),
+            #[cfg(feature = "redis")]
+            opened: Instant::now(),
             tokens: sender,
             namespace: namespace.to_owned(),
             key_function,
             budget: backend.budget().unwrap_or(usize::MAX),
+            keeps_names: backend.keeps_names(),
         });
         let end = EndGuard {
             frontend: Arc::clone(&frontend),
@@ -97,7 +125,7 @@ impl Frontend {
     }
 
     pub(super) fn resolve(&self, request: LockRequest) -> Result<KeyRequest> {
-        let request = request.resolve(&self.namespace, self.key_function)?;
+        let request = request.resolve(&self.namespace, self.key_function, self.keeps_names)?;
         let at_once = if request.any { 1 } else { request.keys.as_slice().len() };
         if at_once > self.budget {
             return Err(Error::invalid(
@@ -151,6 +179,66 @@ impl Frontend {
         self.lost.clone()
     }
 
+    /// Whether this handle was lost, alone or with all others.
+    pub(super) fn is_lease_lost(&self, ticket: Ticket) -> bool {
+        #[cfg(feature = "redis")]
+        if self.is_any_lease_over() {
+            return true;
+        }
+        self.is_lost() || self.ended_leases.borrow().contains(&ticket)
+    }
+
+    /// Whether the time of a lease is over that the backend has not ended yet: the process was paused. Then all count as lost until
+    /// it has.
+    #[cfg(feature = "redis")]
+    fn is_any_lease_over(&self) -> bool {
+        let until = self.valid_until.load(std::sync::atomic::Ordering::Relaxed);
+        until != u64::MAX && self.opened.elapsed().as_nanos() >= u128::from(until)
+    }
+
+    /// Until when every lease is valid; none: there are no leases.
+    #[cfg(feature = "redis")]
+    pub(super) fn set_valid_until(&self, until: Option<Instant>) {
+        let nanos = |until: Instant| u64::try_from(until.saturating_duration_since(self.opened).as_nanos());
+        let until = until.map_or(u64::MAX, |until| nanos(until).unwrap_or(u64::MAX));
+        self.valid_until.store(until, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Returns when this handle is lost.
+    pub(super) fn lease_lost(&self, ticket: Ticket) -> impl Future<Output = ()> + Send + 'static {
+        let (mut lost, mut leases) = (self.lost.clone(), self.ended_leases.subscribe());
+        async move {
+            // A sender that is gone means that its task has ended: the lock is lost, too.
+            let all = async { drop(lost.wait_for(|lost| *lost).await) };
+            let one = async {
+                if leases.wait_for(|ended| ended.contains(&ticket)).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            futures_util::future::select(std::pin::pin!(all), std::pin::pin!(one)).await;
+        }
+    }
+
+    /// The leases of these keys have ended: so have the handles that own them.
+    #[cfg(feature = "redis")]
+    pub(super) fn lose(&self, keys: &[LockKey]) {
+        let tickets = self.step(|table, step| table.lose(keys, step));
+        if !tickets.is_empty() {
+            self.ended_leases.send_modify(|ended| ended.extend(tickets));
+        }
+    }
+
+    /// The handle was dropped.
+    pub(super) fn release(&self, ticket: Ticket) {
+        self.step(|table, step| table.release(ticket, step));
+        if !self.ended_leases.borrow().is_empty() {
+            self.ended_leases.send_if_modified(|ended| {
+                ended.remove(&ticket);
+                false
+            });
+        }
+    }
+
     pub(super) fn stats(&self) -> LockStats {
         self.counters.snapshot()
     }
@@ -163,13 +251,17 @@ impl Frontend {
         self.table().held(Instant::now())
     }
 
-    pub(super) async fn draw_token(&self) -> Result<FencingToken> {
-        let lost = || Error::lost_lock("the connection that held the lock was closed");
-        if self.is_lost() {
+    pub(super) async fn draw_token(&self, ticket: Ticket) -> Result<FencingToken> {
+        let lost = || Error::lost_lock("the connection or the lease that held the lock has ended");
+        if self.is_lease_lost(ticket) {
             return Err(lost());
         }
+        let keys = self.table().keys_of(ticket);
         let (reply, answer) = oneshot::channel();
-        self.tokens.send(reply).await.map_err(|_| lost())?;
+        self.tokens
+            .send(TokenRequest { keys, reply })
+            .await
+            .map_err(|_| lost())?;
         answer.await.map_err(|_| lost())?
     }
 
@@ -185,6 +277,24 @@ impl Frontend {
     pub(super) fn batch(&self, most: usize) -> Option<Batch> {
         let mut table = self.table();
         table.has_batch().then(|| table.batch(most))
+    }
+
+    /// The same with the names of what is taken, in its order.
+    #[cfg(feature = "redis")]
+    pub(super) fn named_batch(&self, most: usize) -> Option<(Batch, Vec<Arc<str>>)> {
+        let mut table = self.table();
+        table.has_batch().then(|| {
+            let batch = table.batch(most);
+            let names = table.names_of(&batch);
+            (batch, names)
+        })
+    }
+
+    /// A lock of this name was released by another process.
+    #[cfg(feature = "redis")]
+    pub(super) fn retry_name(&self, name: &str) {
+        let key = (self.key_function)(&[&self.namespace, "name", name]);
+        self.step(|table, step| table.retry_now(key, step));
     }
 
     /// Applies the messages of another process.

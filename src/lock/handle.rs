@@ -3,10 +3,11 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, Either};
 use tokio::sync::oneshot;
 
 use super::frontend::{FencingToken, Frontend};
@@ -19,26 +20,65 @@ use crate::{Error, Result};
 /// Locks are not re-entrant: a task that asks again for a lock that it holds waits for itself.
 #[must_use = "a lock is released when its handle is dropped"]
 pub struct LockHandle {
-    ticket: Ticket,
-    frontend: Arc<Frontend>,
+    owner: Owner,
     token: tokio::sync::OnceCell<FencingToken>,
 }
 
+/// What a provider of another crate grants. Dropped, it releases the locks.
+pub trait LockGrant: Send + Sync + 'static {
+    /// Whether another process may hold the locks by now, as far as it is known. Cheap: it is asked before each activity.
+    fn is_lost(&self) -> bool;
+
+    /// Returns when the locks are lost, at once if they are lost already. Not when they are released.
+    fn lost(&self) -> BoxFuture<'static, ()>;
+
+    /// Draws a token, greater than those of all earlier holders of the same names. It is called once for each grant.
+    ///
+    /// # Errors
+    /// After a loss of the locks [`Error::lost_lock`], never a token that is too new.
+    fn fencing_token(&self) -> BoxFuture<'_, Result<FencingToken>>;
+}
+
+enum Owner {
+    Table { ticket: Ticket, frontend: Arc<Frontend> },
+    Grant(Arc<dyn LockGrant>),
+}
+
 impl LockHandle {
-    /// Whether the provider has lost its connection, so that another process may hold the lock by now. False is no
-    /// promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as lost.
+    /// A handle of what another crate's provider has granted.
+    pub fn new(grant: impl LockGrant) -> Self {
+        Self::of(Owner::Grant(Arc::new(grant)))
+    }
+
+    fn of(owner: Owner) -> Self {
+        let token = tokio::sync::OnceCell::new();
+        Self { owner, token }
+    }
+
+    /// Whether the provider has lost its connection, or the lease has ended, so that another process may hold the lock by now.
+    /// False is no promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as lost.
     pub fn is_lost(&self) -> bool {
-        self.frontend.is_lost()
+        match &self.owner {
+            Owner::Table { ticket, frontend } => frontend.is_lease_lost(*ticket),
+            Owner::Grant(grant) => grant.is_lost(),
+        }
     }
 
     /// Returns when the lock is lost, at once if it is lost already; not when it is released. Cancellation safe. The
     /// future does not borrow the handle.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut lost = self.frontend.lost();
-        async move {
-            // A sender that is gone means that its task has ended: the lock is lost, too.
-            let _ = lost.wait_for(|lost| *lost).await;
+        match &self.owner {
+            Owner::Table { ticket, frontend } => Either::Left(frontend.lease_lost(*ticket)),
+            Owner::Grant(grant) => Either::Right(grant.lost()),
         }
+    }
+
+    /// What shows a loss without holding the lock.
+    pub(crate) fn loss(&self) -> LockLoss {
+        LockLoss(match &self.owner {
+            Owner::Table { ticket, frontend } => Lost::Table(*ticket, Arc::clone(frontend)),
+            Owner::Grant(grant) => Lost::Grant(Arc::downgrade(grant)),
+        })
     }
 
     /// The token of this grant, greater than that of every earlier holder of the same name that asked for one: a logged
@@ -48,20 +88,48 @@ impl LockHandle {
     /// # Errors
     /// After a loss of the lock [`Error::is_lost_lock`], never a token that is too new.
     pub async fn fencing_token(&self) -> Result<FencingToken> {
-        let token = self.token.get_or_try_init(|| self.frontend.draw_token()).await;
-        token.copied()
+        let draw = || match &self.owner {
+            Owner::Table { ticket, frontend } => Either::Left(frontend.draw_token(*ticket)),
+            Owner::Grant(grant) => Either::Right(grant.fencing_token()),
+        };
+        self.token.get_or_try_init(draw).await.copied()
     }
 }
 
 impl Drop for LockHandle {
     fn drop(&mut self) {
-        self.frontend.step(|table, step| table.release(self.ticket, step));
+        if let Owner::Table { ticket, frontend } = &self.owner {
+            frontend.release(*ticket);
+        }
     }
 }
 
 impl fmt::Debug for LockHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LockHandle({})", self.ticket)
+        match &self.owner {
+            Owner::Table { ticket, .. } => write!(f, "LockHandle({ticket})"),
+            Owner::Grant(_) => f.write_str("LockHandle"),
+        }
+    }
+}
+
+/// Shows whether a handle was lost, without holding its lock.
+#[derive(Clone)]
+pub(crate) struct LockLoss(Lost);
+
+#[derive(Clone)]
+enum Lost {
+    Table(Ticket, Arc<Frontend>),
+    Grant(Weak<dyn LockGrant>),
+}
+
+impl LockLoss {
+    /// False after the release.
+    pub(crate) fn is_lost(&self) -> bool {
+        match &self.0 {
+            Lost::Table(ticket, frontend) => frontend.is_lease_lost(*ticket),
+            Lost::Grant(grant) => grant.upgrade().is_some_and(|grant| grant.is_lost()),
+        }
     }
 }
 
@@ -92,11 +160,8 @@ impl Future for PendingLock {
             let entry = self.entry.take();
             let granted =
                 answer.map_err(|_| Error::lost_lock("the connection that holds the locks ended; try again"))?;
-            Ok(entry.filter(|_| granted).map(|(frontend, ticket)| LockHandle {
-                ticket,
-                frontend,
-                token: tokio::sync::OnceCell::new(),
-            }))
+            let owner = |(frontend, ticket)| Owner::Table { ticket, frontend };
+            Ok(entry.filter(|_| granted).map(|entry| LockHandle::of(owner(entry))))
         })
     }
 }
@@ -130,4 +195,18 @@ pub(super) async fn acquire(frontend: &Arc<Frontend>, request: LockRequest, time
 pub(super) async fn try_acquire(frontend: &Arc<Frontend>, request: LockRequest) -> Result<Option<LockHandle>> {
     let request = frontend.resolve(request)?;
     PendingLock::submit(frontend, request, false).await
+}
+
+/// The same for each of several requests, in one round trip.
+pub(super) async fn try_acquire_many(
+    frontend: &Arc<Frontend>,
+    requests: Vec<LockRequest>,
+) -> Result<Vec<Option<LockHandle>>> {
+    let resolved = requests.into_iter().map(|request| frontend.resolve(request));
+    let resolved = resolved.collect::<Result<Vec<_>>>()?;
+    // All are submitted before the first one is awaited.
+    let pending = resolved
+        .into_iter()
+        .map(|request| PendingLock::submit(frontend, request, false));
+    futures_util::future::try_join_all(pending).await
 }

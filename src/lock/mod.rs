@@ -1,4 +1,4 @@
-//! Locks on names: one service, three providers.
+//! Locks on names: one service, several providers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,11 +36,16 @@
 //! # async fn transfer(_token: u64) {}
 //! ```
 //!
-//! The engine's own locks are always those of Postgres: the session that holds the lock of an instance also holds the
-//! liveness lock of the node, and the fence rows of its commits are in the same database.
+//! An engine keeps the locks of instances with advisory locks of its session, or with the provider that
+//! [`EngineBuilder::locks`](crate::EngineBuilder::locks) sets. Whichever it is, a lock only saves work: the fences in the database
+//! decide which commit is made, a lease that is lost stops its burst before the next activity, and what is complete goes through
+//! the fences. The locks by which nodes show that they live, and elect a scheduler, are always those of the session.
 //!
-//! [`PostgresLocks`] locks among all processes on one database, [`FileLocks`] among those of one host, [`LocalLocks`]
-//! among the tasks of one process. They give the same guarantees, which one suite of tests checks:
+//! A provider of another crate implements [`LockProvider`] and grants [`LockHandle::new`]; `examples/providers.rs` is one, and
+//! `mainspring::testing::conformance` (feature `testing`) is the suite that those of this crate pass.
+//!
+//! [`PostgresLocks`] locks among all processes on one database, `RedisLocks` (feature `redis`) among those on one Redis server,
+//! [`FileLocks`] among those of one host, [`LocalLocks`] among the tasks of one process. They give the same guarantees, which one suite of tests checks:
 //!
 //! - **Exclusive, shared, several at once, counting.** See [`LockRequest`]. No lock is held while another one of the same
 //!   request is waited for, so requests do not deadlock. A caller that requests more while it holds a handle can
@@ -49,19 +54,22 @@
 //! - **Order.** Within a process locks are granted in the order of the requests. A process that holds a lock for which
 //!   another process waits grants it to those of its own requests that were queued by then, 32 at most, and then releases
 //!   it for the other process, behind which it queues again. Readers do not overtake a writer of another process. With
-//!   files no process knows of waiting ones: there a lock is released after 64 requests of one process.
-//! - **Release.** A dropped handle releases its locks. When the process ends, the database or the kernel does.
+//!   files and Redis no process knows of waiting ones: there a lock is released after 64 requests of one process.
+//! - **Release.** A dropped handle releases its locks. When the process ends, the database or the kernel does; Redis when the
+//!   lease is over.
 //! - **Fencing.** A lock cannot stop a holder that was paused; [`FencingToken`] can.
 //!
 //! # Layout
 //!
 //! - `request`, `handle`: what is asked for, and what is granted; `key`: names as 64 bits; `stats`: what is counted.
 //! - `table`: owners and queues, a state machine without tasks; `frontend`: the table behind its mutex.
-//! - `provider/{local,file,postgres}`: the backends.
+//! - `owner`: the registration of an engine that takes locks.
+//! - `provider/{local,file,postgres,redis}`: the backends; `redis` with the feature of that name.
 
 mod frontend;
 mod handle;
 mod key;
+mod owner;
 mod provider;
 mod request;
 mod stats;
@@ -69,19 +77,25 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 
 pub use frontend::FencingToken;
-pub use handle::LockHandle;
+pub use handle::{LockGrant, LockHandle};
+pub use owner::LockOwner;
 pub use provider::file::FileLocks;
 pub use provider::local::LocalLocks;
 pub use provider::postgres::{PostgresLockOptions, PostgresLocks};
+#[cfg(feature = "redis")]
+pub use provider::redis::{RedisLockOptions, RedisLocks};
 pub use request::{LockMode, LockRequest, MOST_KEYS};
 pub use stats::{Durations, LockStats};
 pub use table::HeldLock;
 
+pub(crate) use handle::LockLoss;
 pub(crate) use key::LockKey;
 pub(crate) use provider::postgres::{SessionLocks, SessionTask};
 #[cfg(feature = "bench")]
@@ -104,6 +118,30 @@ pub trait LockProvider: Send + Sync {
     /// Takes the locks if all are free now; returns `None` if another request holds one or queues for it. Does not queue.
     /// Cancellation safe.
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>>;
+
+    /// The same for each of several requests, as the engine asks for the instances that a poll has found. A provider answers it
+    /// in one round trip; the default asks one after the other. Cancellation safe.
+    fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
+        Box::pin(async move {
+            let mut handles = Vec::with_capacity(requests.len());
+            for request in requests {
+                handles.push(self.try_acquire(request).await?);
+            }
+            Ok(handles)
+        })
+    }
+
+    /// The names that other processes release, as far as this one was refused them lately: a node polls when one comes. A hint,
+    /// which may be lost, late or superfluous. The default has none, and a node tries again in a tenth of a second.
+    fn freed(&self) -> BoxStream<'static, Arc<str>> {
+        Box::pin(futures_util::stream::pending())
+    }
+
+    /// This provider for one registration of an engine, which may name it in what it writes: then another node takes over the locks
+    /// of a process that was killed once the cluster has removed it. None: as it is. Called within a tokio runtime.
+    fn registered(&self, _owner: LockOwner) -> Option<Arc<dyn LockProvider>> {
+        None
+    }
 
     /// The statistics since the provider was opened, or since it last lost its connection.
     fn stats(&self) -> LockStats;

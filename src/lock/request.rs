@@ -78,6 +78,34 @@ impl LockRequest {
         self
     }
 
+    /// The names, each as often as it was given, with the mode that was given with it. A provider holds a name once, in the
+    /// stronger mode.
+    pub fn names(&self) -> impl Iterator<Item = (&str, LockMode)> {
+        self.names.iter().map(|(name, mode)| (name.as_str(), *mode))
+    }
+
+    /// How many slots the only name has, if it is a semaphore.
+    pub fn slots(&self) -> Option<usize> {
+        self.slots
+    }
+
+    /// Refuses what no provider grants. Each provider calls it first.
+    ///
+    /// # Errors
+    /// `invalid-lock-request`: more than [`MOST_KEYS`] locks or slots, no slot at all, or a slot together with locks.
+    pub fn validate(&self) -> Result<()> {
+        let refused = |message: String| Err(Error::invalid("invalid-lock-request", message));
+        let many = |what: &str| format!("a request names 1 to {MOST_KEYS} {what}");
+        match self.slots {
+            Some(_) if self.names.len() > 1 => {
+                refused("a slot of a semaphore cannot be requested together with locks".to_owned())
+            }
+            Some(slots) if slots == 0 || slots > MOST_KEYS => refused(many("slots")),
+            None if self.names.len() > MOST_KEYS => refused(many("locks")),
+            _ => Ok(()),
+        }
+    }
+
     fn one(name: String, mode: LockMode) -> Self {
         Self {
             names: vec![(name, mode)],
@@ -85,45 +113,36 @@ impl LockRequest {
         }
     }
 
-    /// The request in keys: sorted, each once.
-    pub(super) fn resolve(self, namespace: &str, key_function: KeyFunction) -> Result<KeyRequest> {
-        let too_many = |what: &str| {
-            Error::invalid(
-                "invalid-lock-request",
-                format!("a request names 1 to {MOST_KEYS} {what}"),
-            )
-        };
+    /// The request in keys: sorted, each once. With `named`, each key has its name.
+    pub(super) fn resolve(self, namespace: &str, key_function: KeyFunction, named: bool) -> Result<KeyRequest> {
+        self.validate()?;
         if let Some(slots) = self.slots {
-            let [(name, _)] = self.names.as_slice() else {
-                return Err(Error::invalid(
-                    "invalid-lock-request",
-                    "a slot of a semaphore cannot be requested together with locks",
-                ));
+            let name = self.names.first().map_or("", |(name, _)| name);
+            let key_of = |slot: usize| key_function(&[namespace, "slot", name, &slot.to_string()]);
+            let name_of = |slot: usize| (key_of(slot), format!("slot/{slot}/{name}").into());
+            let names = if named {
+                (0..slots).map(name_of).collect()
+            } else {
+                Vec::new()
             };
-            if slots == 0 || slots > MOST_KEYS {
-                return Err(too_many("slots"));
-            }
-            let keys = (0..slots).map(|slot| {
-                let key = key_function(&[namespace, "slot", name, &slot.to_string()]);
-                (key, LockMode::Exclusive)
-            });
-            let mut keys: Vec<_> = keys.collect();
+            let mut keys: Vec<_> = (0..slots).map(|slot| (key_of(slot), LockMode::Exclusive)).collect();
             // From a random slot on, so that nodes do not all try the same one first.
             keys.rotate_left(rand::random_range(0..slots));
             return Ok(KeyRequest {
                 keys: Keys::Many(keys),
                 any: true,
-                name: LockName::Given(name.as_str().into()),
+                name: LockName::Given(name.into()),
+                names,
             });
         }
-        if self.names.len() > MOST_KEYS {
-            return Err(too_many("locks"));
-        }
+        let name_of = |name: &str| (key_function(&[namespace, "name", name]), backend_name(name));
         if let [(name, mode)] = self.names.as_slice() {
+            let is_other = named && name.starts_with("slot/");
             return Ok(KeyRequest {
                 keys: Keys::One([(key_function(&[namespace, "name", name]), *mode)]),
                 any: false,
                 name: LockName::Given(name.as_str().into()),
+                names: if is_other { vec![name_of(name)] } else { Vec::new() },
             });
         }
         let keyed = self.names.iter();
@@ -138,6 +157,11 @@ impl LockRequest {
             keys: Keys::Many(keys),
             any: false,
             name: LockName::Given(names.join(", ").into()),
+            names: if named {
+                names.into_iter().map(name_of).collect()
+            } else {
+                Vec::new()
+            },
         })
     }
 }
@@ -165,6 +189,24 @@ pub(super) struct KeyRequest {
     /// One of the keys is enough.
     pub(super) any: bool,
     pub(super) name: LockName,
+    /// The name of each key, where there are several and the backend keeps names.
+    pub(super) names: Vec<(LockKey, Arc<str>)>,
+}
+
+impl KeyRequest {
+    /// What a backend that keeps names calls a key of this request.
+    pub(super) fn name_of(&self, key: LockKey) -> Arc<str> {
+        let named = self.names.iter().find(|(named, _)| *named == key);
+        named.map_or_else(|| self.name.text(), |(_, name)| Arc::clone(name))
+    }
+}
+
+/// What a backend that keeps names calls a lock. The names of slots are apart from those of locks.
+fn backend_name(name: &str) -> Arc<str> {
+    match name.strip_prefix("slot/") {
+        Some(rest) => format!("slot/-/{rest}").into(),
+        None => name.into(),
+    }
 }
 
 /// Most requests have one key, which needs no allocation.

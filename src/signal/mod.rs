@@ -10,14 +10,15 @@
 //!
 //! # Layout
 //!
-//! One file per provider: `provider/{postgres,local}`. Each provider passes `conformance`, unchanged.
+//! One file per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::signal`, unchanged, and so does one
+//! of another crate.
 
-#[cfg(test)]
-mod conformance;
 mod provider;
 #[cfg(test)]
 mod tests;
 
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
@@ -53,7 +54,7 @@ pub struct DefinitionChange {
 }
 
 /// What a subscriber receives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheNotification {
     /// This definition has changed.
     Changed(DefinitionChange),
@@ -62,12 +63,31 @@ pub enum CacheNotification {
 }
 
 /// A subscriber's queue of notifications.
-pub struct CacheSubscription(broadcast::Receiver<CacheNotification>);
+pub struct CacheSubscription(Incoming);
+
+/// Where the notifications of a subscriber come from.
+enum Incoming {
+    Queue(broadcast::Receiver<CacheNotification>),
+    Stream(BoxStream<'static, CacheNotification>),
+}
 
 impl CacheSubscription {
+    /// A subscription to a signal of another crate: what all members send, in order, and [`CacheNotification::Invalidate`] in the
+    /// place of what may have been lost. The stream ends with the signal.
+    pub fn new(notifications: impl Stream<Item = CacheNotification> + Send + 'static) -> Self {
+        Self(Incoming::Stream(Box::pin(notifications)))
+    }
+
+    fn of_queue(receiver: broadcast::Receiver<CacheNotification>) -> Self {
+        Self(Incoming::Queue(receiver))
+    }
+
     /// The next notification, [`CacheNotification::Invalidate`] after an overrun of the queue; none when the provider has
     /// ended. Cancellation safe.
     pub async fn recv(&mut self) -> Option<CacheNotification> {
-        receive_or(&mut self.0, CacheNotification::Invalidate).await
+        match &mut self.0 {
+            Incoming::Stream(notifications) => notifications.next().await,
+            Incoming::Queue(receiver) => receive_or(receiver, CacheNotification::Invalidate).await,
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The providers against the conformance suite, and what is specific to Postgres.
 
-use super::conformance::{Pair, change, conforms, next, receives};
 use super::{CacheNotification, CacheSignal, LocalSignal, PostgresSignal};
 use crate::db::{Channel, SchemaName};
+use crate::testing::conformance::signal::{Pair, change, conforms, next, receives};
 use crate::testing::{TestDatabase, terminate_others};
 
 #[tokio::test]

@@ -1,18 +1,32 @@
-//! What unit tests of several rooms share: databases, commit writers, connections that fail on
-//! demand, and recorded metrics.
+//! Public, with the feature `testing`: `conformance`, the suites that each pluggable service must pass.
 //!
-//! Tests of one room import from here, and from their own room, but never from the tests of another one.
+//! Beside it what unit tests of several rooms share: databases, commit writers, connections that fail on
+//! demand, and recorded metrics. Tests of one room import from here, and from their own room, but never from the tests of
+//! another one.
 
+pub mod conformance;
+#[cfg(test)]
 #[path = "../../tests/it/support/database.rs"]
 mod database;
+#[cfg(test)]
 pub(crate) mod metrics;
+#[cfg(test)]
 mod proxy;
+#[cfg(all(test, feature = "redis"))]
+#[path = "../../tests/it/support/redis.rs"]
+mod redis;
+#[cfg(test)]
 pub(crate) mod store;
 
+#[cfg(test)]
 pub(crate) use database::TestDatabase;
+#[cfg(test)]
 pub(crate) use proxy::Proxy;
+#[cfg(all(test, feature = "redis"))]
+pub(crate) use redis::RedisProcess;
 
 /// Ends all other sessions of the client's database; returns how many there were.
+#[cfg(test)]
 pub(crate) async fn terminate_others(client: &tokio_postgres::Client) -> i64 {
     let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid()";

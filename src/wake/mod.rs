@@ -12,16 +12,18 @@
 //!
 //! # Layout
 //!
-//! One file or folder per provider: `provider/{postgres,local}`. Each provider passes `conformance`, unchanged.
+//! One file or folder per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::wake`, unchanged, and so
+//! does one of another crate.
 
-#[cfg(test)]
-mod conformance;
 mod provider;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt};
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::db::receive_or;
@@ -40,7 +42,7 @@ pub trait WakeTransport: Send + Sync {
 }
 
 /// A notification from another node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WakeNotification {
     /// Work may be ready: poll.
     Poll,
@@ -69,20 +71,39 @@ pub enum WakeNotification {
 type Message = (u64, Arc<[WakeNotification]>);
 
 /// A subscriber's queue of notifications.
-pub struct WakeSubscription {
-    receiver: broadcast::Receiver<Message>,
-    own: u64,
+pub struct WakeSubscription(Incoming);
+
+/// Where the notifications of a subscriber come from.
+enum Incoming {
+    Queue {
+        receiver: broadcast::Receiver<Message>,
+        own: u64,
+    },
+    Stream(BoxStream<'static, Arc<[WakeNotification]>>),
 }
 
 impl WakeSubscription {
+    /// A subscription to a transport of another crate: what other members send, and [`WakeNotification::Poll`] in the place of
+    /// what may have been lost. The stream ends with the transport.
+    pub fn new(notifications: impl Stream<Item = Arc<[WakeNotification]>> + Send + 'static) -> Self {
+        Self(Incoming::Stream(Box::pin(notifications)))
+    }
+
+    fn of_queue(receiver: broadcast::Receiver<Message>, own: u64) -> Self {
+        Self(Incoming::Queue { receiver, own })
+    }
+
     /// The next notifications, [`WakeNotification::Poll`] after an overrun of the queue; none when the transport has
     /// ended. Cancellation safe.
     pub async fn recv(&mut self) -> Option<Arc<[WakeNotification]>> {
-        loop {
-            let (sender, notifications) = receive_or(&mut self.receiver, missed()).await?;
-            if sender != self.own {
-                return Some(notifications);
-            }
+        match &mut self.0 {
+            Incoming::Stream(notifications) => notifications.next().await,
+            Incoming::Queue { receiver, own } => loop {
+                let (sender, notifications) = receive_or(receiver, missed()).await?;
+                if sender != *own {
+                    return Some(notifications);
+                }
+            },
         }
     }
 }

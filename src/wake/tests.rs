@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::conformance::{Pair, conforms, next};
 use super::{LocalWake, PostgresWake, WakeNotification, WakeSubscription, WakeTransport};
 use crate::db::{Channel, SchemaName};
 use crate::id::{InstanceId, WorkId};
+use crate::testing::conformance::wake::{Pair, conforms, next};
 use crate::testing::{TestDatabase, terminate_others};
 
 #[tokio::test]

@@ -123,7 +123,7 @@ async fn run(directory: PathBuf, owner: u32, parts: BackendParts) {
                 let path = files.directory.join("tokens");
                 let drawn = tokio::task::spawn_blocking(move || next_token(&path, owner)).await;
                 let drawn = drawn.map_err(|_| Error::internal("a fencing token could not be drawn"));
-                let _ = request.send(drawn.and_then(|token| token));
+                let _ = request.reply.send(drawn.and_then(|token| token));
             }
             () = poll => frontend.step(|table, step| table.retry_all(step)),
         }

@@ -48,10 +48,10 @@ impl Default for LocalLocks {
 /// Runs until the last clone of the provider is dropped: no lock is lost before.
 async fn count_tokens(mut tokens: mpsc::Receiver<TokenRequest>, _end: EndGuard) {
     let mut last = 0;
-    while let Some(reply) = tokens.recv().await {
+    while let Some(request) = tokens.recv().await {
         last += 1;
         // Fails for a dropped future; the number is skipped.
-        let _ = reply.send(Ok(FencingToken(last)));
+        let _ = request.reply.send(Ok(FencingToken(last)));
     }
 }
 

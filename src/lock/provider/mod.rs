@@ -12,6 +12,10 @@ macro_rules! provide_from_frontend {
                 Box::pin(handle::try_acquire(&self.frontend, request))
             }
 
+            fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
+                Box::pin(handle::try_acquire_many(&self.frontend, requests))
+            }
+
             fn stats(&self) -> LockStats {
                 self.frontend.stats()
             }
@@ -26,3 +30,5 @@ macro_rules! provide_from_frontend {
 pub(super) mod file;
 pub(super) mod local;
 pub(super) mod postgres;
+#[cfg(feature = "redis")]
+pub(super) mod redis;

@@ -38,6 +38,8 @@ const UNCONTENDED_QUOTA: u32 = 64;
 const FIRST_RETRY: (u64, u64) = (1_000, 3_000);
 /// After the next misses: makes up for lost messages.
 const RETRY: (u64, u64) = (100_000, 500_000);
+/// The same with a backend that notifies of what was freed while this process waited for it.
+const BUSY_WAIT: (u64, u64) = (10_000, 800_000);
 /// The pause of a process that yields: longer than a message and a try take, which is up to three round trips.
 const YIELD: (u64, u64) = (3_000, 10_000);
 const YIELD_ROUND_TRIPS: (u64, u64) = (4, 8);
@@ -280,7 +282,8 @@ impl Table {
             self.withdrawn.remove(&key);
             self.waiting.insert(key, mode);
         }
-        self.postpone(key, if first { FIRST_RETRY } else { RETRY }, now);
+        let again = if self.backend.keeps_names() { BUSY_WAIT } else { RETRY };
+        self.postpone(key, if first { FIRST_RETRY } else { again }, now);
     }
 
     /// A request was queued at a key that other processes may hold: they learn of it.
@@ -328,7 +331,7 @@ impl Table {
     }
 
     /// Asks for the key now if a request waits for it.
-    pub(super) fn retry_now(&mut self, key: LockKey, step: &mut Step) {
+    pub(in crate::lock) fn retry_now(&mut self, key: LockKey, step: &mut Step) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };

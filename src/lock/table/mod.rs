@@ -59,6 +59,9 @@ pub(super) enum Backend {
     InProcess,
     /// A backend that does not notify of a free key; with the most keys at a time.
     Polled(usize),
+    /// A backend that keeps names, not keys, for a time that is extended; with the most keys at a time.
+    #[cfg(feature = "redis")]
+    Leased(usize),
     /// A backend whose processes notify each other. This one is `me`.
     Notified { budget: usize, me: Peer },
 }
@@ -68,14 +71,25 @@ impl Backend {
     pub(super) fn budget(self) -> Option<usize> {
         match self {
             Self::InProcess => None,
+            #[cfg(feature = "redis")]
+            Self::Leased(budget) => Some(budget),
             Self::Polled(budget) | Self::Notified { budget, .. } => Some(budget),
+        }
+    }
+
+    /// Whether it keeps names: two names with one key are then two locks for it.
+    pub(super) fn keeps_names(self) -> bool {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Leased(_) => true,
+            Self::InProcess | Self::Polled(_) | Self::Notified { .. } => false,
         }
     }
 
     fn me(self) -> Option<Peer> {
         match self {
             Self::Notified { me, .. } => Some(me),
-            Self::InProcess | Self::Polled(_) => None,
+            _ => None,
         }
     }
 }
@@ -92,6 +106,8 @@ enum KeyState {
 #[derive(Default)]
 struct KeyEntry {
     state: KeyState,
+    /// The name under which the backend has it or is asked for it, where it keeps names.
+    name: Option<Arc<str>>,
     /// Reserved or owned by one request, exclusively.
     exclusive: bool,
     /// How many requests have reserved it or own it, shared.
@@ -307,6 +323,51 @@ impl Table {
             self.unreserve(*key, *mode, step);
         }
         self.advance_over_budget(step);
+    }
+
+    /// The backend has lost these keys, and the handles that own one of them are lost. Returns their tickets.
+    #[cfg(feature = "redis")]
+    pub(super) fn lose(&mut self, keys: &[LockKey], step: &mut Step) -> Vec<Ticket> {
+        for key in keys {
+            if let Some(of_key) = self.entries.get_mut(key)
+                && matches!(of_key.state, KeyState::Held(_))
+            {
+                of_key.state = KeyState::NotHeld;
+                self.in_use = self.in_use.saturating_sub(1);
+            }
+        }
+        let owns = |entry: &RequestEntry| {
+            let is_held = matches!(entry.state, RequestState::Held { .. });
+            is_held && entry.keys().iter().any(|(key, _)| keys.contains(key))
+        };
+        let lost = self.requests.iter().filter(|(_, entry)| owns(entry));
+        let tickets: Vec<Ticket> = lost.map(|(ticket, _)| *ticket).collect();
+        for ticket in &tickets {
+            count(&self.counters.lost);
+            self.release(*ticket, step);
+        }
+        for key in keys {
+            self.advance(*key, step);
+        }
+        tickets
+    }
+
+    /// The names of the keys of a batch, in its order.
+    #[cfg(feature = "redis")]
+    pub(super) fn names_of(&self, batch: &Batch) -> Vec<Arc<str>> {
+        let name = |key: &LockKey| self.entries.get(key).and_then(|of_key| of_key.name.clone());
+        batch
+            .take
+            .iter()
+            .map(|(key, _)| name(key).unwrap_or_default())
+            .collect()
+    }
+
+    /// The keys that a handle owns; none after their loss.
+    pub(super) fn keys_of(&self, ticket: Ticket) -> Vec<LockKey> {
+        let entry = self.requests.get(&ticket);
+        let keys = entry.map(RequestEntry::keys).unwrap_or_default();
+        keys.iter().map(|(key, _)| *key).collect()
     }
 
     /// Whether the backend has anything to do.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::handoff::Announcement;
 use super::{Backend, KeyEntry, KeyState, Reply, RequestEntry, RequestState, Step, Table, Ticket};
 use crate::lock::key::LockKey;
-use crate::lock::request::LockMode;
+use crate::lock::request::{KeyRequest, LockMode};
 use crate::lock::stats::count;
 
 enum Admission {
@@ -57,15 +57,32 @@ impl Table {
         if !self.has_room(ticket, entry, now) {
             return Admission::OverBudget;
         }
-        let open = |(key, mode): &(LockKey, LockMode)| {
-            let key = self.entries.get(key);
-            key.is_none_or(|key| is_open(key, ticket, *mode, entry.waits, now))
-        };
+        let open =
+            |(key, mode): &(LockKey, LockMode)| self.is_open(*key, ticket, *mode, &entry.request, entry.waits, now);
         if entry.keys().iter().all(open) {
             Admission::Admitted
         } else {
             Admission::Blocked
         }
+    }
+
+    /// Whether a request may have the key now, as far as this process knows.
+    fn is_open(
+        &self,
+        key: LockKey,
+        ticket: Ticket,
+        mode: LockMode,
+        request: &KeyRequest,
+        waits: bool,
+        now: Instant,
+    ) -> bool {
+        let Some(of_key) = self.entries.get(&key) else {
+            return true;
+        };
+        // Held under another name of the same key, it is released before it is taken under this one.
+        let is_other =
+            of_key.state != KeyState::NotHeld && of_key.name.as_ref().is_some_and(|name| *name != request.name_of(key));
+        !is_other && is_open(of_key, ticket, mode, waits, now)
     }
 
     fn has_room(&self, ticket: Ticket, entry: &RequestEntry, now: Instant) -> bool {
@@ -97,6 +114,9 @@ impl Table {
             }
             if self.backend == Backend::InProcess {
                 continue;
+            }
+            if self.backend.keeps_names() && of_key.state == KeyState::NotHeld {
+                of_key.name = Some(entry.request.name_of(*key));
             }
             match of_key.state {
                 KeyState::Held(held) if held >= *mode => {
@@ -151,10 +171,8 @@ impl Table {
             count(&self.counters.contended);
         }
         let keys = entry.request.keys.as_slice();
-        let blocked = |(key, mode): &&(LockKey, LockMode)| {
-            let key = self.entries.get(key);
-            key.is_some_and(|key| !is_open(key, ticket, *mode, true, now))
-        };
+        let blocked =
+            |(key, mode): &&(LockKey, LockMode)| !self.is_open(*key, ticket, *mode, &entry.request, true, now);
         let at: Vec<LockKey> = if entry.request.any {
             keys.iter().map(|(key, _)| *key).collect()
         } else {

@@ -20,6 +20,18 @@ pub struct HeldLock {
     pub waiters: usize,
 }
 
+impl HeldLock {
+    /// What a provider of another crate shows of a lock that it holds.
+    pub fn new(name: impl Into<Arc<str>>, mode: LockMode, held_for: Duration, waiters: usize) -> Self {
+        Self {
+            name: name.into(),
+            mode,
+            held_for,
+            waiters,
+        }
+    }
+}
+
 /// A key that the process holds, or for which one of its requests waits.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyView {

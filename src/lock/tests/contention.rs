@@ -9,10 +9,10 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use super::conformance::{LONG, lock};
 use super::postgres::{HELD, connect, exclusive, node};
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest};
+use crate::testing::conformance::lock::{LONG, lock};
 use crate::testing::store::{Fixture, execute};
 
 async fn nodes(fixture: &Fixture) -> [Arc<dyn LockProvider>; 3] {

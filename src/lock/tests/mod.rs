@@ -1,10 +1,11 @@
 //! One suite for every provider, and what is specific to one of them.
 
-mod conformance;
 mod contention;
 mod handoff;
 mod postgres;
 mod providers;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "cli")]
 mod server_limits;
 mod session;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use super::conformance::{LONG, lock};
 use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{LockProvider, LockRequest, PostgresLockOptions, PostgresLocks};
+use crate::testing::conformance::lock::{LONG, lock};
 use crate::testing::store::Fixture;
 
 pub(super) async fn node(fixture: &Fixture, budget: Budget) -> Arc<dyn LockProvider> {

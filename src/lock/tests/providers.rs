@@ -2,42 +2,103 @@
 
 use std::sync::Arc;
 
-use super::conformance::{self, Factory, LONG, conformance};
 use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
-use crate::lock::{FileLocks, LocalLocks, LockProvider, PostgresLocks};
+use crate::lock::{FileLocks, LocalLocks, LockProvider, LockRequest, PostgresLocks};
+use crate::testing::conformance::lock::{
+    self as conformance, LONG, LockMembers, Provider, acquire, attempt, is_queued, lock,
+};
 use crate::testing::store::Fixture;
+
+/// The suite, as a module of tests for a factory, and a case with a provider that has one key for all names.
+macro_rules! conformance {
+    ($module:ident, $factory:expr, $colliding:expr) => {
+        mod $module {
+            use super::*;
+            conformance!(@ $factory;
+                a_lock_is_granted_once_and_again_after_its_release
+                readers_share_and_exclude_writers
+                a_queued_writer_stops_later_readers
+                one_at_a_time_among_many_tasks
+                readers_and_writers_never_overlap
+                a_dropped_request_leaves_nothing
+                a_future_dropped_at_any_moment_leaves_nothing
+                a_timeout_is_an_error_and_leaves_nothing
+                several_at_once_are_all_or_nothing
+                several_at_once_in_any_order_do_not_deadlock
+                a_semaphore_has_so_many_slots
+                waiting_requests_are_granted_in_order
+                a_thousand_grants_over_twenty_names
+                names_of_any_kind_are_different_locks
+                tokens_grow_with_each_holder
+                held_locks_are_visible
+                impossible_requests_are_refused
+            );
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn names_with_one_key_exclude_each_other() {
+                let factory = $factory.await;
+                super::names_with_one_key_exclude_each_other($colliding(&factory).await).await;
+            }
+        }
+    };
+    (@ $factory:expr; $($test:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            let factory = $factory.await;
+            tokio::time::timeout(LONG * 2, conformance::$test(&factory)).await.expect("the test hangs");
+        }
+    )*};
+}
+
+async fn names_with_one_key_exclude_each_other(provider: Provider) {
+    let handle = lock(&provider, "one").await;
+    assert!(attempt(&provider, LockRequest::exclusive("two")).await.is_none());
+    let mut waiting = provider.acquire(LockRequest::shared("two"), LONG);
+    is_queued(&mut waiting, &provider).await;
+    let names: Vec<String> = provider.held().iter().map(|held| held.name.to_string()).collect();
+    assert_eq!(names, ["one"], "the name of the holder, not of the waiting request");
+    drop(handle);
+    drop(waiting.await.unwrap());
+    // In one request they are one lock, not a deadlock.
+    drop(acquire(&provider, LockRequest::exclusive("one").and_exclusive("two")).await);
+    drop(acquire(&provider, LockRequest::semaphore("three", 1)).await);
+}
 
 /// There is only one process.
 struct Local(LocalLocks);
 
-impl Factory for Local {
+impl LockMembers for Local {
     async fn provider(&self) -> Arc<dyn LockProvider> {
         Arc::new(self.0.clone())
     }
+}
 
+impl Local {
     async fn colliding(&self) -> Arc<dyn LockProvider> {
         Arc::new(LocalLocks::with_key_function(|_| LockKey(7)))
     }
 }
 
-conformance!(local, async { Local(LocalLocks::new()) });
+conformance!(local, async { Local(LocalLocks::new()) }, Local::colliding);
 
 struct Postgres(Fixture);
 
-impl Factory for Postgres {
+impl LockMembers for Postgres {
     async fn provider(&self) -> Arc<dyn LockProvider> {
         let locks = PostgresLocks::with(self.0.base.clone(), Budget::Nodes(3), LockKey::of).await;
         Arc::new(locks.unwrap())
     }
+}
 
+impl Postgres {
     async fn colliding(&self) -> Arc<dyn LockProvider> {
         let locks = PostgresLocks::with(self.0.base.clone(), Budget::Nodes(3), |_| LockKey(7)).await;
         Arc::new(locks.unwrap())
     }
 }
 
-conformance!(postgres, async { Postgres(Fixture::new().await) });
+conformance!(postgres, async { Postgres(Fixture::new().await) }, Postgres::colliding);
 
 /// A directory of its own. Each provider opens the files for itself, as a process would.
 struct Files(std::path::PathBuf);
@@ -54,23 +115,23 @@ impl Drop for Files {
     }
 }
 
-impl Factory for Files {
+impl LockMembers for Files {
     async fn provider(&self) -> Arc<dyn LockProvider> {
         Arc::new(FileLocks::open(&self.0).unwrap())
     }
+}
 
+impl Files {
     async fn colliding(&self) -> Arc<dyn LockProvider> {
         Arc::new(FileLocks::with_key_function(self.0.clone(), |_| LockKey(7)).unwrap())
     }
 }
 
-conformance!(file, async { Files::new() });
+conformance!(file, async { Files::new() }, Files::colliding);
 
 #[tokio::test]
 async fn a_lock_file_is_private_and_no_link_is_followed() {
     use std::os::unix::fs::PermissionsExt;
-
-    use crate::lock::LockRequest;
 
     let files = Files::new();
     let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use futures_util::FutureExt;
 
-use super::conformance::{LONG, lock};
 use super::postgres::{HELD, connect, exclusive};
 use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
 use crate::harness::private_postgres::{Options, PrivatePostgres, start};
 use crate::lock::LockRequest;
+use crate::testing::conformance::lock::{LONG, lock};
 
 /// A server for one test.
 struct OwnServer {

@@ -161,6 +161,7 @@ impl Simulation {
             keys,
             any: ask.any,
             name: LockName::Given("simulated".into()),
+            names: Vec::new(),
         };
         let waits = ask.waits;
         let mut step = Step::at(self.now);

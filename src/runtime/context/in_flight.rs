@@ -119,6 +119,11 @@ impl InFlight {
         are_any
     }
 
+    /// Polls include this instance again. Whether it was left out.
+    pub(crate) fn show(&self, key: &InstanceKey) -> bool {
+        self.state().deferred.remove(key).is_some()
+    }
+
     /// Whether to log that the lock of an instance is held elsewhere: once in [`LOG_AGAIN`].
     pub(crate) fn should_log(&self, key: &InstanceKey) -> bool {
         let mut state = self.state();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures_util::stream::BoxStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Result;
-use crate::id::InstanceId;
-use crate::lock::{HeldLock, LockHandle, LockProvider, LockRequest, SessionLocks};
+use crate::id::{InstanceId, TenantId};
+use crate::lock::{HeldLock, LockHandle, LockLoss, LockProvider, LockRequest, SessionLocks};
 use crate::store::claim::InstanceKey;
 use crate::store::commit::CommitGuard;
 
@@ -31,12 +32,22 @@ impl InstanceLocks {
         match self {
             Self::Session(locks) => locks.try_instances(instances).await,
             Self::Provider(locks) => {
-                let name = |(tenant, instance): &InstanceKey| format!("instance:{tenant}:{instance}");
-                let each = instances
-                    .iter()
-                    .map(|key| locks.try_acquire(LockRequest::exclusive(name(key))));
-                futures_util::future::try_join_all(each).await
+                let each = instances.iter().map(|key| LockRequest::exclusive(name(key)));
+                locks.try_acquire_many(each.collect()).await
             }
+        }
+    }
+
+    /// Whether the program has a provider of its own, which may be away while the database is not.
+    pub(crate) fn is_provided(&self) -> bool {
+        matches!(self, Self::Provider(_))
+    }
+
+    /// The names of locks that other processes release; none with the session, whose holders notify of the work itself.
+    pub(crate) fn freed(&self) -> BoxStream<'static, Arc<str>> {
+        match self {
+            Self::Session(_) => Box::pin(futures_util::stream::pending()),
+            Self::Provider(locks) => locks.freed(),
         }
     }
 
@@ -47,6 +58,23 @@ impl InstanceLocks {
             Self::Provider(locks) => locks.held(),
         }
     }
+}
+
+/// The name under which a provider keeps the lock of an instance: its id, behind that of a tenant which is not the default one.
+/// Two instances with one name exclude each other, which costs time only.
+fn name((tenant, instance): &InstanceKey) -> String {
+    match tenant.as_str() {
+        "" => instance.as_str().to_owned(),
+        tenant => format!("{tenant}:{instance}"),
+    }
+}
+
+/// The instances that can have this name.
+pub(crate) fn instances_of(name: &str) -> impl Iterator<Item = InstanceKey> {
+    let of_default = (TenantId::default(), InstanceId::new(name));
+    let of_tenant = name.split_once(':');
+    let of_tenant = of_tenant.map(|(tenant, id)| (TenantId::new(tenant), InstanceId::new(id)));
+    [of_default].into_iter().chain(of_tenant)
 }
 
 /// The lock of an instance, held by a burst. Dropping it releases the lock. The log messages are those that users of Elsa
@@ -101,9 +129,15 @@ impl InstanceLock {
         self.guard.is_some()
     }
 
-    /// Whether the session that held it has ended.
+    /// Whether the session or the lease that held it has ended. A burst then stops before its next activity, and what is complete
+    /// goes through the fences.
     pub(crate) fn is_lost(&self) -> bool {
         self.guard.as_ref().is_some_and(LockHandle::is_lost)
+    }
+
+    /// What shows the same without borrowing the lock; none where no lock is held.
+    pub(crate) fn loss(&self) -> Option<LockLoss> {
+        self.guard.as_ref().map(LockHandle::loss)
     }
 }
 

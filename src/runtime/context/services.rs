@@ -7,7 +7,7 @@ use super::locks::InstanceLocks;
 use crate::Result;
 use crate::db::{Channel, Connector, Notifier, NotifierTask};
 use crate::id::Incarnation;
-use crate::lock::{LockProvider, SessionLocks};
+use crate::lock::{LockOwner, LockProvider, SessionLocks};
 use crate::signal::{CacheSignal, PostgresSignal};
 use crate::wake::{PostgresWake, WakeTransport};
 
@@ -40,10 +40,13 @@ pub(crate) struct OpenServices {
 }
 
 impl Services {
-    /// The program's lock provider, or the session of the registration.
-    pub(crate) fn instance_locks(&self, session: &SessionLocks) -> InstanceLocks {
+    /// The program's lock provider, as this registration uses it, or the session of the registration.
+    pub(crate) fn instance_locks(&self, session: &SessionLocks, owner: impl FnOnce() -> LockOwner) -> InstanceLocks {
         match &self.locks {
-            Some(locks) => InstanceLocks::Provider(Arc::clone(locks)),
+            Some(locks) => {
+                let registered = locks.registered(owner());
+                InstanceLocks::Provider(registered.unwrap_or_else(|| Arc::clone(locks)))
+            }
             None => InstanceLocks::Session(session.clone()),
         }
     }

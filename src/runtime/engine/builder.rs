@@ -218,9 +218,11 @@ impl EngineBuilder {
         self
     }
 
-    /// What keeps the locks of instances. Default: advisory locks in one session of the node. All nodes of a cluster must
-    /// use the same. A provider that fails or loses a lock costs time, never correctness: the database fences every
-    /// commit.
+    /// What keeps the locks of instances, under their ids (behind that of a tenant and `:`). Default: advisory locks in one session
+    /// of the node. All nodes of a cluster must use the same. A provider that fails or loses a lock costs time, never
+    /// correctness: the database fences every commit. A lock that is lost stops its burst before the next activity, and what is
+    /// complete is committed if the fences let it pass. The locks by which nodes show that they live, and elect a scheduler,
+    /// are those of the session all the same.
     pub fn locks(mut self, provider: impl LockProvider + 'static) -> Self {
         self.settings.services.locks = Some(Arc::new(provider));
         self

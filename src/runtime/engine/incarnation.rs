@@ -12,6 +12,7 @@ use crate::cluster::{Membership, MembershipOptions, election};
 use crate::db::{Connector, NotifierTask, Pool, ReadPool};
 use crate::execution::Interpreter;
 use crate::id::Incarnation;
+use crate::lock::LockOwner;
 use crate::runtime::context::claim_state::ClaimState;
 use crate::runtime::context::definition_cache::DefinitionCache;
 use crate::runtime::context::lifecycle::Lifecycle;
@@ -150,7 +151,11 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let (direct_starts, direct_task) = Acceptor::start(connector, &pool, incarnation, false);
     let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
     let services = settings.services.open(connector, incarnation).await?;
+    let cluster = store_node::cluster_name(&pool).await?;
     store_node::report_roles(&pool, incarnation, &settings.effective_roles()).await?;
+    let instances = settings
+        .services
+        .instance_locks(&membership.locks, || owner(cluster, incarnation, &pool));
     let draining = CancellationToken::new();
     // A node that drains gives up the election at once, not when its last burst has ended.
     let (election, candidate) = election::start(membership, &pool, settings.firing_mode(), draining.clone());
@@ -170,7 +175,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             queued_starts,
         },
         locks: NodeLocks {
-            instances: settings.services.instance_locks(&membership.locks),
+            instances,
             session: membership.locks.clone(),
         },
         caches: Caches {
@@ -201,6 +206,15 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         candidate,
     };
     Ok((node, tasks))
+}
+
+/// This registration as a lock provider sees it.
+fn owner(cluster: String, incarnation: Incarnation, pool: &Pool) -> LockOwner {
+    let pool = pool.clone();
+    LockOwner::new(cluster, incarnation.0, move |incarnations| {
+        let pool = pool.clone();
+        Box::pin(async move { store_node::living(&pool, &incarnations).await })
+    })
 }
 
 impl RunningNode {

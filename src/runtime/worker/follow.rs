@@ -1,11 +1,13 @@
-//! Follows what other nodes need or report: pauses of the cluster, and observed instances. Until the incarnation stops.
+//! Follows what other nodes need or report: pauses of the cluster, observed instances, and freed locks. Until the incarnation stops.
 
 use std::collections::HashMap;
 
+use futures_util::StreamExt;
 use tokio::time::MissedTickBehavior;
 
 use crate::Result;
 use crate::id::{InstanceId, TenantId};
+use crate::runtime::context::locks::instances_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::ANNOUNCE_INTERVAL;
 use crate::store::{instance, pause as store};
@@ -31,6 +33,24 @@ pub(crate) async fn pause(node: &NodeContext) {
                 let pause = reports.borrow_and_update().check_in.pause;
                 node.pause_known(pause);
             }
+        }
+    }
+}
+
+/// Polls for instances whose locks other nodes release, as far as the lock provider notifies of it.
+pub(crate) async fn freed_locks(node: &NodeContext) {
+    let mut freed = node.locks.instances.freed();
+    loop {
+        // Both are cancellation safe.
+        let name = tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return,
+            name = freed.next() => name,
+        };
+        // A provider that notifies no more is tried again in time, as one that never did.
+        let Some(name) = name else { return };
+        let in_flight = &node.claims.in_flight;
+        if instances_of(&name).filter(|key| in_flight.show(key)).count() > 0 {
+            node.claims.wake_timer.wake_now();
         }
     }
 }

@@ -27,15 +27,16 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 
 type ClaimKey = (InstanceKey, Claim);
 
-/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, follows pauses and announces what is observed,
-/// until the incarnation stops.
+/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, follows pauses and freed locks, and announces
+/// what is observed, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
     tokio::join!(
         reconcile(&node),
         vacuum(&node),
         inbox_match::run(&node),
         follow::pause(&node),
-        follow::observed(&node)
+        follow::observed(&node),
+        follow::freed_locks(&node)
     );
 }
 

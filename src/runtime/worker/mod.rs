@@ -8,7 +8,7 @@
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
-//! - `follow`: follows pauses of the cluster and observed instances.
+//! - `follow`: follows pauses of the cluster, observed instances and freed locks.
 //! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are
 //!   meant.
 //! - `family`: runs and commits the children of a burst, and knows which definitions it may start children of.

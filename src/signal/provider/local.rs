@@ -22,6 +22,6 @@ impl CacheSignal for LocalSignal {
     }
 
     fn subscribe(&self) -> CacheSubscription {
-        CacheSubscription(self.0.subscribe())
+        CacheSubscription::of_queue(self.0.subscribe())
     }
 }

@@ -59,7 +59,7 @@ impl CacheSignal for PostgresSignal {
     }
 
     fn subscribe(&self) -> CacheSubscription {
-        CacheSubscription(self.listener.subscribe())
+        CacheSubscription::of_queue(self.listener.subscribe())
     }
 }
 

@@ -9,15 +9,17 @@ use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
 use super::pause::Pause;
-use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{Incarnation, NodeId};
+use crate::{Error, Result};
 
 const INCARNATION: &str = include_str!("../../../sql/queries/node/next_incarnation.sql");
 const REGISTER: &str = include_str!("../../../sql/queries/node/register.sql");
 const CHECK_IN: &str = include_str!("../../../sql/queries/node/check_in.sql");
 const BY_ID: &str = include_str!("../../../sql/queries/node/find.sql");
+const LIVING: &str = include_str!("../../../sql/queries/node/living.sql");
+const CLUSTER_NAME: &str = include_str!("../../../sql/queries/node/cluster_name.sql");
 const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
 const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
@@ -56,6 +58,21 @@ pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Inc
     let rows = within(ANSWER_TIMEOUT, client.query(BY_ID, &[&node.as_str()])).await?;
     let at = columns!(rows; incarnation)?;
     Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
+}
+
+/// Which of these incarnations are registered, or being removed. The others are gone: nothing of theirs is committed any more.
+pub(crate) async fn living(pool: &Pool, incarnations: &[i64]) -> Result<Vec<i64>> {
+    let rows = pool.query(LIVING, &[&incarnations]).await?;
+    let at = columns!(rows; incarnation)?;
+    Ok(rows.iter().map(|row| row.get(at.incarnation)).collect())
+}
+
+/// A name for the cluster that no other schema and no other database has.
+pub(crate) async fn cluster_name(pool: &Pool) -> Result<String> {
+    let rows = pool.query(CLUSTER_NAME, &[]).await?;
+    let at = columns!(rows; name)?;
+    let row = rows.first().map(|row| row.get(at.name));
+    row.ok_or_else(|| Error::internal("the secret of the cluster is missing"))
 }
 
 /// Marks this incarnation as draining.

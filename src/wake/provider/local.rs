@@ -48,9 +48,6 @@ impl WakeTransport for Member {
     }
 
     fn subscribe(&self) -> WakeSubscription {
-        WakeSubscription {
-            receiver: self.sender.subscribe(),
-            own: self.own,
-        }
+        WakeSubscription::of_queue(self.sender.subscribe(), self.own)
     }
 }

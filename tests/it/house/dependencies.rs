@@ -179,6 +179,28 @@ fn a_crate_from_elsewhere_is_seen() {
     );
 }
 
+/// Redis is for those who ask for it: the library has it with a feature alone, and so has what `cargo build` makes.
+#[test]
+fn adapters_are_in_no_default_feature() {
+    let tree = |features: &[&str]| {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"])
+            .args(features)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let has = |tree: &str| {
+        ["redis v", "lapin v"]
+            .into_iter()
+            .any(|name| tree.lines().any(|line| line.starts_with(name)))
+    };
+    assert!(!has(&tree(&[])) && !has(&tree(&["--no-default-features"])));
+    assert!(has(&tree(&["--features", "redis"])) && has(&tree(&["--features", "program"])));
+}
+
 /// What is measured beside us is the same for everybody: exact versions, and lock files that name no registry of one machine.
 #[test]
 fn the_peers_of_the_benchmarks_are_pinned() {

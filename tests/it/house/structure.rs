@@ -13,7 +13,7 @@ const SHARED_NAMES: &[&str] = &[
 ];
 
 /// Type names that a module of another room gives to its neighbours (`pub(super)`), too. The list only ever shrinks.
-const NEIGHBOUR_NAMES: &[&str] = &["Pair", "Reply", "Step"];
+const NEIGHBOUR_NAMES: &[&str] = &["Reply", "Step"];
 
 #[test]
 fn the_tree_has_one_style() {

@@ -14,6 +14,8 @@ pub(crate) mod openapi;
 pub(crate) mod prefix_proxy;
 pub(crate) mod process;
 mod proxy;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 pub(crate) mod round_robin;
 pub(crate) mod routes;
 pub(crate) mod schedule_load;

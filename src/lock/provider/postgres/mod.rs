@@ -88,6 +88,7 @@ impl SessionLocks {
                 keys: Keys::One([(key, LockMode::Exclusive)]),
                 any: false,
                 name,
+                names: Vec::new(),
             };
             PendingLock::submit(&self.frontend, request, false)
         };
@@ -234,6 +235,10 @@ impl LockProvider for PostgresLocks {
 
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
         Box::pin(async move { handle::try_acquire(&self.open_frontend().await?, request).await })
+    }
+
+    fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
+        Box::pin(async move { handle::try_acquire_many(&self.open_frontend().await?, requests).await })
     }
 
     fn stats(&self) -> LockStats {

@@ -293,6 +293,6 @@ impl Actor {
         .await;
         let token = row.map(|row| FencingToken(row.get::<_, i64>("token").cast_unsigned()));
         // Fails for a dropped future; the number is skipped.
-        let _ = request.send(token);
+        let _ = request.reply.send(token);
     }
 }

@@ -76,11 +76,8 @@ impl WakeTransport for PostgresWake {
     }
 
     fn subscribe(&self) -> WakeSubscription {
-        WakeSubscription {
-            receiver: self.listener.subscribe(),
-            // The listener leaves out what this process has sent.
-            own: u64::MAX,
-        }
+        // The listener leaves out what this process has sent.
+        WakeSubscription::of_queue(self.listener.subscribe(), u64::MAX)
     }
 }
 

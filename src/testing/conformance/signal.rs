@@ -1,17 +1,17 @@
-//! What every provider must do. A new provider adds a test that calls [`conforms`], and changes nothing here.
+//! What every cache signal must do. [`conforms`] runs all cases.
 
 use std::time::Duration;
 
-use super::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
 use crate::id::{DefinitionId, TenantId};
+use crate::signal::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Two members of one cluster.
-pub(super) type Pair = (Box<dyn CacheSignal>, Box<dyn CacheSignal>);
+pub type Pair = (Box<dyn CacheSignal>, Box<dyn CacheSignal>);
 
-/// Tests a provider. `pair` makes two members of a new cluster each time it is called.
-pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
+/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at what a member does wrong.
+pub async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     all_members_receive_in_order(pair().await).await;
     every_id_survives_the_transport(pair().await).await;
     nothing_is_lost_between_two_receives(pair().await).await;
@@ -19,7 +19,8 @@ pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     the_end_of_a_member_does_not_affect_the_others(pair().await).await;
 }
 
-pub(super) fn change(revision: i64, definition: &str) -> DefinitionChange {
+/// A change of the default tenant.
+pub fn change(revision: i64, definition: &str) -> DefinitionChange {
     DefinitionChange {
         revision: Some(revision),
         tenant: TenantId::default(),
@@ -27,7 +28,8 @@ pub(super) fn change(revision: i64, definition: &str) -> DefinitionChange {
     }
 }
 
-pub(super) async fn next(subscription: &mut CacheSubscription) -> CacheNotification {
+/// What is received next, within a minute.
+pub async fn next(subscription: &mut CacheSubscription) -> CacheNotification {
     tokio::time::timeout(TIMEOUT, subscription.recv())
         .await
         .expect("received nothing")
@@ -35,7 +37,7 @@ pub(super) async fn next(subscription: &mut CacheSubscription) -> CacheNotificat
 }
 
 /// Receives the next notification, which must be this one.
-pub(super) async fn receives(subscription: &mut CacheSubscription, change: DefinitionChange) {
+pub async fn receives(subscription: &mut CacheSubscription, change: DefinitionChange) {
     assert_eq!(next(subscription).await, CacheNotification::Changed(change));
 }
 

@@ -1,18 +1,18 @@
-//! What every provider must do. A new provider adds a test that calls [`conforms`], and changes nothing here.
+//! What every wake transport must do. [`conforms`] runs all cases.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{WakeNotification, WakeSubscription, WakeTransport};
 use crate::id::{InstanceId, WorkId};
+use crate::wake::{WakeNotification, WakeSubscription, WakeTransport};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Two members of one cluster.
-pub(super) type Pair = (Box<dyn WakeTransport>, Box<dyn WakeTransport>);
+pub type Pair = (Box<dyn WakeTransport>, Box<dyn WakeTransport>);
 
-/// Tests a provider. `pair` makes two members of a new cluster each time it is called.
-pub(super) async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
+/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at what a member does wrong.
+pub async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     the_other_member_receives_and_the_sender_does_not(pair().await).await;
     every_id_survives_the_transport(pair().await).await;
     all_subscribers_receive(pair().await).await;
@@ -26,7 +26,8 @@ fn ready(id: impl ToString) -> WakeNotification {
     WakeNotification::WorkReady(InstanceId::new(id.to_string()))
 }
 
-pub(super) async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
+/// What is received next, within a minute.
+pub async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
     tokio::time::timeout(TIMEOUT, subscription.recv())
         .await
         .expect("received nothing")

@@ -1,5 +1,4 @@
-//! What every provider must do. A new provider adds one line of [`conformance!`] with a [`Factory`], and changes nothing
-//! here.
+//! What every lock provider must do. Each case stands alone, so that a test of it has a name; [`conforms`] runs all.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,68 +11,64 @@ use futures_util::future::join_all;
 
 use crate::lock::{LockHandle, LockProvider, LockRequest};
 
-/// Longer than any of these tests takes.
-pub(super) const LONG: Duration = Duration::from_secs(30);
+/// Longer than any of these cases takes.
+pub const LONG: Duration = Duration::from_secs(30);
 
 /// Makes providers that see each other's locks, as two processes would; within one process, clones of one provider.
-pub(super) trait Factory: Send + Sync {
+pub trait LockMembers: Send + Sync {
+    /// A further member. Each case asks a factory of its own, so that no case sees the locks of another one.
     fn provider(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
-    /// A provider with one key for all names.
-    fn colliding(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
 }
 
-/// The suite, as a module of tests for a factory.
-macro_rules! conformance {
-    ($module:ident, $factory:expr) => {
-        mod $module {
-            use super::*;
-            conformance!(@ $factory;
-                a_lock_is_granted_once_and_again_after_its_release
-                readers_share_and_exclude_writers
-                a_queued_writer_stops_later_readers
-                one_at_a_time_among_many_tasks
-                readers_and_writers_never_overlap
-                a_dropped_request_leaves_nothing
-                a_future_dropped_at_any_moment_leaves_nothing
-                a_timeout_is_an_error_and_leaves_nothing
-                several_at_once_are_all_or_nothing
-                several_at_once_in_any_order_do_not_deadlock
-                a_semaphore_has_so_many_slots
-                waiting_requests_are_granted_in_order
-                a_thousand_grants_over_twenty_names
-                names_of_any_kind_are_different_locks
-                names_with_one_key_exclude_each_other
-                tokens_grow_with_each_holder
-                held_locks_are_visible
-                impossible_requests_are_refused
-            );
-        }
-    };
-    (@ $factory:expr; $($test:ident)*) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $test() {
-            let factory = $factory.await;
-            tokio::time::timeout(LONG * 2, conformance::$test(&factory)).await.expect("the test hangs");
-        }
-    )*};
+/// Runs every case, each with members of its own. Panics at the first that fails or takes longer than a minute.
+pub async fn conforms<F: LockMembers>(mut members: impl AsyncFnMut() -> F) {
+    macro_rules! run {
+        ($($case:ident)*) => {$(
+            let made = members().await;
+            let ended = tokio::time::timeout(LONG * 2, $case(&made)).await;
+            ended.expect(concat!("hangs: ", stringify!($case)));
+        )*};
+    }
+    run!(
+        a_lock_is_granted_once_and_again_after_its_release
+        readers_share_and_exclude_writers
+        a_queued_writer_stops_later_readers
+        one_at_a_time_among_many_tasks
+        readers_and_writers_never_overlap
+        a_dropped_request_leaves_nothing
+        a_future_dropped_at_any_moment_leaves_nothing
+        a_timeout_is_an_error_and_leaves_nothing
+        several_at_once_are_all_or_nothing
+        several_at_once_in_any_order_do_not_deadlock
+        a_semaphore_has_so_many_slots
+        waiting_requests_are_granted_in_order
+        a_thousand_grants_over_twenty_names
+        names_of_any_kind_are_different_locks
+        tokens_grow_with_each_holder
+        held_locks_are_visible
+        impossible_requests_are_refused
+    );
 }
-pub(super) use conformance;
 
-type Provider = Arc<dyn LockProvider>;
+/// A provider of any kind.
+pub type Provider = Arc<dyn LockProvider>;
 
-async fn pair(factory: &impl Factory) -> (Provider, Provider) {
+async fn pair(factory: &impl LockMembers) -> (Provider, Provider) {
     (factory.provider().await, factory.provider().await)
 }
 
-pub(super) async fn lock(provider: &Provider, name: &str) -> LockHandle {
+/// Takes a lock exclusively.
+pub async fn lock(provider: &Provider, name: &str) -> LockHandle {
     acquire(provider, LockRequest::exclusive(name)).await
 }
 
-async fn acquire(provider: &Provider, request: LockRequest) -> LockHandle {
+/// Waits for locks for as long as a case may take.
+pub async fn acquire(provider: &Provider, request: LockRequest) -> LockHandle {
     provider.acquire(request, LONG).await.unwrap()
 }
 
-async fn attempt(provider: &Provider, request: LockRequest) -> Option<LockHandle> {
+/// Takes locks if they are free.
+pub async fn attempt(provider: &Provider, request: LockRequest) -> Option<LockHandle> {
     provider.try_acquire(request).await.unwrap()
 }
 
@@ -82,7 +77,7 @@ fn exclusive(name: &str) -> LockRequest {
 }
 
 /// Polls a future once, so that its request is queued.
-async fn is_queued(waiting: &mut (impl Future + Unpin), provider: &Provider) {
+pub async fn is_queued(waiting: &mut (impl Future + Unpin), provider: &Provider) {
     let before = provider.stats().contended;
     assert!(waiting.now_or_never().is_none(), "it should wait");
     while provider.stats().contended == before {
@@ -113,7 +108,8 @@ where
     }
 }
 
-pub(super) async fn a_lock_is_granted_once_and_again_after_its_release(factory: &impl Factory) {
+/// A lock has one holder, is not re-entrant, and its release is no loss.
+pub async fn a_lock_is_granted_once_and_again_after_its_release(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     for _ in 0..5 {
         let handle = lock(&here, "a").await;
@@ -134,7 +130,8 @@ pub(super) async fn a_lock_is_granted_once_and_again_after_its_release(factory: 
     }
 }
 
-pub(super) async fn readers_share_and_exclude_writers(factory: &impl Factory) {
+/// Shared holders exclude an exclusive one until the last of them releases.
+pub async fn readers_share_and_exclude_writers(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let readers = [
         acquire(&here, LockRequest::shared("a")).await,
@@ -151,7 +148,8 @@ pub(super) async fn readers_share_and_exclude_writers(factory: &impl Factory) {
     is_free([&here, &there], "a").await;
 }
 
-pub(super) async fn a_queued_writer_stops_later_readers(factory: &impl Factory) {
+/// A shared request does not overtake an exclusive one that waits at the same provider.
+pub async fn a_queued_writer_stops_later_readers(factory: &impl LockMembers) {
     let provider = factory.provider().await;
     let reader = acquire(&provider, LockRequest::shared("a")).await;
     let mut writer = provider.acquire(exclusive("a"), LONG);
@@ -167,7 +165,7 @@ pub(super) async fn a_queued_writer_stops_later_readers(factory: &impl Factory) 
 }
 
 /// 100 tasks over four providers, each a few times.
-pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
+pub async fn one_at_a_time_among_many_tasks(factory: &impl LockMembers) {
     let inside = Arc::new(AtomicI64::new(0));
     let grants = Arc::new(AtomicUsize::new(0));
     let ((one, two), (three, four)) = (pair(factory).await, pair(factory).await);
@@ -188,7 +186,8 @@ pub(super) async fn one_at_a_time_among_many_tasks(factory: &impl Factory) {
     assert_eq!(grants.load(Ordering::SeqCst), 300);
 }
 
-pub(super) async fn readers_and_writers_never_overlap(factory: &impl Factory) {
+/// No reader is inside with a writer, and no two writers.
+pub async fn readers_and_writers_never_overlap(factory: &impl LockMembers) {
     /// A writer counts as this many readers.
     const WRITER: i64 = 1000;
     let inside = Arc::new(AtomicI64::new(0));
@@ -214,7 +213,8 @@ pub(super) async fn readers_and_writers_never_overlap(factory: &impl Factory) {
     .await;
 }
 
-pub(super) async fn a_dropped_request_leaves_nothing(factory: &impl Factory) {
+/// A future that is dropped while it waits, or that was never polled, leaves nothing.
+pub async fn a_dropped_request_leaves_nothing(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let handle = lock(&here, "a").await;
     for provider in [&here, &there] {
@@ -236,7 +236,7 @@ pub(super) async fn a_dropped_request_leaves_nothing(factory: &impl Factory) {
 }
 
 /// Dropped after the first poll, the second, and so on, until it is ready: at each await.
-pub(super) async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl Factory) {
+pub async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let request = || exclusive("a").and_shared("b");
     for polls in 0..200 {
@@ -256,7 +256,8 @@ pub(super) async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl
     is_free([&there, &here], "b").await;
 }
 
-pub(super) async fn a_timeout_is_an_error_and_leaves_nothing(factory: &impl Factory) {
+/// After `lock-timeout` nothing is held, however short the timeout was.
+pub async fn a_timeout_is_an_error_and_leaves_nothing(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let handle = lock(&here, "a").await;
     for provider in [&here, &there] {
@@ -274,7 +275,8 @@ pub(super) async fn a_timeout_is_an_error_and_leaves_nothing(factory: &impl Fact
     is_free([&here, &there], "a").await;
 }
 
-pub(super) async fn several_at_once_are_all_or_nothing(factory: &impl Factory) {
+/// A request for several locks holds none while it waits for one of them.
+pub async fn several_at_once_are_all_or_nothing(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let both = || exclusive("a").and_exclusive("b").and_exclusive("a");
     let held = lock(&here, "b").await;
@@ -301,7 +303,8 @@ pub(super) async fn several_at_once_are_all_or_nothing(factory: &impl Factory) {
     drop(handle);
 }
 
-pub(super) async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl Factory) {
+/// Requests for the same names in other orders do not block each other for ever.
+pub async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl LockMembers) {
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..5).map(|_| AtomicI64::new(0)).collect());
     let (here, there) = pair(factory).await;
     contend(&[here, there], 20, |provider, number| {
@@ -327,7 +330,8 @@ pub(super) async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl 
     .await;
 }
 
-pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
+/// At most so many holders at a time, and a released slot is granted again.
+pub async fn a_semaphore_has_so_many_slots(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let slot = || LockRequest::semaphore("s", 3);
     let first = attempt(&here, slot()).await.expect("the first slot");
@@ -360,7 +364,8 @@ pub(super) async fn a_semaphore_has_so_many_slots(factory: &impl Factory) {
     .await;
 }
 
-pub(super) async fn waiting_requests_are_granted_in_order(factory: &impl Factory) {
+/// Requests of one provider are granted in the order in which they came.
+pub async fn waiting_requests_are_granted_in_order(factory: &impl LockMembers) {
     let provider = factory.provider().await;
     let held = lock(&provider, "a").await;
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -381,7 +386,8 @@ pub(super) async fn waiting_requests_are_granted_in_order(factory: &impl Factory
     assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
 }
 
-pub(super) async fn a_thousand_grants_over_twenty_names(factory: &impl Factory) {
+/// Many requests over few names are all granted, one holder at a time.
+pub async fn a_thousand_grants_over_twenty_names(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..20).map(|_| AtomicI64::new(0)).collect());
     contend(&[here, there], 500, |provider, number| {
@@ -398,7 +404,8 @@ pub(super) async fn a_thousand_grants_over_twenty_names(factory: &impl Factory) 
     .await;
 }
 
-pub(super) async fn names_of_any_kind_are_different_locks(factory: &impl Factory) {
+/// Names are compared byte by byte.
+pub async fn names_of_any_kind_are_different_locks(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let long = "x".repeat(1000);
     let longer = "x".repeat(1001);
@@ -411,22 +418,8 @@ pub(super) async fn names_of_any_kind_are_different_locks(factory: &impl Factory
     drop(held);
 }
 
-pub(super) async fn names_with_one_key_exclude_each_other(factory: &impl Factory) {
-    let provider = factory.colliding().await;
-    let handle = lock(&provider, "one").await;
-    assert!(attempt(&provider, exclusive("two")).await.is_none());
-    let mut waiting = provider.acquire(LockRequest::shared("two"), LONG);
-    is_queued(&mut waiting, &provider).await;
-    let names: Vec<String> = provider.held().iter().map(|held| held.name.to_string()).collect();
-    assert_eq!(names, ["one"], "the name of the holder, not of the waiting request");
-    drop(handle);
-    drop(waiting.await.unwrap());
-    // In one request they are one lock, not a deadlock.
-    drop(acquire(&provider, exclusive("one").and_exclusive("two")).await);
-    drop(acquire(&provider, LockRequest::semaphore("three", 1)).await);
-}
-
-pub(super) async fn tokens_grow_with_each_holder(factory: &impl Factory) {
+/// A later holder has a greater token, and one grant has one token.
+pub async fn tokens_grow_with_each_holder(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let mut last = None;
     for number in 0..10 {
@@ -439,7 +432,8 @@ pub(super) async fn tokens_grow_with_each_holder(factory: &impl Factory) {
     }
 }
 
-pub(super) async fn held_locks_are_visible(factory: &impl Factory) {
+/// What is held is listed and counted.
+pub async fn held_locks_are_visible(factory: &impl LockMembers) {
     let provider = factory.provider().await;
     let handle = lock(&provider, "a").await;
     let shared = acquire(&provider, LockRequest::shared("b")).await;
@@ -464,7 +458,8 @@ pub(super) async fn held_locks_are_visible(factory: &impl Factory) {
     drop(held);
 }
 
-pub(super) async fn impossible_requests_are_refused(factory: &impl Factory) {
+/// Requests that no provider grants are refused as invalid.
+pub async fn impossible_requests_are_refused(factory: &impl LockMembers) {
     let provider = factory.provider().await;
     let many = (0..300).fold(exclusive("a"), |request, number| request.and_shared(number.to_string()));
     for request in [

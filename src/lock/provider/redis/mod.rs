@@ -1,0 +1,277 @@
+//! Locks in Redis: keys with a time to live, which is extended as long as they are held.
+//!
+//! # Invariants
+//!
+//! - A lock is a key, named by a prefix and the name of the lock; its value is the holder (of an engine: cluster and
+//!   incarnation) and the number of its grant. A lock that is shared is a sorted set of such values by the time of their end.
+//! - Release, extension and the drawing of tokens compare the value in the same script.
+//! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a failover
+//!   costs a repeated activity at most.
+//!
+//! # Layout
+//!
+//! - `actor`: batches, leases, tokens and take-over; `link`: the connection, and the circuit breaker.
+//! - `*.lua`: the scripts, each with its keys and arguments at its head.
+
+mod actor;
+mod link;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::broadcast;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::lock::LockProvider;
+use crate::lock::frontend::Frontend;
+use crate::lock::handle::{self, LockHandle};
+use crate::lock::key::{KeyFunction, LockKey};
+use crate::lock::owner::LockOwner;
+use crate::lock::request::LockRequest;
+use crate::lock::stats::LockStats;
+use crate::lock::table::{Backend, HeldLock};
+use crate::redis_server::RedisServer;
+use crate::{Error, Result};
+use actor::Actor;
+use link::RedisLink;
+
+/// The most freed names that a slow receiver has not seen.
+const FREED: usize = 1024;
+/// Between two tries to subscribe.
+const RESUBSCRIBE: Duration = Duration::from_secs(1);
+
+/// How a provider on Redis is set up. The names and defaults are those of DistributedLock.Redis.
+#[derive(Clone, Debug)]
+pub struct RedisLockOptions {
+    prefix: String,
+    expiry: Duration,
+    min_validity: Duration,
+    extension: Duration,
+    most_locks: usize,
+}
+
+impl Default for RedisLockOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "workflow:".to_owned(),
+            expiry: Duration::from_secs(30),
+            min_validity: Duration::from_secs(27),
+            extension: Duration::from_secs(9),
+            most_locks: 16_384,
+        }
+    }
+}
+
+impl RedisLockOptions {
+    /// What begins each key. Locks of one name under two prefixes are two locks. Default: `workflow:`.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long a lock outlives a process that dies without releasing it. Sets the minimum validity to 90 % of it, and the
+    /// interval of extensions to a third of that. Default: 30 s.
+    #[must_use]
+    pub fn expiry(mut self, expiry: Duration) -> Self {
+        self.expiry = expiry;
+        self.min_validity = expiry.mul_f64(0.9);
+        self.extension = self.min_validity / 3;
+        self
+    }
+
+    /// How much of the expiry must be left when the answer comes; else the lock counts as not granted. It is extended after a third
+    /// of it. Default: 27 s.
+    #[must_use]
+    pub fn min_validity(mut self, min_validity: Duration) -> Self {
+        self.min_validity = min_validity;
+        self.extension = min_validity / 3;
+        self
+    }
+
+    /// How many locks this provider holds at a time; further requests wait. Default: 16,384.
+    #[must_use]
+    pub fn most_locks(mut self, locks: usize) -> Self {
+        self.most_locks = locks.max(1);
+        self
+    }
+
+    /// How long a lease counts. Clocks of two machines do not run exactly alike.
+    fn validity(&self) -> Duration {
+        self.expiry.mul_f64(0.99)
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |what: &str| Err(Error::invalid("invalid-settings", what.to_owned()));
+        if self.expiry < Duration::from_millis(500) || self.expiry > Duration::from_secs(3600) {
+            return refuse("the expiry of locks is 500 ms to 1 h");
+        }
+        if self.min_validity.is_zero() || self.min_validity >= self.expiry {
+            return refuse("the minimum validity of locks is longer than zero and shorter than their expiry");
+        }
+        if self.prefix.len() > 255 {
+            return refuse("the prefix of locks has 255 bytes at most");
+        }
+        Ok(())
+    }
+}
+
+/// Locks in Redis 6.0 or newer, on a single server. Cheap to clone; when the last clone is dropped, every lock is released.
+///
+/// A connection that is lost loses no lock as long as the server keeps it: leases are extended over the next one. While the server
+/// is away, a try fails at once with `redis-unavailable`, and a request that waits goes on waiting. Tokens grow as long as
+/// the server keeps its counter, or its clock does not go back.
+#[derive(Clone)]
+pub struct RedisLocks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    frontend: Arc<Frontend>,
+    link: Arc<RedisLink>,
+    server: RedisServer,
+    options: RedisLockOptions,
+    freed: broadcast::Sender<Arc<str>>,
+    /// Dropped with the last clone: the actor releases what is held, and ends.
+    _closing: DropGuard,
+    _subscriber: AbortOnDropHandle<()>,
+}
+
+impl RedisLocks {
+    /// Connects to `redis://user:password@host:port/database` (`rediss://` with TLS), or to a connection string of
+    /// StackExchange.Redis (`host:6379,password=…`). Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// `invalid-redis-url` and `redis-refused` where a setting must change, `redis-unavailable`.
+    pub async fn connect(url: &str, options: RedisLockOptions) -> Result<Self> {
+        let locks = Self::open(RedisServer::parse(url)?, options)?;
+        locks.shared.link.first_try().await?;
+        Ok(locks)
+    }
+
+    /// The same without waiting for the server: requests wait for the first try to connect.
+    pub(crate) fn open(server: RedisServer, options: RedisLockOptions) -> Result<Self> {
+        Self::with(server, options, None, LockKey::of)
+    }
+
+    pub(in crate::lock) fn with(
+        server: RedisServer,
+        options: RedisLockOptions,
+        owner: Option<LockOwner>,
+        key_function: KeyFunction,
+    ) -> Result<Self> {
+        options.check()?;
+        let parts = Frontend::open(Backend::Leased(options.most_locks), "redis", key_function);
+        let frontend = Arc::clone(&parts.frontend);
+        let link = Arc::new(RedisLink::new(server.clone()));
+        let channel = format!("mainspring:freed:{}:{}", server.database(), options.prefix);
+        let (freed, _) = broadcast::channel(FREED);
+        let closing = CancellationToken::new();
+        let actor = Actor::new(&frontend, &link, options.clone(), channel.clone(), owner);
+        let keeper = Arc::clone(&link);
+        let ended = closing.clone();
+        tokio::spawn(async move {
+            // The actor's last releases still need the link.
+            let gone = async {
+                ended.cancelled().await;
+                tokio::time::sleep(RESUBSCRIBE * 2).await;
+            };
+            tokio::select! {
+                () = keeper.keep() => {}
+                () = gone => {}
+            }
+        });
+        actor::start(actor, parts, closing.clone());
+        let subscriber = follow(server.clone(), channel, Arc::clone(&frontend), freed.clone());
+        Ok(Self {
+            shared: Arc::new(Shared {
+                frontend,
+                link,
+                server,
+                options,
+                freed,
+                _closing: closing.drop_guard(),
+                _subscriber: AbortOnDropHandle::new(tokio::spawn(subscriber)),
+            }),
+        })
+    }
+}
+
+/// Receives the names that are freed. While there is no subscription, requests that wait try again in time.
+async fn follow(server: RedisServer, channel: String, frontend: Arc<Frontend>, freed: broadcast::Sender<Arc<str>>) {
+    loop {
+        match server.subscribe(&channel).await {
+            Ok(subscriber) => {
+                frontend.step(|table, step| table.retry_all(step));
+                let mut messages = subscriber.into_on_message();
+                while let Some(message) = messages.next().await {
+                    // What is no text was sent by no node.
+                    let Ok(name) = message.get_payload::<String>() else {
+                        continue;
+                    };
+                    if name.starts_with("slot/") {
+                        frontend.step(|table, step| table.retry_all(step));
+                    } else {
+                        frontend.retry_name(&name);
+                    }
+                    let _ = freed.send(name.into());
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "released locks are not reported; waiting requests try again in time")
+            }
+        }
+        tokio::time::sleep(RESUBSCRIBE.mul_f64(rand::random_range(0.5..1.0))).await;
+    }
+}
+
+impl LockProvider for RedisLocks {
+    fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
+        Box::pin(handle::acquire(&self.shared.frontend, request, timeout))
+    }
+
+    fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
+        Box::pin(async move {
+            self.shared.link.check()?;
+            handle::try_acquire(&self.shared.frontend, request).await
+        })
+    }
+
+    fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
+        Box::pin(async move {
+            self.shared.link.check()?;
+            handle::try_acquire_many(&self.shared.frontend, requests).await
+        })
+    }
+
+    fn registered(&self, owner: LockOwner) -> Option<Arc<dyn LockProvider>> {
+        let shared = &self.shared;
+        let own = Self::with(shared.server.clone(), shared.options.clone(), Some(owner), LockKey::of);
+        own.ok().map(|own| Arc::new(own) as Arc<dyn LockProvider>)
+    }
+
+    fn freed(&self) -> BoxStream<'static, Arc<str>> {
+        let names = stream::unfold(self.shared.freed.subscribe(), |mut names| async {
+            loop {
+                match names.recv().await {
+                    Ok(name) => return Some((name, names)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        });
+        Box::pin(names)
+    }
+
+    fn stats(&self) -> LockStats {
+        self.shared.frontend.stats()
+    }
+
+    fn held(&self) -> Vec<HeldLock> {
+        self.shared.frontend.held()
+    }
+}

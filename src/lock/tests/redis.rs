@@ -1,0 +1,244 @@
+//! Redis against the conformance suite, and what is specific to it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, StreamExt};
+
+use crate::lock::key::LockKey;
+use crate::lock::owner::LockOwner;
+use crate::lock::provider::redis::{RedisLockOptions, RedisLocks};
+use crate::lock::{LockProvider, LockRequest};
+use crate::redis_server::RedisServer;
+use crate::testing::RedisProcess;
+use crate::testing::conformance::lock::{LONG, LockMembers, Provider, conforms, lock};
+
+struct Redis(RedisProcess);
+
+impl LockMembers for Redis {
+    async fn provider(&self) -> Provider {
+        Arc::new(
+            RedisLocks::connect(&self.0.url(), RedisLockOptions::default())
+                .await
+                .unwrap(),
+        )
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_redis_provider_conforms() {
+    conforms(async || Redis(RedisProcess::start())).await;
+}
+
+fn exclusive(name: &str) -> LockRequest {
+    LockRequest::exclusive(name)
+}
+
+async fn connect(server: &RedisProcess, options: RedisLockOptions) -> RedisLocks {
+    RedisLocks::connect(&server.url(), options).await.unwrap()
+}
+
+fn short() -> RedisLockOptions {
+    RedisLockOptions::default().expiry(Duration::from_millis(1500))
+}
+
+/// Waits for a condition that other processes bring about.
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LONG, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_is_a_key_under_its_name_and_is_gone_after_its_release() {
+    let server = RedisProcess::start();
+    let locks = connect(&server, RedisLockOptions::default()).await;
+    let handle = locks.try_acquire(exclusive("i1")).await.unwrap().unwrap();
+    assert_eq!(server.run(&["KEYS", "workflow:*"]), "workflow:i1");
+    let left: i64 = server.run(&["PTTL", "workflow:i1"]).parse().unwrap();
+    assert!((25_000..=30_000).contains(&left), "{left}");
+    drop(handle);
+    until("the key to be deleted", || {
+        server.run(&["KEYS", "workflow:*"]).is_empty()
+    })
+    .await;
+    // The end of a provider releases what is held.
+    let handle = locks.try_acquire(exclusive("i2")).await.unwrap().unwrap();
+    drop(locks);
+    until("the key to be deleted", || {
+        server.run(&["KEYS", "workflow:*"]).is_empty()
+    })
+    .await;
+    assert!(handle.is_lost());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_held_lock_outlives_its_expiry() {
+    let server = RedisProcess::start();
+    let (here, there) = (connect(&server, short()).await, connect(&server, short()).await);
+    let handle = here.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(4) {
+        assert!(there.try_acquire(exclusive("a")).await.unwrap().is_none());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!handle.is_lost());
+    handle.fencing_token().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_deleted_by_hand_is_lost_and_its_new_holder_keeps_it() {
+    let server = RedisProcess::start();
+    let (here, there) = (connect(&server, short()).await, connect(&server, short()).await);
+    let lost = here.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    let kept = here.try_acquire(exclusive("b")).await.unwrap().unwrap();
+    server.run(&["DEL", "workflow:a"]);
+    let held = there.acquire(exclusive("a"), LONG).await.unwrap();
+    assert!(lost.fencing_token().now_or_never().is_none_or(|token| token.is_ok()));
+    tokio::time::timeout(LONG, lost.lost()).await.unwrap();
+    assert!(lost.is_lost() && !kept.is_lost() && !held.is_lost());
+    assert!(here.try_acquire(exclusive("a")).await.unwrap().is_none());
+    drop(lost);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(
+        !server.run(&["GET", "workflow:a"]).is_empty(),
+        "the former holder released the lock of another one"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_away_fails_tries_at_once_and_loses_what_expires() {
+    let mut server = RedisProcess::start();
+    let locks = connect(&server, short()).await;
+    let handle = locks.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    server.kill();
+    tokio::time::timeout(LONG, handle.lost()).await.unwrap();
+    let began = Instant::now();
+    let error = locks.try_acquire(exclusive("b")).await.unwrap_err();
+    assert!(
+        error.is_unavailable() && began.elapsed() < Duration::from_millis(500),
+        "{error}"
+    );
+    server.restart();
+    // A request that waits takes the lock when the server is back.
+    drop(locks.acquire(exclusive("a"), LONG).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silence_shorter_than_the_lease_loses_nothing() {
+    let server = RedisProcess::start();
+    let locks = connect(&server, RedisLockOptions::default().expiry(Duration::from_secs(20))).await;
+    let handle = locks.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    server.signal("STOP");
+    // Longer than an answer may take: the connection is replaced.
+    let asked = tokio::time::timeout(Duration::from_secs(4), locks.acquire(exclusive("b"), LONG)).await;
+    assert!(asked.is_err());
+    server.signal("CONT");
+    drop(locks.acquire(exclusive("b"), LONG).await.unwrap());
+    assert!(!handle.is_lost());
+    handle.fencing_token().await.unwrap();
+}
+
+/// The registrations that live.
+fn owner(incarnation: i64, living: &Arc<Mutex<HashSet<i64>>>, asked: &Arc<AtomicI64>) -> LockOwner {
+    let (living, asked) = (Arc::clone(living), Arc::clone(asked));
+    LockOwner::new("cluster", incarnation, move |incarnations| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        let living = living.lock().unwrap().clone();
+        Box::pin(async move { Ok(incarnations.into_iter().filter(|one| living.contains(one)).collect()) })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lock_of_a_registration_that_is_gone_is_taken_over() {
+    let server = RedisProcess::start();
+    let (living, asked) = (Arc::new(Mutex::new(HashSet::from([1, 2]))), Arc::default());
+    let with = |owner: LockOwner| {
+        let server = RedisServer::parse(&server.url()).unwrap();
+        RedisLocks::with(server, RedisLockOptions::default(), Some(owner), LockKey::of).unwrap()
+    };
+    let (one, two) = (with(owner(1, &living, &asked)), with(owner(2, &living, &asked)));
+    let held = one.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    let token = held.fencing_token().await.unwrap();
+    assert_eq!(server.run(&["GET", "workflow:a"]), "cluster/1:1");
+    assert!(two.try_acquire(exclusive("a")).await.unwrap().is_none(), "it lives");
+    living.lock().unwrap().remove(&1);
+    let began = Instant::now();
+    let taken = loop {
+        if let Some(taken) = two.try_acquire(exclusive("a")).await.unwrap() {
+            break taken;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "not taken over");
+        tokio::task::yield_now().await;
+    };
+    assert!(taken.fencing_token().await.unwrap() > token);
+    assert!(asked.load(Ordering::SeqCst) >= 2);
+    // A value of another cluster is never taken over.
+    server.run(&["SET", "workflow:b", "other/1:7"]);
+    assert!(two.try_acquire(exclusive("b")).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_name_is_reported_where_it_was_missed() {
+    let server = RedisProcess::start();
+    let (here, there) = (connect(&server, short()).await, connect(&server, short()).await);
+    let mut freed = there.freed();
+    // The subscription is ready when a first name has come.
+    let began = Instant::now();
+    loop {
+        let handle = here.acquire(exclusive("i"), LONG).await.unwrap();
+        assert!(there.try_acquire(exclusive("i")).await.unwrap().is_none());
+        drop(handle);
+        let name = tokio::time::timeout(Duration::from_millis(500), freed.next()).await;
+        if let Ok(name) = name {
+            assert_eq!(name.as_deref(), Some("i"));
+            return;
+        }
+        assert!(began.elapsed() < LONG, "never reported");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_a_replica_and_a_cluster_are_refused_without_a_secret() {
+    let protected = RedisProcess::start_with(&[
+        "--requirepass",
+        "geheim",
+        "--user",
+        "app",
+        "on",
+        ">wort",
+        "~*",
+        "&*",
+        "+@all",
+    ]);
+    let port = protected.port();
+    let replica = RedisProcess::start_with(&["--replicaof", "127.0.0.1", "1"]);
+    let cluster = RedisProcess::start_with(&["--cluster-enabled", "yes"]);
+    for (url, code) in [
+        (format!("redis://:falsch@127.0.0.1:{port}"), "redis-refused"),
+        (format!("127.0.0.1:{port},password=falsch"), "redis-refused"),
+        (replica.url(), "redis-refused"),
+        (cluster.url(), "redis-refused"),
+        (format!("rediss://:geheim@127.0.0.1:{port}"), "redis-unavailable"),
+        ("redis://:geheim@127.0.0.1:1".to_owned(), "redis-unavailable"),
+    ] {
+        let error = RedisLocks::connect(&url, RedisLockOptions::default())
+            .await
+            .err()
+            .unwrap();
+        let shown = format!("{error} {error:?}");
+        assert_eq!(error.code(), code, "{shown}");
+        assert!(!shown.contains("geheim") && !shown.contains("falsch"), "{shown}");
+    }
+    for url in [
+        format!("redis://app:wort@127.0.0.1:{port}/3"),
+        format!("127.0.0.1:{port},user=app,password=wort,defaultDatabase=3"),
+    ] {
+        let locks: Provider = Arc::new(RedisLocks::connect(&url, RedisLockOptions::default()).await.unwrap());
+        drop(lock(&locks, "a").await);
+    }
+}
