@@ -91,6 +91,11 @@ pub struct AwaitedChild {
 pub(crate) trait Children: PublishedDefinitions {
     /// Runs a child until it waits, yields or ends, and commits it; or finds the one that an earlier try of the burst committed.
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>>;
+
+    /// Whether the burst yields before its next activity: its lock is lost.
+    fn must_yield(&self) -> bool {
+        false
+    }
 }
 
 /// Without a database no child runs within a burst.

@@ -131,7 +131,7 @@ impl BurstRun<'_> {
             }
             let is_at_bound = self.executed >= self.options.activities_per_burst
                 || self.recorder.bytes >= self.options.bytes_per_burst;
-            let stops = self.stops.load(Relaxed) && !self.has_cancel;
+            let stops = (self.stops.load(Relaxed) || self.definitions.must_yield()) && !self.has_cancel;
             if is_at_bound || stops || self.is_commit_due() {
                 self.yielded = true;
                 return;

@@ -231,14 +231,6 @@ impl Finished {
             lock,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
-        if lock.is_lost() {
-            // The fences might let it pass; the current holder of the lock takes precedence.
-            rows.extend(held_over.into_iter().map(|(row, _)| row));
-            return Ok(Committed::Lost {
-                outcome: CommitOutcome::ClaimLost,
-                rows,
-            });
-        }
         let kept = request.continuation();
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {

@@ -21,6 +21,9 @@ use crate::store::claim::{ClaimedRow, LoadedRow, Release, ReleaseCause};
 use crate::store::code::{PauseMode, WorkKind};
 use crate::store::commit::Claim;
 
+/// How long rows rest whose lock was lost before their burst began.
+const AFTER_LOSS: Duration = Duration::from_millis(100);
+
 /// How long rows rest that a draining cluster returns: a node that does not know of the resume yet would return them again.
 const AFTER_DRAIN: Duration = Duration::from_millis(100);
 
@@ -120,6 +123,12 @@ async fn run_steps(
     loop {
         failpoint::hit("burst.before").await?;
         failpoint::hit_of("burst.instance.", key.1.as_str()).await?;
+        if prepared.locked.lock.is_lost() {
+            tracing::debug!("the lock was lost before the burst began; its claims are released");
+            let (cause, pause) = (ReleaseCause::None, AFTER_LOSS);
+            Box::pin(release_claims(node, &key, &claims.claims(), Release { cause, pause })).await;
+            return Ok(None);
+        }
         // Before the commit nothing was written: the next claim runs the rows again.
         let finished = tokio::select! {
             biased;
@@ -172,10 +181,12 @@ async fn run_steps(
             } => {
                 consumed.extend(more);
                 let is_paused = node.pause.mode() != PauseMode::Running;
-                let is_over = has_more || is_paused || node.lifecycle.is_draining() || !next.locked.lock.has_worker();
+                let lock = &next.locked.lock;
+                let is_given_up = is_paused || lock.is_lost() || !lock.has_worker();
+                let is_over = has_more || is_given_up || node.lifecycle.is_draining();
                 if is_over || !Box::pin(next.lock(node)).await {
                     // The next claim includes the other work (a cancel, say); a node that drains leaves it to others; a
-                    // burst that had to wait for its commit has no worker any more.
+                    // burst that had to wait for its commit has no worker any more; another node may hold a lost lock.
                     let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
                     Box::pin(release_claims(node, &key, &claims, Release::IMMEDIATE)).await;
                     return Ok(None);

@@ -17,6 +17,7 @@ use crate::execution::{
     Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Status, SubStatus,
 };
 use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
+use crate::lock::LockLoss;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::ClaimedRow;
@@ -59,6 +60,8 @@ struct FamilyState {
     claims: Vec<Claim>,
     attempt: u32,
     clock: DatabaseClock,
+    /// Of the lock of the outermost parent.
+    loss: Option<LockLoss>,
     stop: Mutex<Option<StopCause>>,
 }
 
@@ -87,13 +90,11 @@ impl PublishedDefinitions for BurstChildren<'_> {
 
 impl Children for BurstChildren<'_> {
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
-        let family = self.family();
-        if self.lock.is_lost() {
-            // The fences might let it pass; the current holder of the lock takes precedence.
-            let stopped = family.stopped(StopCause::Lost(CommitOutcome::ClaimLost));
-            return Box::pin(std::future::ready(stopped));
-        }
-        family.run(child)
+        self.family().run(child)
+    }
+
+    fn must_yield(&self) -> bool {
+        self.lock.is_lost()
     }
 }
 
@@ -108,6 +109,7 @@ impl BurstChildren<'_> {
                 claims: self.rows.iter().map(|row| row.claim.clone()).collect(),
                 attempt: self.attempt,
                 clock: self.clock,
+                loss: self.lock.loss(),
                 stop: Mutex::default(),
             }))
         })
@@ -128,8 +130,16 @@ impl PublishedDefinitions for Family {
 }
 
 impl Children for Family {
+    fn must_yield(&self) -> bool {
+        self.0.loss.as_ref().is_some_and(LockLoss::is_lost)
+    }
+
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
         Box::pin(async move {
+            if self.must_yield() {
+                // The commit of the burst makes its start, if the fences let it pass.
+                return ChildRun::Elsewhere;
+            }
             let ran = if child.parent.depth.is_multiple_of(LEVELS_PER_TASK) {
                 let (family, child) = (self.clone(), child.clone());
                 // Dropped with the burst.

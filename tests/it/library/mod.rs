@@ -3,5 +3,11 @@
 mod engine;
 mod examples;
 mod lifecycle;
+mod lost_locks;
+#[cfg(feature = "testing")]
+mod providers;
+#[path = "../../../examples/providers.rs"]
+#[allow(dead_code)]
+mod providers_example;
 mod requests;
 mod services;
