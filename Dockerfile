@@ -18,7 +18,7 @@ COPY samples samples
 COPY examples examples
 COPY benches/*.rs benches/
 COPY tests tests
-RUN cargo build --release --locked --bin mainspring
+RUN cargo build --release --locked --features program --bin mainspring
 
 FROM debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # Certificates for TLS to the database, and curl for the health check.

@@ -3,7 +3,7 @@
 //!
 //! Guarantees for scripts, for all commands:
 //!
-//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database;
+//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no Redis, where it is selected);
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
 //! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
@@ -16,6 +16,7 @@ mod dev;
 mod elsa;
 mod eval;
 mod health_server;
+mod lock_provider;
 mod migrate;
 mod pause;
 mod samples;

@@ -12,13 +12,10 @@ use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 
 /// Names and prefixes without an effect here: there is nothing to choose.
-const IGNORED: [&str; 12] = [
+const IGNORED: [&str; 9] = [
     "ASPNETCORE_ENVIRONMENT",
     "DOTNET_ENVIRONMENT",
     "ELSA__RUNTIME__TYPE",
-    "ELSA__LOCKING__EXPIRY_SECONDS",
-    "ELSA__LOCKING__EXPIRYSECONDS",
-    "CONNECTIONSTRINGS__REDIS",
     "CONNECTIONSTRINGS__RABBITMQ",
     "QUARTZ__",
     "REDIS__",
@@ -37,6 +34,12 @@ const RUNTIME: [&str; 2] = ["mainspring::runtime", "mainspring::lock"];
 #[derive(Debug, Default)]
 pub(super) struct ElsaEnvironment {
     database_url: Option<Secret>,
+    /// Where Redis is. It is used only if Redis is selected.
+    redis_url: Option<Secret>,
+    /// Redis is selected for locks.
+    locks_in_redis: bool,
+    /// How long a lock outlives its holder, in seconds.
+    lock_expiry: Option<u64>,
     /// The variable, and the address in it.
     listen: Option<(String, Result<SocketAddr, ()>)>,
     log: Option<String>,
@@ -55,6 +58,7 @@ impl ElsaEnvironment {
         let mut found = Self::default();
         let mut logs = LogLevels::default();
         let mut listens = [None, None];
+        let mut of_redis = Vec::new();
         let mut variables: Vec<(String, String, String)> = variables
             .into_iter()
             .map(|(name, value)| {
@@ -74,6 +78,19 @@ impl ElsaEnvironment {
                 "ASPNETCORE_HTTP_PORTS" => listens[1] = Some((name, value)),
                 "HTTP_PORTS" if listens[1].is_none() => listens[1] = Some((name, value)),
                 "ELSA__LOCKING__PROVIDER" => found.provider(name, &value),
+                "CONNECTIONSTRINGS__REDIS" | "REDIS__CONNECTIONSTRING" => {
+                    found.redis_url.get_or_insert(Secret::from(value));
+                    of_redis.push(name);
+                }
+                "ELSA__LOCKING__EXPIRY_SECONDS" | "ELSA__LOCKING__EXPIRYSECONDS" => {
+                    match value.parse() {
+                        Ok(seconds) => found.lock_expiry = Some(seconds),
+                        Err(_) => found
+                            .warnings
+                            .push(format!("{name} is no number of seconds and has no effect")),
+                    }
+                    of_redis.push(name);
+                }
                 _ => match plain.strip_prefix("LOGGING__LOGLEVEL__") {
                     Some(category) if !logs.set(category, &value) => found.warnings.push(format!(
                         "{name} is not a known level (Trace, Debug, Information, Warning, Error, Critical, None)"
@@ -86,6 +103,10 @@ impl ElsaEnvironment {
                     None => {}
                 },
             }
+        }
+        if !found.locks_in_redis {
+            // A URL alone selects nothing.
+            found.ignored.append(&mut of_redis);
         }
         let [urls, ports] = listens;
         found.listen = match (urls, ports) {
@@ -100,6 +121,8 @@ impl ElsaEnvironment {
     fn provider(&mut self, name: String, value: &str) {
         if ["postgres", "postgresql", "pgsql"].contains(&value.to_ascii_lowercase().as_str()) {
             self.ignored.push(name);
+        } else if cfg!(feature = "redis") && value.eq_ignore_ascii_case("redis") {
+            self.locks_in_redis = true;
         } else {
             let value: String = value.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
             self.warnings.push(format!(
@@ -142,6 +165,16 @@ impl ElsaEnvironment {
         if let Some(log) = self.log.clone() {
             program = program.mut_arg("log", |argument| argument.default_value(leak(log)));
         }
+        if self.locks_in_redis {
+            let expiry = self.lock_expiry.map(|seconds| leak(format!("{seconds}s")));
+            program = program.mut_subcommand("serve", |serve| {
+                let serve = serve.mut_arg("lock_provider", |argument| argument.default_value("redis"));
+                match expiry {
+                    Some(expiry) => serve.mut_arg("lock_expiry", |argument| argument.default_value(expiry)),
+                    None => serve,
+                }
+            });
+        }
         if let Some((_, Ok(listen))) = &self.listen {
             let listen = leak(listen.to_string());
             let set = |serve: Command| serve.mut_arg("listen", |argument| argument.default_value(listen));
@@ -153,6 +186,12 @@ impl ElsaEnvironment {
     /// The database.
     pub(super) fn database_url(&self) -> Option<&Secret> {
         self.database_url.as_ref()
+    }
+
+    /// Where Redis is, if it is selected.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "nothing selects it"))]
+    pub(super) fn redis_url(&self) -> Option<&Secret> {
+        self.redis_url.as_ref()
     }
 
     /// Fails on an invalid address, and logs warnings and ignored variables. `serve` calls it once, after the log is set up.
@@ -172,7 +211,7 @@ impl ElsaEnvironment {
     }
 }
 
-/// Leaks a default value; there are two.
+/// Leaks a default value; there are three.
 fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }

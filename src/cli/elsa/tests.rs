@@ -165,17 +165,45 @@ fn levels_become_filters() {
 #[test]
 fn settings_without_effect_are_reported_without_their_values() {
     let found = of(&[
-        ("ELSA__LOCKING__PROVIDER", "Redis"),
+        ("ELSA__LOCKING__PROVIDER", "SqlServer"),
         ("Elsa__Other__Key", "s3cret"),
         ("CONNECTIONSTRINGS__SQLSERVER", "Password=s3cret"),
     ]);
     let warnings = found.warnings.join("\n");
     assert!(
-        warnings.contains("ELSA__LOCKING__PROVIDER asks for Redis") && warnings.contains("Elsa__Other__Key"),
+        warnings.contains("ELSA__LOCKING__PROVIDER asks for SqlServer") && warnings.contains("Elsa__Other__Key"),
         "{warnings}"
     );
     assert!(
         warnings.contains("CONNECTIONSTRINGS__SQLSERVER") && !warnings.contains("s3cret"),
         "{warnings}"
     );
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn redis_keeps_the_locks_only_where_the_provider_says_so() {
+    use crate::cli::settings::LockProviderName;
+
+    let url = ("CONNECTIONSTRINGS__REDIS", "redis-host:6379,password=s3cret");
+    let expiry = ("ELSA__LOCKING__EXPIRY_SECONDS", "45");
+    let selected = of(&[url, expiry, ("Elsa__Locking__Provider", "Redis")]);
+    assert!(
+        selected.ignored.is_empty() && selected.warnings.is_empty(),
+        "{selected:?}"
+    );
+    let (_, set) = serve(&selected, &[]);
+    assert_eq!(set.locks.lock_provider, LockProviderName::Redis);
+    assert_eq!(set.locks.lock_expiry, std::time::Duration::from_secs(45));
+    assert_eq!(selected.redis_url().unwrap().reveal(), url.1);
+    assert!(!format!("{selected:?}").contains("s3cret"));
+    let (_, set) = serve(&selected, &["--lock-provider", "postgres"]);
+    assert_eq!(
+        set.locks.lock_provider,
+        LockProviderName::Postgres,
+        "a flag takes precedence"
+    );
+    let alone = of(&[url, expiry]);
+    assert_eq!(alone.ignored.len(), 2);
+    assert_eq!(serve(&alone, &[]).1.locks.lock_provider, LockProviderName::Postgres);
 }

@@ -3,6 +3,7 @@
 
 mod cron;
 mod eval;
+mod locks;
 mod serve;
 mod studio;
 
@@ -21,6 +22,7 @@ use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
+pub(super) use locks::{LockProviderName, LockSettings};
 pub(super) use serve::{RoleName, Serve};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
@@ -32,7 +34,7 @@ A failover in ten seconds: mainspring demo
 To try it locally:         mainspring dev
 On your own database:      mainspring serve --database-url postgres://user@host/database
 
-Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database.";
+Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, or no Redis.";
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{ExpressionSettings, StudioChoice, address, is_local};
+use super::{ExpressionSettings, LockSettings, StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
@@ -118,6 +118,8 @@ pub(crate) struct Serve {
     /// contain several with commas. For staged roll-outs, and for tests
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) disable_activity: Vec<String>,
+    #[command(flatten)]
+    pub(crate) locks: LockSettings,
     #[command(flatten)]
     pub(crate) limits: Limits,
     /// Shut down when standard input ends, as it does when the parent process exits

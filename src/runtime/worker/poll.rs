@@ -407,7 +407,17 @@ async fn poll_whole_backlog(node: &NodeContext, horizon: &Horizon) -> Result<()>
 
 /// Takes the locks that are free, and defers the other instances.
 async fn lock(node: &NodeContext, found: Vec<InstanceKey>) -> Result<Vec<Locked>> {
-    let guards = node.locks.instances.try_instances(&found).await?;
+    let guards = match node.locks.instances.try_instances(&found).await {
+        Ok(guards) => guards,
+        Err(error) if node.locks.instances.is_provided() && error.is_transient() => {
+            // Nothing is claimed yet: it is found again, at this node or another one. The provider says once that it is away.
+            tracing::debug!(%error, instances = found.len(), "no lock can be taken now; what needs one waits");
+            metrics::counter!("mainspring_lock_tries_failed_total").increment(1);
+            node.claims.defer(found);
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
     let (mut locked, mut elsewhere) = (Vec::new(), Vec::new());
     for (key, guard) in found.into_iter().zip(guards) {
         match guard {

@@ -4,5 +4,7 @@ mod activation;
 mod cancel;
 mod cancel_and_delete;
 mod expired_node;
+#[cfg(feature = "redis")]
+mod redis_locks;
 mod resumes;
 mod variables;

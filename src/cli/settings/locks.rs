@@ -1,0 +1,53 @@
+//! Settings of what keeps the locks of instances.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::harness::secret::Secret;
+use crate::harness::settings::{duration, duration_or_none};
+
+/// What keeps the locks of instances.
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "Redis cannot be selected"))]
+pub(crate) struct LockSettings {
+    /// What keeps the locks of instances, the same on all nodes; PostgreSQL decides what is committed all the same
+    #[arg(long, value_name = "NAME", default_value = "postgres", value_enum)]
+    pub(crate) lock_provider: LockProviderName,
+    /// The folder of --lock-provider file, for nodes on one host
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) lock_dir: Option<PathBuf>,
+    /// The server of --lock-provider redis, as redis://user:password@host:port/database (rediss:// with TLS) or
+    /// `host:6379,password=…`. A URL alone selects nothing
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis_url: Option<Secret>,
+    /// A file with this URL, read again for each connection
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_url_file: Option<PathBuf>,
+    /// What begins the keys of locks in Redis
+    #[arg(long, value_name = "TEXT", default_value = "workflow:")]
+    pub(crate) lock_prefix: String,
+    /// How long a lock in Redis outlives a node that is gone; it is extended as long as it is held
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) lock_expiry: Duration,
+    /// How much of the expiry must be left when a lock in Redis is granted; 90 % of it unless given
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) lock_min_validity: Option<Duration>,
+    /// How long to wait at the start for an unavailable Redis; with 0s the node exits at once, with exit code 3
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
+    pub(crate) service_wait: Duration,
+}
+
+/// A provider of locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LockProviderName {
+    /// Advisory locks of the database
+    Postgres,
+    /// This process: for a single node
+    Local,
+    /// Files of this host
+    File,
+    /// A Redis server
+    Redis,
+}
