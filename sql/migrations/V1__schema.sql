@@ -72,6 +72,8 @@ CREATE UNLOGGED TABLE node (
     -- Activity types that published versions use and that the node does not know.
     missing_activity_types text[] NOT NULL DEFAULT '{}',
     roles text[] NOT NULL DEFAULT '{api,worker,scheduler}',
+    -- What keeps the locks of instances for the node; empty: its provider does not tell, and it is not compared.
+    lock_domain text NOT NULL DEFAULT '',
     -- The term of the leader that fires schedules, where one is elected; null: not the leader.
     scheduler_term bigint
 ) WITH (fillfactor = 50);

@@ -143,6 +143,12 @@ pub trait LockProvider: Send + Sync {
         None
     }
 
+    /// Where it keeps locks: alike for two providers that see each other's, and different otherwise, as far as it is known. An engine
+    /// does not start beside a live node of another domain. None: not compared.
+    fn domain(&self) -> Option<String> {
+        None
+    }
+
     /// The statistics since the provider was opened, or since it last lost its connection.
     fn stats(&self) -> LockStats;
 

@@ -12,7 +12,8 @@ mod database;
 pub(crate) mod metrics;
 #[cfg(test)]
 mod proxy;
-#[cfg(all(test, feature = "redis"))]
+#[cfg(test)]
+#[cfg(feature = "redis")]
 #[path = "../../tests/it/support/redis.rs"]
 mod redis;
 #[cfg(test)]
@@ -22,7 +23,8 @@ pub(crate) mod store;
 pub(crate) use database::TestDatabase;
 #[cfg(test)]
 pub(crate) use proxy::Proxy;
-#[cfg(all(test, feature = "redis"))]
+#[cfg(test)]
+#[cfg(feature = "redis")]
 pub(crate) use redis::RedisProcess;
 
 /// Ends all other sessions of the client's database; returns how many there were.

@@ -44,6 +44,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub struct FileLocks {
     frontend: Arc<Frontend>,
+    domain: Arc<str>,
     _task: Arc<AbortOnDropHandle<()>>,
 }
 
@@ -61,12 +62,21 @@ impl FileLocks {
         // Each directory has names of its own, so all use one namespace.
         let parts = Frontend::open(Backend::Polled(FILES), "file", key_function);
         let frontend = Arc::clone(&parts.frontend);
+        let domain = domain(&directory);
         let task = tokio::spawn(run(directory, owner, parts));
         Ok(Self {
             frontend,
+            domain,
             _task: Arc::new(AbortOnDropHandle::new(task)),
         })
     }
+}
+
+/// The host and the directory.
+fn domain(directory: &Path) -> Arc<str> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    format!("file {} {}", host.trim(), directory.display()).into()
 }
 
 fn unusable(path: &Path, error: std::io::Error) -> Error {

@@ -1,6 +1,6 @@
 //! Locks within one process: for a single node, and for tests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -16,10 +16,14 @@ use crate::lock::request::LockRequest;
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
 
+/// This process.
+static DOMAIN: OnceLock<Arc<str>> = OnceLock::new();
+
 /// Locks among the tasks of this process. Cheap to clone; clones share their locks, two providers share nothing.
 #[derive(Clone)]
 pub struct LocalLocks {
     frontend: Arc<Frontend>,
+    domain: Arc<str>,
     _tokens: Arc<AbortOnDropHandle<()>>,
 }
 
@@ -34,6 +38,7 @@ impl LocalLocks {
         let counter = tokio::spawn(count_tokens(parts.tokens, parts.end));
         Self {
             frontend: parts.frontend,
+            domain: Arc::clone(DOMAIN.get_or_init(|| format!("local {}", uuid::Uuid::new_v4().simple()).into())),
             _tokens: Arc::new(AbortOnDropHandle::new(counter)),
         }
     }

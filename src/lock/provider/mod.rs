@@ -16,6 +16,10 @@ macro_rules! provide_from_frontend {
                 Box::pin(handle::try_acquire_many(&self.frontend, requests))
             }
 
+            fn domain(&self) -> Option<String> {
+                Some(self.domain.to_string())
+            }
+
             fn stats(&self) -> LockStats {
                 self.frontend.stats()
             }

@@ -51,6 +51,14 @@ impl Services {
         }
     }
 
+    /// What keeps the locks, as nodes compare it; empty: a provider that does not tell.
+    pub(crate) fn lock_domain(&self) -> String {
+        match &self.locks {
+            Some(locks) => locks.domain().unwrap_or_default(),
+            None => "postgres".to_owned(),
+        }
+    }
+
     /// Opens the services for which the program has no provider of its own, over one connection.
     pub(crate) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
         let wake_notifications = self.wake.is_none().then_some(Channel::WakeNotifications);

@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{cache_invalidation, lock_reports};
-use crate::Result;
 use crate::cluster::{Membership, MembershipOptions, election};
 use crate::db::{Connector, NotifierTask, Pool, ReadPool};
 use crate::execution::Interpreter;
@@ -30,6 +29,7 @@ use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupporte
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
+use crate::{Error, Result};
 
 /// What outlives an incarnation.
 pub(super) struct Shared {
@@ -152,7 +152,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
     let services = settings.services.open(connector, incarnation).await?;
     let cluster = store_node::cluster_name(&pool).await?;
-    store_node::report_roles(&pool, incarnation, &settings.effective_roles()).await?;
+    join_lock_domain(&pool, incarnation, settings).await?;
     let instances = settings
         .services
         .instance_locks(&membership.locks, || owner(cluster, incarnation, &pool));
@@ -206,6 +206,29 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         candidate,
     };
     Ok((node, tasks))
+}
+
+/// Records the roles and what keeps the locks; refuses to start beside a live node that keeps them elsewhere.
+async fn join_lock_domain(pool: &Pool, incarnation: Incarnation, settings: &Settings) -> Result<()> {
+    let domain = settings.services.lock_domain();
+    store_node::report_roles(pool, incarnation, &settings.effective_roles(), &domain).await?;
+    if domain.is_empty() {
+        return Ok(());
+    }
+    let Some((node, theirs)) = store_node::other_domain(pool, incarnation, &domain).await? else {
+        return Ok(());
+    };
+    // Its row must not keep others from starting.
+    if let Err(error) = store_node::leave(pool, incarnation).await {
+        tracing::debug!(%error, "the registration could not be deleted; it expires");
+    }
+    Err(Error::invalid(
+        "lock-domain-differs",
+        format!(
+            "this node keeps locks in {domain}, and the live node {node} in {theirs}: give all nodes the same lock provider; to \
+             change it, stop all of them first"
+        ),
+    ))
 }
 
 /// This registration as a lock provider sees it.

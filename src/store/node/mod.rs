@@ -22,6 +22,7 @@ const LIVING: &str = include_str!("../../../sql/queries/node/living.sql");
 const CLUSTER_NAME: &str = include_str!("../../../sql/queries/node/cluster_name.sql");
 const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
+const OTHER_DOMAIN: &str = include_str!("../../../sql/queries/node/other_domain.sql");
 const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
 const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
 const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
@@ -81,10 +82,27 @@ pub(crate) async fn drain(pool: &Pool, incarnation: Incarnation) -> Result<()> {
     Ok(())
 }
 
-/// Records the roles of this incarnation.
-pub(crate) async fn report_roles(pool: &Pool, incarnation: Incarnation, roles: &[&str]) -> Result<()> {
-    pool.query(ROLES, &[&incarnation.0, &roles]).await?;
+/// Records the roles of this incarnation, and what keeps its locks.
+pub(crate) async fn report_roles(
+    pool: &Pool,
+    incarnation: Incarnation,
+    roles: &[&str],
+    lock_domain: &str,
+) -> Result<()> {
+    pool.query(ROLES, &[&incarnation.0, &roles, &lock_domain]).await?;
     Ok(())
+}
+
+/// A live node whose locks are kept elsewhere, and where. Two that start at the same time do not both miss it: each has recorded
+/// its own before.
+pub(crate) async fn other_domain(
+    pool: &Pool,
+    incarnation: Incarnation,
+    lock_domain: &str,
+) -> Result<Option<(String, String)>> {
+    let rows = pool.query(OTHER_DOMAIN, &[&incarnation.0, &lock_domain]).await?;
+    let at = columns!(rows; node_id, lock_domain)?;
+    Ok(rows.first().map(|row| (row.get(at.node_id), row.get(at.lock_domain))))
 }
 
 /// Records the term in which this incarnation is the active scheduler; none: it is not.

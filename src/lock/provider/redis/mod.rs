@@ -254,6 +254,10 @@ impl LockProvider for RedisLocks {
         own.ok().map(|own| Arc::new(own) as Arc<dyn LockProvider>)
     }
 
+    fn domain(&self) -> Option<String> {
+        Some(format!("redis {}", self.shared.options.prefix))
+    }
+
     fn freed(&self) -> BoxStream<'static, Arc<str>> {
         let names = stream::unfold(self.shared.freed.subscribe(), |mut names| async {
             loop {

@@ -1,0 +1,31 @@
+//! Nodes of one cluster keep their locks in one place.
+
+use crate::support::node::{Node, spawn};
+use crate::support::{TIMEOUT, TestDatabase};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_keeps_its_locks_elsewhere_ends_and_names_both() {
+    let database = TestDatabase::create().await;
+    let folder = std::env::temp_dir().join(format!("mainspring-domain-{}", uuid::Uuid::new_v4().simple()));
+    let in_files = ["--lock-provider", "file", "--lock-dir", folder.to_str().unwrap()];
+    let one = Node::start(&database, "one");
+    let mut two = spawn(&database.url(), "two", &in_files, &[]);
+    assert_eq!(two.wait(TIMEOUT).code(), Some(2));
+    let said = two.stderr().join("\n");
+    assert!(
+        said.contains("postgres") && said.contains(folder.to_str().unwrap()) && said.contains("one"),
+        "{said}"
+    );
+    // It has left no row, and a node like the first one starts at once.
+    let client = database.connect().await;
+    assert_eq!(client.rows("node").await, 1);
+    let three = Node::start(&database, "three");
+    drop((one, three));
+    // The rows of killed nodes count until they expire.
+    let settings = [&in_files[..], &["--check-in", "200ms"]].concat();
+    client.execute("DELETE FROM mainspring.node", &[]).await.unwrap();
+    let four = Node::start_with(&database, "four", &settings, "");
+    let five = Node::start_with(&database, "five", &settings, "");
+    drop((four, five));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
