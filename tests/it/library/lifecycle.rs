@@ -353,7 +353,7 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     let both = json!({"type": "Elsa.Sequence", "id": "both", "activities": [one, two]});
     test.publish(json!({"definitionId": "twice", "root": both})).await;
     let id = test.engine.dispatch(start("twice")).await.unwrap();
-    let name = format!("instance::{id}");
+    let name = id.to_string();
     let is_held = || locks.held().iter().any(|held| *held.name == *name);
     entered(&count, 1).await;
     assert!(!is_held(), "its first burst took a lock");
@@ -366,7 +366,7 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     // Another owner holds the lock when the instance is to go on: it does so when the lock is released.
     let id = test.engine.dispatch(start("twice")).await.unwrap();
     entered(&count, 3).await;
-    let lock = LockRequest::exclusive(format!("instance::{id}"));
+    let lock = LockRequest::exclusive(id.to_string());
     let theirs = locks
         .try_acquire(lock)
         .await
