@@ -58,7 +58,7 @@ const MAX_TEXT: usize = 4 << 10;
 
 /// Whether nothing that this script does outlives it in a realm whose built-in objects are frozen.
 pub(super) fn is_pure(script: &str) -> bool {
-    script.len() <= MAX_TEXT && Scanner::of(script).is_pure()
+    script.len() <= MAX_TEXT && Scanner::of(script).finds_nothing_else()
 }
 
 /// What the scanner is inside of.
@@ -89,7 +89,8 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    fn is_pure(mut self) -> bool {
+    /// Whether the text has nothing but what is known to be pure.
+    fn finds_nothing_else(mut self) -> bool {
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
             let Some(first) = self.rest.chars().next() else {
