@@ -26,7 +26,7 @@ async fn until_waiting(node: &SingleNode, count: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bytes_of_claimed_work_stay_within_the_budget() {
-    let (instances, large_events, memory) = if long() { (200, 15, 400) } else { (60, 5, 270) };
+    let (instances, large_events, memory, timeouts) = if long() { (200, 15, 400, 6) } else { (60, 5, 270, 1) };
     let node = SingleNode::start(&["--workers", "64", "--claim-mib", "16"]).await;
     let events: Vec<_> = (0..large_events)
         .map(|no| json!({"id": format!("e{no}"), "type": "Elsa.Event", "eventName": literal("Large")}))
@@ -65,7 +65,7 @@ async fn the_bytes_of_claimed_work_stay_within_the_budget() {
         slowest
     });
     let mut most = 0;
-    poll_until(LONG_TIMEOUT, "all to be consumed", async || {
+    poll_until(LONG_TIMEOUT * timeouts, "all to be consumed", async || {
         let row = client
             .query_one(
                 "SELECT coalesce(sum(pg_column_size(body)) FILTER (WHERE claimed_by IS NOT NULL), 0)::bigint, count(*)
