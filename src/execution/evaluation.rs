@@ -11,7 +11,7 @@ use super::evaluate::Evaluator;
 use super::interpreter::Interpreter;
 use super::node_id::WORKFLOW_ID;
 use super::program::{self, Program};
-use super::state::{Context, ContextStatus, InstanceState};
+use super::state::{Context, InstanceState};
 use crate::activity::{EvaluatedInput, Fault};
 use crate::definition::{Expression, WorkflowDefinition};
 use crate::expression::{ScriptScope, TypeName, coerce};
@@ -200,21 +200,7 @@ fn state_of(program: &Program, scope: ScriptScope) -> (InstanceState, u64) {
         }
     }
     let (number, id) = state.next_execution();
-    let context = Context {
-        id,
-        node_id: WORKFLOW_ID.to_owned(),
-        parent: None,
-        status: ContextStatus::Running,
-        properties: Map::new(),
-        variables: scope.variables,
-        inputs: Map::new(),
-        outputs: Map::new(),
-        unrecorded: Vec::new(),
-        tag: None,
-        is_breaking: false,
-        faults: 0,
-        interruption: None,
-    };
+    let context = Context::new(id, WORKFLOW_ID.to_owned(), None, scope.variables);
     state.contexts.insert(number, context);
     (state, number)
 }

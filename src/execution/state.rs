@@ -134,6 +134,32 @@ pub(super) struct Context {
     pub(super) interruption: Option<Interruption>,
 }
 
+impl Context {
+    /// Of an activity that has done nothing yet.
+    pub(super) fn new(
+        id: ActivityExecutionId,
+        node_id: String,
+        parent: Option<u64>,
+        variables: Map<String, Value>,
+    ) -> Self {
+        Self {
+            id,
+            node_id,
+            parent,
+            status: ContextStatus::Running,
+            properties: Map::new(),
+            variables,
+            inputs: Map::new(),
+            outputs: Map::new(),
+            unrecorded: Vec::new(),
+            tag: None,
+            is_breaking: false,
+            faults: 0,
+            interruption: None,
+        }
+    }
+}
+
 /// What a guard has held up for its last part, and goes on once that has ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

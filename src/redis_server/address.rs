@@ -1,6 +1,6 @@
 //! Where a Redis server is, from a URL or a connection string of StackExchange.Redis.
 //!
-//! Messages contain no value, and only plausible keys: an unquoted part of a password looks like a key.
+//! Messages contain no value, and only plausible keys: an unquoted part of a password may have the form of a key.
 
 use std::time::Duration;
 

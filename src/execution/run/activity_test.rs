@@ -32,19 +32,8 @@ impl BurstRun<'_> {
             variables.extend(given.take().unwrap_or_default());
             let (number, id) = self.state.next_execution();
             let context = Context {
-                id,
-                node_id: container.node_id.clone(),
-                parent: owner,
                 status: ContextStatus::Completed,
-                properties: Map::new(),
-                variables,
-                inputs: Map::new(),
-                outputs: Map::new(),
-                unrecorded: Vec::new(),
-                tag: None,
-                is_breaking: false,
-                faults: 0,
-                interruption: None,
+                ..Context::new(id, container.node_id.clone(), owner, variables)
             };
             self.state.contexts.insert(number, context);
             owner = Some(number);

@@ -222,19 +222,8 @@ impl BurstRun<'_> {
         self.state.contexts.insert(
             number,
             Context {
-                id,
-                node_id: item.node_id,
-                parent: item.owner,
-                status: ContextStatus::Running,
-                properties: Map::new(),
-                variables,
-                inputs: Map::new(),
-                outputs: Map::new(),
-                unrecorded: Vec::new(),
                 tag: item.tag,
-                is_breaking: false,
-                faults: 0,
-                interruption: None,
+                ..Context::new(id, item.node_id, item.owner, variables)
             },
         );
         let scheduled_after = item.scheduled_after.filter(|after| Some(*after) != item.owner);

@@ -6,7 +6,7 @@ use crate::lock::key::LockKey;
 use crate::lock::provider::postgres::Budget;
 use crate::lock::{FileLocks, LocalLocks, LockProvider, LockRequest, PostgresLocks};
 use crate::testing::conformance::lock::{
-    self as conformance, LONG, LockMembers, Provider, acquire, attempt, is_queued, lock,
+    self as conformance, LONG, LockMembers, Provider, acquire, attempt, each_case, is_queued, lock,
 };
 use crate::testing::store::Fixture;
 
@@ -15,25 +15,7 @@ macro_rules! conformance {
     ($module:ident, $factory:expr, $colliding:expr) => {
         mod $module {
             use super::*;
-            conformance!(@ $factory;
-                a_lock_is_granted_once_and_again_after_its_release
-                readers_share_and_exclude_writers
-                a_queued_writer_stops_later_readers
-                one_at_a_time_among_many_tasks
-                readers_and_writers_never_overlap
-                a_dropped_request_leaves_nothing
-                a_future_dropped_at_any_moment_leaves_nothing
-                a_timeout_is_an_error_and_leaves_nothing
-                several_at_once_are_all_or_nothing
-                several_at_once_in_any_order_do_not_deadlock
-                a_semaphore_has_so_many_slots
-                waiting_requests_are_granted_in_order
-                a_thousand_grants_over_twenty_names
-                names_of_any_kind_are_different_locks
-                tokens_grow_with_each_holder
-                held_locks_are_visible
-                impossible_requests_are_refused
-            );
+            each_case!(conformance @ $factory;);
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn names_with_one_key_exclude_each_other() {

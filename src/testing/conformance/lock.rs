@@ -20,6 +20,33 @@ pub trait LockMembers: Send + Sync {
     fn provider(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
 }
 
+/// Calls a macro with what is given, then the names of all cases.
+macro_rules! each_case {
+    ($run:ident $($given:tt)*) => {
+        $run! { $($given)*
+            a_lock_is_granted_once_and_again_after_its_release
+            readers_share_and_exclude_writers
+            a_queued_writer_stops_later_readers
+            one_at_a_time_among_many_tasks
+            readers_and_writers_never_overlap
+            a_dropped_request_leaves_nothing
+            a_future_dropped_at_any_moment_leaves_nothing
+            a_timeout_is_an_error_and_leaves_nothing
+            several_at_once_are_all_or_nothing
+            several_at_once_in_any_order_do_not_deadlock
+            a_semaphore_has_so_many_slots
+            waiting_requests_are_granted_in_order
+            a_thousand_grants_over_twenty_names
+            names_of_any_kind_are_different_locks
+            tokens_grow_with_each_holder
+            held_locks_are_visible
+            impossible_requests_are_refused
+        }
+    };
+}
+#[cfg(test)]
+pub(crate) use each_case;
+
 /// Runs every case, each with members of its own. Panics at the first that fails or takes longer than a minute.
 pub async fn conforms<F: LockMembers>(mut members: impl AsyncFnMut() -> F) {
     macro_rules! run {
@@ -29,25 +56,7 @@ pub async fn conforms<F: LockMembers>(mut members: impl AsyncFnMut() -> F) {
             ended.expect(concat!("hangs: ", stringify!($case)));
         )*};
     }
-    run!(
-        a_lock_is_granted_once_and_again_after_its_release
-        readers_share_and_exclude_writers
-        a_queued_writer_stops_later_readers
-        one_at_a_time_among_many_tasks
-        readers_and_writers_never_overlap
-        a_dropped_request_leaves_nothing
-        a_future_dropped_at_any_moment_leaves_nothing
-        a_timeout_is_an_error_and_leaves_nothing
-        several_at_once_are_all_or_nothing
-        several_at_once_in_any_order_do_not_deadlock
-        a_semaphore_has_so_many_slots
-        waiting_requests_are_granted_in_order
-        a_thousand_grants_over_twenty_names
-        names_of_any_kind_are_different_locks
-        tokens_grow_with_each_holder
-        held_locks_are_visible
-        impossible_requests_are_refused
-    );
+    each_case!(run);
 }
 
 /// A provider of any kind.

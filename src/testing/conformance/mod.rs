@@ -1,4 +1,4 @@
-//! What each pluggable service must do, whoever provides it: the suites that the providers of this crate pass.
+//! What each pluggable service must do, of whatever provider: the suites that the providers of this crate pass.
 //!
 //! A provider of another crate calls the `conforms` of its kind in a test, with a function that makes members of a new cluster.
 //! They panic with what is wrong. `examples/providers.rs` is such a crate.
