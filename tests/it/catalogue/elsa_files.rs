@@ -1,44 +1,52 @@
 //! Elsa's own definitions, each with its outcome, where their folder is there.
 //!
 //! They are looked for beside the repository (`shared/elsa/workflows`), or where `MAINSPRING_ELSA_WORKFLOWS` names their
-//! folder. A file that has no line here fails the test, and so does a pending one that has its outcome already.
+//! folder. Each outcome is a test of its own, and a file that belongs to none fails one.
 
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 
-use futures_util::{FutureExt, StreamExt};
 use mainspring::Engine;
 use mainspring::definition::WorkflowDefinition;
-use mainspring::runtime::InstanceFilter;
-use mainspring::runtime::Page;
+use mainspring::runtime::{Executed, Idempotency, InstanceFilter, Page, StartRequest};
 use serde_json::{Value, json};
 
 use crate::support::engine::start;
-use crate::support::{Connection, LONG_TIMEOUT, TestDatabase, poll_until, wait_until};
+use crate::support::{Connection, LONG_TIMEOUT, TestDatabase, poll_until};
 
-/// Comes with HTTP.
-const HTTP: Option<&str> = Some("HTTP activities belong to a later issue");
+/// A test for each outcome, with the files that it imports and publishes, in this order.
+macro_rules! outcomes {
+    ($($test:ident: $($file:literal),+;)+) => {
+        /// All files that have an outcome.
+        const FILES: &[&str] = &[$($($file),+),+];
 
-/// The files of one outcome, imported and published in this order, and why the outcome is pending.
-const OUTCOMES: [(&[&str], Option<&str>); 16] = [
-    (&["hello-world"], None),
-    (&["implicit-loop"], None),
-    (&["join-all-1"], None),
-    (&["flowchart-1"], None),
-    (&["flowchart-3-delay"], None),
-    (&["flowchart-5-event"], None),
-    (&["fork-decision-join-none"], None),
-    (&["decision-merge-join-none"], None),
-    (&["parallel-join"], None),
-    (&["http-hello-world"], HTTP),
-    (&["timer-workflow"], None),
-    (&["cron-every-hour"], None),
-    (&["bad-cron-expression"], None),
-    (&["parent-child-child", "parent-child-parent"], None),
-    (&["child-workflow", "parent-with-wait"], None),
-    (&["provider", "consumer"], None),
-];
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            if folder().is_some() {
+                run(&[$($file),+]).await;
+            }
+        })+
+    };
+}
+
+outcomes! {
+    hello_world: "hello-world";
+    implicit_loop: "implicit-loop";
+    join_all: "join-all-1";
+    flowchart: "flowchart-1";
+    flowchart_with_delays: "flowchart-3-delay";
+    flowchart_with_an_event: "flowchart-5-event";
+    fork_decision_join: "fork-decision-join-none";
+    decision_merge_join: "decision-merge-join-none";
+    parallel_join: "parallel-join";
+    http_activities_are_refused_at_publish: "http-hello-world";
+    timer_fires_each_minute: "timer-workflow";
+    cron_has_its_schedule: "cron-every-hour";
+    bad_cron_expression_is_refused: "bad-cron-expression";
+    child_of_a_child: "parent-child-child", "parent-child-parent";
+    parent_waits_for_its_child: "child-workflow", "parent-with-wait";
+    consumer_of_a_provider: "provider", "consumer";
+}
 
 /// The folder of the definitions; none: it is not there. One that is named and not there is an error.
 fn folder() -> Option<PathBuf> {
@@ -95,8 +103,52 @@ impl Nodes {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
+    /// Publishes a definition; a transient failure of a busy machine is met by another try.
+    async fn publish(&self, definition: &WorkflowDefinition) {
+        poll_until(LONG_TIMEOUT, "the definition to be published", async || {
+            read_by(async || self.one.save(definition.clone(), true).await).await
+        })
+        .await;
+    }
+
+    /// The error of a definition that cannot be published.
+    async fn refuses(&self, definition: &WorkflowDefinition) -> mainspring::Error {
+        poll_until(LONG_TIMEOUT, "the definition to be refused", async || {
+            let refused = self.one.save(definition.clone(), true).await.unwrap_err();
+            (!refused.is_transient()).then_some(refused)
+        })
+        .await
+    }
+
+    /// Starts one instance, however often it is tried.
+    async fn execute(&self, definition: &str) -> Executed {
+        let request = StartRequest {
+            instance_id: Some("the-instance".into()),
+            idempotency: Some(Idempotency {
+                key: "the-start".to_owned(),
+                fingerprint: [0; 32],
+            }),
+            ..start(definition)
+        };
+        poll_until(LONG_TIMEOUT, "the start to be answered", async || {
+            read_by(async || self.one.execute(request.clone()).await).await
+        })
+        .await
+    }
+
+    /// Until all instances have a sub-status.
+    async fn reaches(&self, sub_status: &str) {
+        poll_until(LONG_TIMEOUT, sub_status, async || {
+            let listed =
+                read_by(async || self.two.instances(&InstanceFilter::default(), Page::default()).await).await?;
+            let all = !listed.items.is_empty() && listed.items.iter().all(|instance| instance.sub_status == sub_status);
+            all.then_some(())
+        })
+        .await;
+    }
+
     async fn finishes(&self, definition: &str) -> Value {
-        let executed = self.one.execute(start(definition)).await.unwrap();
+        let executed = self.execute(definition).await;
         poll_until(LONG_TIMEOUT, "the instance to finish", async || {
             let detail = read_by(async || self.two.instance(&executed.instance_id).await).await?;
             assert_ne!(
@@ -115,7 +167,7 @@ async fn read_by<T>(read: impl AsyncFnOnce() -> mainspring::Result<T>) -> Option
     match read().await {
         Ok(read) => Some(read),
         Err(error) if error.is_transient() => None,
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error} {:?}", error.fields()),
     }
 }
 
@@ -137,15 +189,26 @@ async fn run(files: &'static [&'static str]) {
         }
     }
     if name == "bad-cron-expression" {
-        let refused = nodes.one.save(definitions.remove(0), true).await.unwrap_err();
+        let refused = nodes.refuses(&definitions[0]).await;
         let errors = refused.fields();
         assert_eq!(errors.len(), 1, "{refused:?}");
         assert!(errors[0].1.to_lowercase().contains("second"), "{errors:?}");
         return nodes.end().await;
     }
-    for definition in definitions {
-        let published = nodes.one.save(definition, true).await;
-        published.unwrap_or_else(|error| panic!("{name} is not published: {error} {:?}", error.fields()));
+    if name == "http-hello-world" {
+        // Its activities belong to a later issue.
+        let refused = nodes.refuses(&definitions[0]).await;
+        assert!(
+            refused
+                .fields()
+                .iter()
+                .any(|(_, error)| error.contains("Elsa.HttpEndpoint")),
+            "{refused:?}"
+        );
+        return nodes.end().await;
+    }
+    for definition in &definitions {
+        nodes.publish(definition).await;
     }
     match name {
         "hello-world" => {
@@ -162,27 +225,23 @@ async fn run(files: &'static [&'static str]) {
         }
         "flowchart-1" | "decision-merge-join-none" | "parent-child-parent" => drop(nodes.finishes(&id).await),
         "flowchart-3-delay" => {
-            let executed = nodes.one.execute(start(&id)).await.unwrap();
-            assert_eq!(executed.sub_status(), Some("Suspended"));
+            nodes.execute(&id).await;
             // The other node goes on.
             nodes.one.shutdown().await;
-            wait_until("the delays to end", async || {
-                nodes.client.rows("instance WHERE sub_status = 3").await == 1
-            })
-            .await;
+            nodes.reaches("Finished").await;
             let mut lines = nodes.lines().await;
             lines.sort();
             assert_eq!(lines, (1..=9).map(|n| format!("WriteLine{n}")).collect::<Vec<_>>());
         }
         "flowchart-5-event" => {
-            let executed = nodes.one.execute(start(&id)).await.unwrap();
-            assert_eq!(executed.sub_status(), Some("Suspended"));
+            nodes.execute(&id).await;
+            nodes.reaches("Suspended").await;
             let event = crate::support::engine::event("Event4", json!(null));
-            nodes.two.trigger_event(event).await.unwrap();
-            wait_until("the event to end it", async || {
-                nodes.client.rows("instance WHERE sub_status = 3").await == 1
+            poll_until(LONG_TIMEOUT, "the event to be accepted", async || {
+                read_by(async || nodes.two.trigger_event(event.clone()).await).await
             })
             .await;
+            nodes.reaches("Finished").await;
         }
         "fork-decision-join-none" => {
             nodes.finishes(&id).await;
@@ -245,12 +304,10 @@ impl Nodes {
                      last_occurrence = last_occurrence - interval '{seconds} seconds'"
             );
             self.client.run(&passes).await;
-            wait_until("the instance of the minute", async || {
-                let Some(listed) = read_by(async || self.two.instances(&filter, Page::default()).await).await else {
-                    return false;
-                };
+            poll_until(LONG_TIMEOUT, "the instance of the minute", async || {
+                let listed = read_by(async || self.two.instances(&filter, Page::default()).await).await?;
                 assert!(listed.total_count <= minute, "{minute}: {}", listed.total_count);
-                listed.total_count == minute && self.lines().await.len() as u64 == minute
+                (listed.total_count == minute && self.lines().await.len() as u64 == minute).then_some(())
             })
             .await;
         }
@@ -260,39 +317,22 @@ impl Nodes {
     async fn end(self) {
         self.one.shutdown().await;
         self.two.shutdown().await;
-        assert_eq!(mainspring::check(&self.database.url(), "mainspring").await.unwrap(), []);
+        let violations = poll_until(LONG_TIMEOUT, "the check", async || {
+            read_by(async || mainspring::check(&self.database.url(), "mainspring").await).await
+        })
+        .await;
+        assert_eq!(violations, []);
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_definition_of_elsa_has_its_outcome() {
+#[test]
+fn every_file_of_the_folder_has_an_outcome() {
     let Some(folder) = folder() else { return };
-    let known: BTreeSet<String> = OUTCOMES
-        .iter()
-        .flat_map(|(files, _)| files.iter().map(|file| (*file).to_owned()))
-        .collect();
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let json = names.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
     let present: BTreeSet<String> = json
         .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
+    let known: BTreeSet<String> = FILES.iter().map(|file| (*file).to_owned()).collect();
     assert_eq!(present, known, "each file of the folder has an outcome here");
-    let outcomes = futures_util::stream::iter(OUTCOMES).map(|(files, pending)| async move {
-        // A panic is an outcome that is not there.
-        (files, pending, AssertUnwindSafe(run(files)).catch_unwind().await)
-    });
-    let outcomes: Vec<_> = outcomes.buffer_unordered(3).collect().await;
-    let mut wrong = Vec::new();
-    for (files, pending, outcome) in outcomes {
-        match (pending, outcome) {
-            (None, Err(panic)) => {
-                let message = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                wrong.push(format!("{files:?} does not run: {message}"));
-            }
-            (Some(reason), Ok(())) => wrong.push(format!("{files:?} runs, but is pending: {reason}")),
-            (Some(reason), Err(_)) => println!("{files:?} is pending: {reason}"),
-            (None, Ok(())) => {}
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
 }
