@@ -1,9 +1,16 @@
 //! A type for every id and every counter, so that the compiler rejects a mix-up.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// A random name of this process, in what only the threads of one process share.
+pub(crate) fn this_process() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| uuid::Uuid::new_v4().simple().to_string())
+}
 
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(

@@ -74,6 +74,9 @@ CREATE UNLOGGED TABLE node (
     roles text[] NOT NULL DEFAULT '{api,worker,scheduler}',
     -- What keeps the locks of instances for the node; empty: its provider does not tell, and it is not compared.
     lock_domain text NOT NULL DEFAULT '',
+    -- What carries its cache notifications and its wake notifications; empty: likewise.
+    signal_domain text NOT NULL DEFAULT '',
+    wake_domain text NOT NULL DEFAULT '',
     -- The term of the leader that fires schedules, where one is elected; null: not the leader.
     scheduler_term bigint
 ) WITH (fillfactor = 50);

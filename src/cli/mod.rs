@@ -3,7 +3,7 @@
 //!
 //! Guarantees for scripts, for all commands:
 //!
-//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no Redis, where it is selected);
+//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no server of a selected service);
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
 //! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
@@ -16,11 +16,11 @@ mod dev;
 mod elsa;
 mod eval;
 mod health_server;
-mod lock_provider;
 mod migrate;
 mod pause;
 mod samples;
 mod serve;
+mod services;
 mod settings;
 mod studio;
 

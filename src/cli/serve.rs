@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::health_server::{self, HealthServer};
-use super::lock_provider::OpenedLocks;
+use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::Failure;
@@ -48,12 +48,12 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     // An address in use fails before the node registers. Early connections wait in the kernel's backlog.
     let listener = listen(settings.listen).await?;
     let health = settings.health_listen.map(HealthServer::start).transpose()?;
-    let locks = tokio::select! {
-        locks = OpenedLocks::open(&settings.locks, &common.elsa) => locks?,
+    let services = tokio::select! {
+        services = OpenedServices::open(&settings.services, &common.elsa) => services?,
         () = stop.cancelled() => return Ok(()),
     };
     let engine = tokio::select! {
-        engine = start(&url, common, settings, &locks) => engine?,
+        engine = start(&url, common, settings, &services) => engine?,
         () = stop.cancelled() => return Ok(()),
     };
     if let Some(health) = &health {
@@ -89,10 +89,10 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
 }
 
 /// Starts the engine. Retries for `--database-wait` while the database is unavailable, as at a common start of both.
-async fn start(url: &str, common: &Common, settings: &Serve, locks: &OpenedLocks) -> crate::Result<Engine> {
+async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedServices) -> crate::Result<Engine> {
     let began = Instant::now();
     loop {
-        let builder = locks.clone().apply(builder(url, common, settings));
+        let builder = services.clone().apply(builder(url, common, settings));
         let error = match builder.start().await {
             Ok(engine) => return Ok(engine),
             Err(error) => error,

@@ -38,6 +38,12 @@ pub trait CacheSignal: Send + Sync {
         false
     }
 
+    /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
+    /// known. An engine does not start beside a live node of another domain. None: not compared.
+    fn domain(&self) -> Option<String> {
+        None
+    }
+
     /// Receives all notifications from now on. Begin with an empty cache after this call.
     fn subscribe(&self) -> CacheSubscription;
 }

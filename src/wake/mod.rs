@@ -37,6 +37,12 @@ pub trait WakeTransport: Send + Sync {
     /// Notifies the other nodes, soon. Never waits, and may be called anywhere.
     fn notify(&self, notifications: Vec<WakeNotification>);
 
+    /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
+    /// known. An engine does not start beside a live node of another domain. None: not compared.
+    fn domain(&self) -> Option<String> {
+        None
+    }
+
     /// Receives what other nodes send from now on. Poll once after this call: earlier notifications are not repeated.
     fn subscribe(&self) -> WakeSubscription;
 }

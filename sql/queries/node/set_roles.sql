@@ -1,5 +1,5 @@
--- purpose: set the roles of a node, and what keeps its locks
+-- purpose: set the roles of a node, and the domains of its services
 -- caller:  store::node
 -- index:   node_pkey
 -- locks:   own node row
-UPDATE node SET roles = $2, lock_domain = $3 WHERE incarnation = $1
+UPDATE node SET roles = $2, lock_domain = $3, signal_domain = $4, wake_domain = $5 WHERE incarnation = $1

@@ -193,17 +193,20 @@ fn redis_keeps_the_locks_only_where_the_provider_says_so() {
         "{selected:?}"
     );
     let (_, set) = serve(&selected, &[]);
-    assert_eq!(set.locks.lock_provider, LockProviderName::Redis);
-    assert_eq!(set.locks.lock_expiry, std::time::Duration::from_secs(45));
+    assert_eq!(set.services.locks.lock_provider, LockProviderName::Redis);
+    assert_eq!(set.services.locks.lock_expiry, std::time::Duration::from_secs(45));
     assert_eq!(selected.redis_url().unwrap().reveal(), url.1);
     assert!(!format!("{selected:?}").contains("s3cret"));
     let (_, set) = serve(&selected, &["--lock-provider", "postgres"]);
     assert_eq!(
-        set.locks.lock_provider,
+        set.services.locks.lock_provider,
         LockProviderName::Postgres,
         "a flag takes precedence"
     );
     let alone = of(&[url, expiry]);
     assert_eq!(alone.ignored.len(), 2);
-    assert_eq!(serve(&alone, &[]).1.locks.lock_provider, LockProviderName::Postgres);
+    assert_eq!(
+        serve(&alone, &[]).1.services.locks.lock_provider,
+        LockProviderName::Postgres
+    );
 }

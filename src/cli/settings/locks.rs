@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::harness::secret::Secret;
-use crate::harness::settings::{duration, duration_or_none};
+use crate::harness::settings::duration;
 
 /// What keeps the locks of instances.
 #[derive(Debug, Args)]
@@ -18,13 +17,6 @@ pub(crate) struct LockSettings {
     /// The folder of --lock-provider file, for nodes on one host
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lock_dir: Option<PathBuf>,
-    /// The server of --lock-provider redis, as redis://user:password@host:port/database (rediss:// with TLS) or
-    /// `host:6379,password=…`. A URL alone selects nothing
-    #[arg(long, value_name = "URL")]
-    pub(crate) redis_url: Option<Secret>,
-    /// A file with this URL, read again for each connection
-    #[arg(long, value_name = "FILE")]
-    pub(crate) redis_url_file: Option<PathBuf>,
     /// What begins the keys of locks in Redis
     #[arg(long, value_name = "TEXT", default_value = "workflow:")]
     pub(crate) lock_prefix: String,
@@ -34,9 +26,6 @@ pub(crate) struct LockSettings {
     /// How much of the expiry must be left when a lock in Redis is granted; 90 % of it unless given
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lock_min_validity: Option<Duration>,
-    /// How long to wait at the start for an unavailable Redis; with 0s the node exits at once, with exit code 3
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
-    pub(crate) service_wait: Duration,
 }
 
 /// A provider of locks.

@@ -5,6 +5,7 @@ mod cron;
 mod eval;
 mod locks;
 mod serve;
+mod services;
 mod studio;
 
 use std::ffi::OsString;
@@ -24,6 +25,7 @@ pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
 pub(super) use locks::{LockProviderName, LockSettings};
 pub(super) use serve::{RoleName, Serve};
+pub(super) use services::{ServiceSettings, SignalName, WakeName};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
 const AFTER_HELP: &str = "\
@@ -34,7 +36,8 @@ A failover in ten seconds: mainspring demo
 To try it locally:         mainspring dev
 On your own database:      mainspring serve --database-url postgres://user@host/database
 
-Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, or no Redis.";
+Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, or no server of a
+selected service.";
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]

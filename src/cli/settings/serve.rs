@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{ExpressionSettings, LockSettings, StudioChoice, address, is_local};
+use super::{ExpressionSettings, ServiceSettings, StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
@@ -119,7 +119,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) disable_activity: Vec<String>,
     #[command(flatten)]
-    pub(crate) locks: LockSettings,
+    pub(crate) services: ServiceSettings,
     #[command(flatten)]
     pub(crate) limits: Limits,
     /// Shut down when standard input ends, as it does when the parent process exits

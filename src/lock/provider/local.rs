@@ -1,6 +1,6 @@
 //! Locks within one process: for a single node, and for tests.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Result;
+use crate::id;
 use crate::lock::LockProvider;
 use crate::lock::frontend::{EndGuard, FencingToken, Frontend, TokenRequest};
 use crate::lock::handle::{self, LockHandle};
@@ -15,9 +16,6 @@ use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::LockRequest;
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
-
-/// This process.
-static DOMAIN: OnceLock<Arc<str>> = OnceLock::new();
 
 /// Locks among the tasks of this process. Cheap to clone; clones share their locks, two providers share nothing.
 #[derive(Clone)]
@@ -38,7 +36,7 @@ impl LocalLocks {
         let counter = tokio::spawn(count_tokens(parts.tokens, parts.end));
         Self {
             frontend: parts.frontend,
-            domain: Arc::clone(DOMAIN.get_or_init(|| format!("local {}", uuid::Uuid::new_v4().simple()).into())),
+            domain: format!("local {}", id::this_process()).into(),
             _tokens: Arc::new(AbortOnDropHandle::new(counter)),
         }
     }

@@ -9,6 +9,7 @@ use crate::db::{Channel, Connector, Notifier, NotifierTask};
 use crate::id::Incarnation;
 use crate::lock::{LockOwner, LockProvider, SessionLocks};
 use crate::signal::{CacheSignal, PostgresSignal};
+use crate::store::node::ServiceDomains;
 use crate::wake::{PostgresWake, WakeTransport};
 
 /// The program's own providers, in the place of advisory locks and NOTIFY. All nodes of a cluster must have the same.
@@ -51,14 +52,6 @@ impl Services {
         }
     }
 
-    /// What keeps the locks, as nodes compare it; empty: a provider that does not tell.
-    pub(crate) fn lock_domain(&self) -> String {
-        match &self.locks {
-            Some(locks) => locks.domain().unwrap_or_default(),
-            None => "postgres".to_owned(),
-        }
-    }
-
     /// Opens the services for which the program has no provider of its own, over one connection.
     pub(crate) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
         let wake_notifications = self.wake.is_none().then_some(Channel::WakeNotifications);
@@ -77,5 +70,70 @@ impl Services {
             notifier,
             notifier_task,
         })
+    }
+}
+
+impl OpenServices {
+    /// The services as nodes compare them.
+    pub(crate) fn domains(&self, services: &Services) -> ServiceDomains {
+        let locks = match &services.locks {
+            Some(locks) => locks.domain(),
+            None => Some("postgres".to_owned()),
+        };
+        ServiceDomains {
+            locks: locks.unwrap_or_default(),
+            signal: self.signal.domain().unwrap_or_default(),
+            wake: self.wake.domain().unwrap_or_default(),
+        }
+    }
+}
+
+/// What two nodes have in different places: the service, where it is for each, and the setting.
+pub(crate) fn difference<'a>(
+    ours: &'a ServiceDomains,
+    theirs: &'a ServiceDomains,
+) -> Option<(&'static str, &'a str, &'a str, &'static str)> {
+    let each = [
+        ("keeps locks in", &ours.locks, &theirs.locks, "--lock-provider"),
+        (
+            "sends cache notifications over",
+            &ours.signal,
+            &theirs.signal,
+            "--signal",
+        ),
+        ("sends wake notifications over", &ours.wake, &theirs.wake, "--wake"),
+    ];
+    let mut different = each
+        .into_iter()
+        .filter(|(_, ours, theirs, _)| !ours.is_empty() && !theirs.is_empty() && ours != theirs);
+    let (service, ours, theirs, setting) = different.next()?;
+    Some((service, ours, theirs, setting))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domains(locks: &str, signal: &str, wake: &str) -> ServiceDomains {
+        ServiceDomains {
+            locks: locks.to_owned(),
+            signal: signal.to_owned(),
+            wake: wake.to_owned(),
+        }
+    }
+
+    #[test]
+    fn services_differ_where_both_nodes_tell() {
+        let ours = domains("redis workflow:", "redis", "");
+        assert_eq!(difference(&ours, &ours.clone()), None);
+        assert_eq!(difference(&ours, &domains("", "redis", "postgres")), None);
+        let theirs = domains("postgres", "postgres", "");
+        let (_, here, there, setting) = difference(&ours, &theirs).unwrap();
+        assert_eq!(
+            (here, there, setting),
+            ("redis workflow:", "postgres", "--lock-provider")
+        );
+        let theirs = domains("redis workflow:", "postgres", "");
+        assert_eq!(difference(&ours, &theirs).unwrap().3, "--signal");
     }
 }

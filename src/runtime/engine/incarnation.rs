@@ -21,12 +21,14 @@ use crate::runtime::context::observed::Observed;
 use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
+use crate::runtime::context::services::difference;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::SchedulerState;
 use crate::runtime::scheduler::fire;
 use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
+use crate::store::node::ServiceDomains;
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
 use crate::{Error, Result};
@@ -152,7 +154,8 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
     let services = settings.services.open(connector, incarnation).await?;
     let cluster = store_node::cluster_name(&pool).await?;
-    join_lock_domain(&pool, incarnation, settings).await?;
+    let domains = services.domains(&settings.services);
+    join_domains(&pool, incarnation, settings, &domains).await?;
     let instances = settings
         .services
         .instance_locks(&membership.locks, || owner(cluster, incarnation, &pool));
@@ -208,14 +211,14 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     Ok((node, tasks))
 }
 
-/// Records the roles and what keeps the locks; refuses to start beside a live node that keeps them elsewhere.
-async fn join_lock_domain(pool: &Pool, incarnation: Incarnation, settings: &Settings) -> Result<()> {
-    let domain = settings.services.lock_domain();
-    store_node::report_roles(pool, incarnation, &settings.effective_roles(), &domain).await?;
-    if domain.is_empty() {
-        return Ok(());
-    }
-    let Some((node, theirs)) = store_node::other_domain(pool, incarnation, &domain).await? else {
+/// Records the roles and the services; refuses to start beside a live node that has a service elsewhere.
+async fn join_domains(pool: &Pool, incarnation: Incarnation, settings: &Settings, ours: &ServiceDomains) -> Result<()> {
+    store_node::report_roles(pool, incarnation, &settings.effective_roles(), ours).await?;
+    let others = store_node::other_domains(pool, incarnation).await?;
+    let mut different = others
+        .iter()
+        .filter_map(|(node, theirs)| Some((node, difference(ours, theirs)?)));
+    let Some((node, (service, here, there, setting))) = different.next() else {
         return Ok(());
     };
     // Its row must not keep others from starting.
@@ -223,10 +226,10 @@ async fn join_lock_domain(pool: &Pool, incarnation: Incarnation, settings: &Sett
         tracing::debug!(%error, "the registration could not be deleted; it expires");
     }
     Err(Error::invalid(
-        "lock-domain-differs",
+        "service-differs",
         format!(
-            "this node keeps locks in {domain}, and the live node {node} in {theirs}: give all nodes the same lock provider; to \
-             change it, stop all of them first"
+            "this node {service} {here}, and for the live node {node} it is {there}: give all nodes the same {setting}; to change it, stop \
+             all of them first"
         ),
     ))
 }

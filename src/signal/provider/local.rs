@@ -3,6 +3,7 @@
 use tokio::sync::broadcast;
 
 use crate::db::SUBSCRIBER_QUEUE;
+use crate::id;
 use crate::signal::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
 
 /// Connects the engines of one process: clones of one value are members of one cluster.
@@ -19,6 +20,10 @@ impl CacheSignal for LocalSignal {
     fn notify(&self, change: DefinitionChange) {
         // Fails without subscribers.
         let _ = self.0.send(CacheNotification::Changed(change));
+    }
+
+    fn domain(&self) -> Option<String> {
+        Some(format!("local {}", id::this_process()))
     }
 
     fn subscribe(&self) -> CacheSubscription {

@@ -58,6 +58,10 @@ impl CacheSignal for PostgresSignal {
         true
     }
 
+    fn domain(&self) -> Option<String> {
+        Some("postgres".to_owned())
+    }
+
     fn subscribe(&self) -> CacheSubscription {
         CacheSubscription::of_queue(self.listener.subscribe())
     }

@@ -22,7 +22,7 @@ const LIVING: &str = include_str!("../../../sql/queries/node/living.sql");
 const CLUSTER_NAME: &str = include_str!("../../../sql/queries/node/cluster_name.sql");
 const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
-const OTHER_DOMAIN: &str = include_str!("../../../sql/queries/node/other_domain.sql");
+const OTHER_DOMAINS: &str = include_str!("../../../sql/queries/node/other_domains.sql");
 const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
 const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
 const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
@@ -82,27 +82,41 @@ pub(crate) async fn drain(pool: &Pool, incarnation: Incarnation) -> Result<()> {
     Ok(())
 }
 
-/// Records the roles of this incarnation, and what keeps its locks.
+/// The services of a node, as nodes compare them; empty: a provider that does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServiceDomains {
+    pub(crate) locks: String,
+    pub(crate) signal: String,
+    pub(crate) wake: String,
+}
+
+/// Records the roles of this incarnation, and its services.
 pub(crate) async fn report_roles(
     pool: &Pool,
     incarnation: Incarnation,
     roles: &[&str],
-    lock_domain: &str,
+    domains: &ServiceDomains,
 ) -> Result<()> {
-    pool.query(ROLES, &[&incarnation.0, &roles, &lock_domain]).await?;
+    let ServiceDomains { locks, signal, wake } = domains;
+    pool.query(ROLES, &[&incarnation.0, &roles, locks, signal, wake])
+        .await?;
     Ok(())
 }
 
-/// A live node whose locks are kept elsewhere, and where. Two that start at the same time do not both miss it: each has recorded
+/// The other live nodes and their services. Two nodes that start at the same time do not both miss each other: each has recorded
 /// its own before.
-pub(crate) async fn other_domain(
-    pool: &Pool,
-    incarnation: Incarnation,
-    lock_domain: &str,
-) -> Result<Option<(String, String)>> {
-    let rows = pool.query(OTHER_DOMAIN, &[&incarnation.0, &lock_domain]).await?;
-    let at = columns!(rows; node_id, lock_domain)?;
-    Ok(rows.first().map(|row| (row.get(at.node_id), row.get(at.lock_domain))))
+pub(crate) async fn other_domains(pool: &Pool, incarnation: Incarnation) -> Result<Vec<(String, ServiceDomains)>> {
+    let rows = pool.query(OTHER_DOMAINS, &[&incarnation.0]).await?;
+    let at = columns!(rows; node_id, lock_domain, signal_domain, wake_domain)?;
+    let of_row = |row: &tokio_postgres::Row| {
+        let domains = ServiceDomains {
+            locks: row.get(at.lock_domain),
+            signal: row.get(at.signal_domain),
+            wake: row.get(at.wake_domain),
+        };
+        (row.get(at.node_id), domains)
+    };
+    Ok(rows.iter().map(of_row).collect())
 }
 
 /// Records the term in which this incarnation is the active scheduler; none: it is not.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::broadcast;
 
 use crate::db::SUBSCRIBER_QUEUE;
+use crate::id;
 use crate::wake::{Message, WakeNotification, WakeSubscription, WakeTransport};
 
 /// Connects the engines of one process, each of which is a [`member`](Self::member). Clones share their members.
@@ -45,6 +46,10 @@ impl WakeTransport for Member {
     fn notify(&self, notifications: Vec<WakeNotification>) {
         // Fails without subscribers.
         let _ = self.sender.send((self.own, Arc::from(notifications)));
+    }
+
+    fn domain(&self) -> Option<String> {
+        Some(format!("local {}", id::this_process()))
     }
 
     fn subscribe(&self) -> WakeSubscription {

@@ -75,6 +75,10 @@ impl WakeTransport for PostgresWake {
         self.outbox.add(notifications);
     }
 
+    fn domain(&self) -> Option<String> {
+        Some("postgres".to_owned())
+    }
+
     fn subscribe(&self) -> WakeSubscription {
         // The listener leaves out what this process has sent.
         WakeSubscription::of_queue(self.listener.subscribe(), u64::MAX)

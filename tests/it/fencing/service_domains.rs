@@ -1,10 +1,10 @@
-//! Nodes of one cluster keep their locks in one place.
+//! Nodes of one cluster have the same services.
 
 use crate::support::node::{Node, spawn};
 use crate::support::{TIMEOUT, TestDatabase};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_keeps_its_locks_elsewhere_ends_and_names_both() {
+async fn a_node_that_has_a_service_elsewhere_ends_and_names_both() {
     let database = TestDatabase::create().await;
     let folder = std::env::temp_dir().join(format!("mainspring-domain-{}", uuid::Uuid::new_v4().simple()));
     let in_files = ["--lock-provider", "file", "--lock-dir", folder.to_str().unwrap()];
@@ -16,7 +16,15 @@ async fn a_node_that_keeps_its_locks_elsewhere_ends_and_names_both() {
         said.contains("postgres") && said.contains(folder.to_str().unwrap()) && said.contains("one"),
         "{said}"
     );
-    // It has left no row, and a node like the first one starts at once.
+    // The same for what carries notifications; `local` is for a single node.
+    for setting in ["--signal", "--wake"] {
+        let mut other = spawn(&database.url(), "other", &[setting, "local"], &[]);
+        assert_eq!(other.wait(TIMEOUT).code(), Some(2));
+        let said = other.stderr().join("\n");
+        let names_both = said.contains("over local") && said.contains("node one it is postgres");
+        assert!(names_both && said.contains(&format!("the same {setting}")), "{said}");
+    }
+    // They have left no row, and a node like the first one starts at once.
     let client = database.connect().await;
     assert_eq!(client.rows("node").await, 1);
     let three = Node::start(&database, "three");

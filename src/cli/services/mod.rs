@@ -1,0 +1,62 @@
+//! Opens the services that the settings select.
+//!
+//! # Layout
+//!
+//! `locks`, `signal` and `wake`: the providers; `redis`: the server that some of them share. A service of a server that this version
+//! does not have is refused here, before anything connects.
+
+mod locks;
+mod redis;
+mod signal;
+mod wake;
+
+use super::elsa::ElsaEnvironment;
+use super::settings::{LockProviderName, ServiceSettings, SignalName};
+use crate::harness::failure::Failure;
+use crate::runtime::EngineBuilder;
+use locks::OpenedLocks;
+use signal::OpenedSignal;
+use wake::OpenedWake;
+
+/// The opened services. Clones share them.
+#[derive(Clone)]
+pub(super) struct OpenedServices {
+    locks: OpenedLocks,
+    signal: OpenedSignal,
+    wake: OpenedWake,
+}
+
+impl OpenedServices {
+    /// Opens the services. Waits for their servers for `--service-wait`.
+    pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> Result<Self, Failure> {
+        // What has no server fails first.
+        let wake = OpenedWake::open(settings.wake)?;
+        let uses_redis =
+            settings.locks.lock_provider == LockProviderName::Redis || settings.signal == SignalName::Redis;
+        let has_redis = settings.redis.redis_url.is_some() || settings.redis.redis_url_file.is_some();
+        if has_redis && !uses_redis {
+            tracing::info!("--redis-url is not needed: neither --lock-provider nor --signal selects Redis");
+        }
+        let redis = match uses_redis {
+            true => Some(redis::open(settings, elsa).await?),
+            false => None,
+        };
+        Ok(Self {
+            locks: OpenedLocks::open(&settings.locks, redis.as_ref())?,
+            signal: OpenedSignal::open(settings.signal)?,
+            wake,
+        })
+    }
+
+    /// Has the engine use them.
+    pub(super) fn apply(self, builder: EngineBuilder) -> EngineBuilder {
+        self.wake.apply(self.signal.apply(self.locks.apply(builder)))
+    }
+}
+
+/// The error of a service over RabbitMQ.
+fn no_rabbitmq(setting: &str) -> Failure {
+    Failure::usage(format!(
+        "{setting} rabbitmq: this version has no RabbitMQ; leave {setting} out, and PostgreSQL carries the notifications"
+    ))
+}

@@ -1,0 +1,64 @@
+//! Settings of the services of a node: locks, cache notifications and wake notifications, and the servers that carry them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::LockSettings;
+use crate::harness::secret::Secret;
+use crate::harness::settings::duration_or_none;
+
+/// The services of a node. PostgreSQL has all of them unless another one is selected.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceSettings {
+    #[command(flatten)]
+    pub(crate) locks: LockSettings,
+    /// What notifies other nodes that a definition has changed, the same on all nodes; a lost notification costs at most one check-in
+    #[arg(long, value_name = "NAME", default_value = "postgres", value_enum)]
+    pub(crate) signal: SignalName,
+    /// What notifies other nodes that work is ready, the same on all nodes; a lost notification costs at most one check-in
+    #[arg(long, value_name = "NAME", default_value = "postgres", value_enum)]
+    pub(crate) wake: WakeName,
+    #[command(flatten)]
+    pub(crate) redis: RedisSettings,
+    /// How long to wait at the start for an unavailable server that a service needs; with 0s the node exits at once, with exit code 3
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
+    pub(crate) service_wait: Duration,
+}
+
+/// Where Redis is.
+#[derive(Debug, Args)]
+pub(crate) struct RedisSettings {
+    /// The server of --lock-provider redis and --signal redis, as redis://user:password@host:port/database (rediss:// with TLS) or
+    /// `host:6379,password=…`. A URL alone selects nothing
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis_url: Option<Secret>,
+    /// A file with this URL, read again for each connection
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_url_file: Option<PathBuf>,
+}
+
+/// What carries cache notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SignalName {
+    /// NOTIFY of the database
+    Postgres,
+    /// This process: for a single node
+    Local,
+    /// A Redis server
+    Redis,
+    /// A RabbitMQ server
+    Rabbitmq,
+}
+
+/// What carries wake notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WakeName {
+    /// NOTIFY of the database
+    Postgres,
+    /// This process: for a single node
+    Local,
+    /// A RabbitMQ server
+    Rabbitmq,
+}
