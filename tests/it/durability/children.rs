@@ -310,3 +310,40 @@ async fn a_running_child_outlives_the_deletion_of_its_definition() {
         .await
         .unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_is_deleted_between_two_waves_is_an_incident() {
+    let test = TestEngine::new().await;
+    let client = test.database.connect().await;
+    // The second wave follows by a timer that is due at once: here in an hour, until the definition is deleted.
+    client
+        .run(
+            "CREATE FUNCTION mainspring.later() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN NEW.available_at := now() + interval ''1 hour''; RETURN NEW; END';
+             CREATE TRIGGER later BEFORE INSERT ON mainspring.timer FOR EACH ROW EXECUTE FUNCTION mainspring.later()",
+        )
+        .await;
+    test.publish(child()).await;
+    test.publish(parent(1_500)).await;
+    test.engine.dispatch(start_as("p", "parent")).await.unwrap();
+    poll_until(LONG_TIMEOUT, "the first wave to end", async || {
+        let first = client
+            .rows("journal WHERE activity_id = 'work' AND event_name = 'Completed'")
+            .await
+            == 1_000;
+        (first && client.rows("timer WHERE instance_id = 'p'").await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(test.engine.delete_definition(&"child".into()).await.unwrap(), 1);
+    client.run("UPDATE mainspring.timer SET available_at = now()").await;
+    let state = test.reaches(&"p".into(), "Faulted").await;
+    let incident = &state["incidents"][0];
+    assert_eq!(incident["activityId"], "all");
+    let message = incident["message"].as_str().unwrap();
+    assert!(
+        message.contains("WorkflowDefinitionId") && message.contains("publish"),
+        "{message}"
+    );
+    assert_eq!(completed(&client, "work").await, 1_000);
+    test.assert_clean_end().await;
+}
