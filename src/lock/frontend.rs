@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::key::{KeyFunction, LockKey};
 use super::request::{KeyRequest, LockRequest};
 use super::stats::{Counters, LockStats};
-use super::table::{Backend, Batch, HeldLock, KeyView, LockMessage, Peer, Step, Table, Ticket};
+use super::table::{Backend, Batch, HeldLock, KeyView, LockMessage, Peer, Table, TableResults, Ticket};
 use crate::{Error, Result};
 
 /// The most tokens that are asked for at the same moment. Further callers wait.
@@ -142,26 +142,26 @@ impl Frontend {
     /// Adds a request. The receiver gets whether it was granted, and fails when the provider ends; no ticket: it has.
     pub(super) fn submit(&self, request: KeyRequest, waits: bool) -> (Option<Ticket>, oneshot::Receiver<bool>) {
         let (reply, answer) = oneshot::channel();
-        let ticket = self.step(|table, step| table.submit(request, waits, reply, step));
+        let ticket = self.step(|table, results| table.submit(request, waits, reply, results));
         (ticket, answer)
     }
 
     /// Runs one step of the table, then, unlocked, sends its results.
-    pub(super) fn step<T>(&self, run: impl FnOnce(&mut Table, &mut Step) -> T) -> T {
-        let (result, step, wake_backend) = {
+    pub(super) fn step<T>(&self, run: impl FnOnce(&mut Table, &mut TableResults) -> T) -> T {
+        let (result, results, wake_backend) = {
             let mut table = self.table();
-            let mut step = Step::at(Instant::now());
-            let result = run(&mut table, &mut step);
-            (result, step, table.must_wake_backend())
+            let mut results = TableResults::at(Instant::now());
+            let result = run(&mut table, &mut results);
+            (result, results, table.must_wake_backend())
         };
         if wake_backend {
             self.backend.notify_one();
         }
         // A send fails for a dropped future, which abandons its ticket.
-        for (reply, _) in step.granted {
+        for (reply, _) in results.granted {
             let _ = reply.send(true);
         }
-        for reply in step.refused {
+        for reply in results.refused {
             let _ = reply.send(false);
         }
         result
@@ -222,7 +222,7 @@ impl Frontend {
     /// The leases of these keys have ended: so have the handles that own them.
     #[cfg(feature = "redis")]
     pub(super) fn lose(&self, keys: &[LockKey]) {
-        let tickets = self.step(|table, step| table.lose(keys, step));
+        let tickets = self.step(|table, results| table.lose(keys, results));
         if !tickets.is_empty() {
             self.ended_leases.send_modify(|ended| ended.extend(tickets));
         }
@@ -230,7 +230,7 @@ impl Frontend {
 
     /// The handle was dropped.
     pub(super) fn release(&self, ticket: Ticket) {
-        self.step(|table, step| table.release(ticket, step));
+        self.step(|table, results| table.release(ticket, results));
         if !self.ended_leases.borrow().is_empty() {
             self.ended_leases.send_if_modified(|ended| {
                 ended.remove(&ticket);
@@ -294,14 +294,14 @@ impl Frontend {
     #[cfg(feature = "redis")]
     pub(super) fn retry_name(&self, name: &str) {
         let key = (self.key_function)(&[&self.namespace, "name", name]);
-        self.step(|table, step| table.retry_now(key, step));
+        self.step(|table, results| table.retry_now(key, results));
     }
 
     /// Applies the messages of another process.
     pub(super) fn receive(&self, from: Peer, messages: &[LockMessage]) {
-        self.step(|table, step| {
+        self.step(|table, results| {
             for message in messages {
-                table.receive(from, message, step);
+                table.receive(from, message, results);
             }
         });
     }

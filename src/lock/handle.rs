@@ -169,7 +169,7 @@ impl Future for PendingLock {
 impl Drop for PendingLock {
     fn drop(&mut self) {
         if let Some((frontend, ticket)) = self.entry.take() {
-            frontend.step(|table, step| table.abandon(ticket, step));
+            frontend.step(|table, results| table.abandon(ticket, results));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::error::TemplateFailure;
 use super::filters::Call;
 use super::number;
 use super::render::Renderer;
-use super::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
+use super::syntax::{Connective, FilterCall, Path, PathSegment, TemplateExpression};
 use super::value::{Text, Value};
 
 /// Elsa's object of settings.
@@ -95,14 +95,14 @@ impl<'a> Renderer<'a, '_> {
                 .model_member(&path.root)
                 .map_err(|failure| failure.placed(path.at))?,
         };
-        for step in &path.steps {
+        for segment in &path.segments {
             self.budget.spend(1)?;
             if value.is_nil() {
                 break;
             }
-            value = match step {
-                Step::Member(name) => self.member(&value, name),
-                Step::Index(index) => {
+            value = match segment {
+                PathSegment::Member(name) => self.member(&value, name),
+                PathSegment::Index(index) => {
                     let index = self.evaluate(index)?;
                     match value {
                         Value::Model | Value::Variables | Value::Inputs => {
@@ -121,13 +121,13 @@ impl<'a> Renderer<'a, '_> {
     /// A setting: what follows the name are the parts of its key, as .NET writes it.
     fn setting(&self, path: &'a Path) -> Result<Value<'a>, TemplateFailure> {
         let mut key = Builder::new(&self.budget);
-        for (number, step) in path.steps.iter().enumerate() {
+        for (number, segment) in path.segments.iter().enumerate() {
             if number > 0 {
                 key.push(':')?;
             }
-            match step {
-                Step::Member(name) => key.push_str(name)?,
-                Step::Index(index) => key.push_str(&self.evaluate(index)?.text(&self.budget)?)?,
+            match segment {
+                PathSegment::Member(name) => key.push_str(name)?,
+                PathSegment::Index(index) => key.push_str(&self.evaluate(index)?.text(&self.budget)?)?,
             }
         }
         let found = self.data.setting(key.as_str());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{TemplateError, TemplateErrorKind};
-use super::syntax::{LoopOffset, Path, Statement, Step, TemplateExpression};
+use super::syntax::{LoopOffset, Path, PathSegment, Statement, TemplateExpression};
 
 /// The names behind `Variables`, each with its first place. A name that is computed is not among them.
 pub(super) fn of(text: &str, block: &[Statement]) -> BTreeMap<String, TemplateError> {
@@ -95,16 +95,16 @@ impl Names {
     }
 
     fn path(&mut self, path: &Path) {
-        for step in &path.steps {
-            if let Step::Index(index) = step {
+        for segment in &path.segments {
+            if let PathSegment::Index(index) = segment {
                 self.expression(index);
             }
         }
         if &*path.root != "Variables" {
             return;
         }
-        let name = match path.steps.first() {
-            Some(Step::Member(name) | Step::Index(TemplateExpression::Text(name))) => name,
+        let name = match path.segments.first() {
+            Some(PathSegment::Member(name) | PathSegment::Index(TemplateExpression::Text(name))) => name,
             _ => return,
         };
         self.found.entry(name.to_string()).or_insert(path.at);

@@ -106,11 +106,11 @@ pub(super) enum TemplateExpression {
 pub(super) struct Path {
     pub(super) at: u32,
     pub(super) root: Box<str>,
-    pub(super) steps: Vec<Step>,
+    pub(super) segments: Vec<PathSegment>,
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PathSegment {
     Member(Box<str>),
     Index(TemplateExpression),
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 
-use super::{KeyEntry, KeyState, Step, Table};
+use super::{KeyEntry, KeyState, Table, TableResults};
 use crate::lock::key::LockKey;
 use crate::lock::request::LockMode;
 
@@ -128,16 +128,16 @@ impl KeyEntry {
 
 impl Table {
     /// Applies a message of another process.
-    pub(in crate::lock) fn receive(&mut self, from: Peer, message: &LockMessage, step: &mut Step) {
+    pub(in crate::lock) fn receive(&mut self, from: Peer, message: &LockMessage, results: &mut TableResults) {
         if self.ended || self.backend.me().is_none_or(|me| me == from) {
             return;
         }
         match message {
-            LockMessage::Waiting(key, mode) => self.receive_waiting(*key, from, *mode, step.now),
-            LockMessage::Withdrawn(key) => self.receive_withdrawn(*key, from, step),
-            LockMessage::Handoff(handoff) => self.receive_handoff(handoff, from, step),
+            LockMessage::Waiting(key, mode) => self.receive_waiting(*key, from, *mode, results.now),
+            LockMessage::Withdrawn(key) => self.receive_withdrawn(*key, from, results),
+            LockMessage::Handoff(handoff) => self.receive_handoff(handoff, from, results),
         }
-        self.advance_over_budget(step);
+        self.advance_over_budget(results);
     }
 
     fn receive_waiting(&mut self, key: LockKey, peer: Peer, mode: LockMode, now: Instant) {
@@ -154,14 +154,14 @@ impl Table {
         }
     }
 
-    fn receive_withdrawn(&mut self, key: LockKey, peer: Peer, step: &mut Step) {
+    fn receive_withdrawn(&mut self, key: LockKey, peer: Peer, results: &mut TableResults) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.remote.retain(|waiter| waiter.peer != peer);
-            self.waiters_removed(key, step);
+            self.waiters_removed(key, results);
         }
     }
 
-    fn receive_handoff(&mut self, handoff: &Handoff, from: Peer, step: &mut Step) {
+    fn receive_handoff(&mut self, handoff: &Handoff, from: Peer, results: &mut TableResults) {
         let Some(me) = self.backend.me() else { return };
         let key = handoff.key;
         let is_next = handoff.next.contains(&me);
@@ -177,7 +177,7 @@ impl Table {
         // The sender's waiters come first; any others were announced in the meantime.
         let mut earlier = std::mem::take(&mut entry.remote);
         for (peer, mode) in handoff.then.iter().filter(|(peer, _)| *peer != me) {
-            entry.add_waiter(*peer, *mode, step.now);
+            entry.add_waiter(*peer, *mode, results.now);
         }
         earlier.retain(|waiter| waiter.peer != from && !handoff.next.contains(&waiter.peer));
         for waiter in earlier {
@@ -191,19 +191,19 @@ impl Table {
             entry.announcement = Announcement::Next;
         }
         let requested = entry.state != KeyState::NotHeld;
-        self.schedule_expiry(key, step.now);
+        self.schedule_expiry(key, results.now);
         if requested {
             return;
         }
         if is_next || handoff.next.is_empty() {
-            self.retry_now(key, step);
+            self.retry_now(key, results);
         } else if waits {
             if !listed {
                 self.announce(key);
             }
-            self.yield_to_remote(key, step.now);
+            self.yield_to_remote(key, results.now);
         }
-        self.remove_if_idle(key, step.now);
+        self.remove_if_idle(key, results.now);
     }
 
     /// The key was released, or is not wanted any more: a `Handoff` names the next process. `quota_used_up`: requests of this
@@ -318,20 +318,20 @@ impl Table {
     }
 
     /// Removes the remote waiters that have expired.
-    pub(super) fn remove_expired_waiters(&mut self, key: LockKey, step: &mut Step) {
+    pub(super) fn remove_expired_waiters(&mut self, key: LockKey, results: &mut TableResults) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
         entry.expires_at = None;
         entry
             .remote
-            .retain(|waiter| waiter.last_message + WAITER_TTL > step.now);
-        self.schedule_expiry(key, step.now);
-        self.waiters_removed(key, step);
+            .retain(|waiter| waiter.last_message + WAITER_TTL > results.now);
+        self.schedule_expiry(key, results.now);
+        self.waiters_removed(key, results);
     }
 
     /// Asks for the key now if a request waits for it.
-    pub(in crate::lock) fn retry_now(&mut self, key: LockKey, step: &mut Step) {
+    pub(in crate::lock) fn retry_now(&mut self, key: LockKey, results: &mut TableResults) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
@@ -340,10 +340,10 @@ impl Table {
         if let Some(at) = entry.retry_at.take() {
             self.retries.remove(&(at, key));
         }
-        self.advance(key, step);
+        self.advance(key, results);
     }
 
-    fn waiters_removed(&mut self, key: LockKey, step: &mut Step) {
+    fn waiters_removed(&mut self, key: LockKey, results: &mut TableResults) {
         let mode = self.first_queued_mode(key);
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
@@ -352,12 +352,12 @@ impl Table {
         match entry.state {
             KeyState::Held(_) if entry.remote.is_empty() => {
                 entry.quota = UNCONTENDED_QUOTA;
-                self.advance(key, step);
+                self.advance(key, results);
             }
             KeyState::Held(LockMode::Shared) => self.hand_off_to_readers(key),
             // Readers that yielded to a writer only.
-            KeyState::NotHeld if !writers && mode == Some(LockMode::Shared) => self.retry_now(key, step),
-            _ => self.remove_if_idle(key, step.now),
+            KeyState::NotHeld if !writers && mode == Some(LockMode::Shared) => self.retry_now(key, results),
+            _ => self.remove_if_idle(key, results.now),
         }
     }
 

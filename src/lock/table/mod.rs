@@ -12,7 +12,7 @@
 //! - A release goes out before, or in the same batch but ahead of, the questions that follow it.
 //! - A process that releases a key for which other processes wait names the next of them, and yields to it
 //!   ([`handoff`]).
-//! - Results are collected in a [`Step`] and sent after the table is unlocked: a dropped handle enters it again.
+//! - Results are collected in a [`TableResults`] and sent after the table is unlocked: a dropped handle enters it again.
 //!
 //! # Layout
 //!
@@ -50,7 +50,7 @@ const LONGEST_ROUND_TRIP: Duration = Duration::from_millis(250);
 pub(super) type Ticket = u64;
 
 /// Receives whether a request was granted; dropped when the provider has ended.
-pub(super) type Reply = oneshot::Sender<bool>;
+pub(super) type GrantSender = oneshot::Sender<bool>;
 
 /// What keeps the locks that other processes see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ struct RequestEntry {
     contended: bool,
     began: Instant,
     state: RequestState,
-    reply: Option<Reply>,
+    reply: Option<GrantSender>,
 }
 
 impl RequestEntry {
@@ -180,14 +180,14 @@ impl RequestEntry {
     }
 }
 
-/// One step of the table: its time, and its results, to be sent once the table is unlocked.
-pub(super) struct Step {
+/// The results of one change of the table, with its time, to be sent once the table is unlocked.
+pub(super) struct TableResults {
     now: Instant,
-    pub(super) granted: Vec<(Reply, Ticket)>,
-    pub(super) refused: Vec<Reply>,
+    pub(super) granted: Vec<(GrantSender, Ticket)>,
+    pub(super) refused: Vec<GrantSender>,
 }
 
-impl Step {
+impl TableResults {
     pub(super) fn at(now: Instant) -> Self {
         Self {
             now,
@@ -265,7 +265,13 @@ impl Table {
     }
 
     /// Adds a request. None: the provider has ended, and the reply is dropped.
-    pub(super) fn submit(&mut self, request: KeyRequest, waits: bool, reply: Reply, step: &mut Step) -> Option<Ticket> {
+    pub(super) fn submit(
+        &mut self,
+        request: KeyRequest,
+        waits: bool,
+        reply: GrantSender,
+        results: &mut TableResults,
+    ) -> Option<Ticket> {
         if self.ended {
             count(&self.counters.lost);
             return None;
@@ -278,30 +284,30 @@ impl Table {
             waits,
             missed: None,
             contended: false,
-            began: step.now,
+            began: results.now,
             state: RequestState::Queued,
             reply: Some(reply),
         };
-        self.place(ticket, entry, step);
+        self.place(ticket, entry, results);
         Some(ticket)
     }
 
     /// The caller has dropped its future, perhaps after the grant and before it saw it.
-    pub(super) fn abandon(&mut self, ticket: Ticket, step: &mut Step) {
+    pub(super) fn abandon(&mut self, ticket: Ticket, results: &mut TableResults) {
         let Some(entry) = self.requests.get_mut(&ticket) else {
             return;
         };
         match entry.state {
-            RequestState::Held { .. } => return self.release(ticket, step),
+            RequestState::Held { .. } => return self.release(ticket, results),
             // What the backend grants is released when its answer comes.
             RequestState::Requested { .. } => entry.reply = None,
             RequestState::Queued => {
                 if let Some(entry) = self.requests.remove(&ticket) {
                     self.dequeue(ticket, &entry);
                     for (key, _) in entry.request.keys.as_slice() {
-                        self.advance(*key, step);
+                        self.advance(*key, results);
                     }
-                    self.advance_over_budget(step);
+                    self.advance_over_budget(results);
                 }
             }
         }
@@ -309,25 +315,25 @@ impl Table {
     }
 
     /// The handle was dropped.
-    pub(super) fn release(&mut self, ticket: Ticket, step: &mut Step) {
+    pub(super) fn release(&mut self, ticket: Ticket, results: &mut TableResults) {
         let Some(entry) = self.requests.remove(&ticket) else {
             return;
         };
         if let RequestState::Held { since } = entry.state {
-            self.counters.hold.record(step.now.saturating_duration_since(since));
+            self.counters.hold.record(results.now.saturating_duration_since(since));
         }
         if self.ended {
             return;
         }
         for (key, mode) in entry.keys() {
-            self.unreserve(*key, *mode, step);
+            self.unreserve(*key, *mode, results);
         }
-        self.advance_over_budget(step);
+        self.advance_over_budget(results);
     }
 
     /// The backend has lost these keys, and the handles that own one of them are lost. Returns their tickets.
     #[cfg(feature = "redis")]
-    pub(super) fn lose(&mut self, keys: &[LockKey], step: &mut Step) -> Vec<Ticket> {
+    pub(super) fn lose(&mut self, keys: &[LockKey], results: &mut TableResults) -> Vec<Ticket> {
         for key in keys {
             if let Some(of_key) = self.entries.get_mut(key)
                 && matches!(of_key.state, KeyState::Held(_))
@@ -344,10 +350,10 @@ impl Table {
         let tickets: Vec<Ticket> = lost.map(|(ticket, _)| *ticket).collect();
         for ticket in &tickets {
             count(&self.counters.lost);
-            self.release(*ticket, step);
+            self.release(*ticket, results);
         }
         for key in keys {
-            self.advance(*key, step);
+            self.advance(*key, results);
         }
         tickets
     }
@@ -396,18 +402,24 @@ impl Table {
     }
 
     /// Applies the backend's answer to a batch: all keys were taken but those in `missed`.
-    pub(super) fn complete(&mut self, batch: &Batch, missed: &HashSet<LockKey>, full: bool, step: &mut Step) {
+    pub(super) fn complete(
+        &mut self,
+        batch: &Batch,
+        missed: &HashSet<LockKey>,
+        full: bool,
+        results: &mut TableResults,
+    ) {
         self.counters.freed.fetch_add(batch.free.len() as u64, Relaxed);
         let taken = batch.take.len().saturating_sub(missed.len());
         self.counters.taken.fetch_add(taken as u64, Relaxed);
         if full {
             let held = self.in_use.saturating_sub(missed.len());
-            self.full = Some((held.max(1), step.now + FULL_FOR));
+            self.full = Some((held.max(1), results.now + FULL_FOR));
         }
         for (key, _) in &batch.take {
-            self.complete_key(*key, !missed.contains(key), full, step);
+            self.complete_key(*key, !missed.contains(key), full, results);
         }
-        self.advance_over_budget(step);
+        self.advance_over_budget(results);
     }
 
     /// When [`Table::retry`] is to be called.
@@ -425,34 +437,34 @@ impl Table {
     }
 
     /// Asks again for the missed keys whose time has come.
-    pub(super) fn retry(&mut self, step: &mut Step) {
-        self.full = self.full.filter(|(_, until)| *until > step.now);
-        while let Some((at, key)) = self.retries.first().copied().filter(|(at, _)| *at <= step.now) {
+    pub(super) fn retry(&mut self, results: &mut TableResults) {
+        self.full = self.full.filter(|(_, until)| *until > results.now);
+        while let Some((at, key)) = self.retries.first().copied().filter(|(at, _)| *at <= results.now) {
             self.retries.remove(&(at, key));
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.retry_at = None;
                 entry.yielded = false;
             }
-            self.advance(key, step);
+            self.advance(key, results);
         }
-        while let Some((at, key)) = self.expiries.first().copied().filter(|(at, _)| *at <= step.now) {
+        while let Some((at, key)) = self.expiries.first().copied().filter(|(at, _)| *at <= results.now) {
             self.expiries.remove(&(at, key));
-            self.remove_expired_waiters(key, step);
+            self.remove_expired_waiters(key, results);
         }
-        self.advance_over_budget(step);
+        self.advance_over_budget(results);
     }
 
     /// Asks again for all missed keys, due or not.
-    pub(super) fn retry_all(&mut self, step: &mut Step) {
+    pub(super) fn retry_all(&mut self, results: &mut TableResults) {
         let keys: Vec<LockKey> = self.retries.iter().map(|(_, key)| *key).collect();
         for key in keys {
-            self.retry_now(key, step);
+            self.retry_now(key, results);
         }
-        self.retry(step);
+        self.retry(results);
     }
 
     /// The backend is gone, and with it every lock. Returns the replies of all that wait, to be dropped.
-    pub(super) fn end(&mut self) -> Vec<Reply> {
+    pub(super) fn end(&mut self) -> Vec<GrantSender> {
         self.ended = true;
         self.counters.lost.fetch_add(self.requests.len() as u64, Relaxed);
         let is_held = |entry: &RequestEntry| matches!(entry.state, RequestState::Held { .. });

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::handoff::Announcement;
-use super::{Backend, KeyEntry, KeyState, Reply, RequestEntry, RequestState, Step, Table, Ticket};
+use super::{Backend, GrantSender, KeyEntry, KeyState, RequestEntry, RequestState, Table, TableResults, Ticket};
 use crate::lock::key::LockKey;
 use crate::lock::request::{KeyRequest, LockMode};
 use crate::lock::stats::count;
@@ -19,12 +19,12 @@ enum Admission {
 
 impl Table {
     /// Puts a request where it belongs: to its locks, to the backend, into the queue, or away.
-    pub(super) fn place(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
+    pub(super) fn place(&mut self, ticket: Ticket, mut entry: RequestEntry, results: &mut TableResults) {
         let admission = if entry.request.any {
             let slots = entry.request.keys.as_slice().len();
             let mut best = Admission::Blocked;
             while entry.slot < slots {
-                best = self.admission(ticket, &entry, step.now);
+                best = self.admission(ticket, &entry, results.now);
                 if !matches!(best, Admission::Blocked) {
                     break;
                 }
@@ -32,15 +32,15 @@ impl Table {
             }
             best
         } else {
-            self.admission(ticket, &entry, step.now)
+            self.admission(ticket, &entry, results.now)
         };
         match admission {
-            Admission::Admitted => self.reserve(ticket, entry, step),
+            Admission::Admitted => self.reserve(ticket, entry, results),
             Admission::Blocked | Admission::OverBudget if !entry.waits => {
                 count(&self.counters.refused);
-                step.refused.extend(entry.reply);
+                results.refused.extend(entry.reply);
             }
-            Admission::Blocked => self.enqueue(ticket, entry, step.now),
+            Admission::Blocked => self.enqueue(ticket, entry, results.now),
             Admission::OverBudget => {
                 count(&self.counters.over_budget);
                 entry.slot = 0;
@@ -104,7 +104,7 @@ impl Table {
         new == 0 || (fits && first)
     }
 
-    fn reserve(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
+    fn reserve(&mut self, ticket: Ticket, mut entry: RequestEntry, results: &mut TableResults) {
         let mut outstanding = 0;
         for (key, mode) in entry.keys() {
             let of_key = self.entries.entry(*key).or_default();
@@ -144,7 +144,7 @@ impl Table {
             }
         }
         if outstanding == 0 {
-            self.grant(ticket, entry, step);
+            self.grant(ticket, entry, results);
         } else {
             entry.state = RequestState::Requested {
                 outstanding,
@@ -154,14 +154,14 @@ impl Table {
         }
     }
 
-    fn grant(&mut self, ticket: Ticket, mut entry: RequestEntry, step: &mut Step) {
+    fn grant(&mut self, ticket: Ticket, mut entry: RequestEntry, results: &mut TableResults) {
         count(&self.counters.granted);
         self.counters
             .acquire
-            .record(step.now.saturating_duration_since(entry.began));
-        entry.state = RequestState::Held { since: step.now };
+            .record(results.now.saturating_duration_since(entry.began));
+        entry.state = RequestState::Held { since: results.now };
         let reply = entry.reply.take();
-        step.granted.extend(reply.map(|reply| (reply, ticket)));
+        results.granted.extend(reply.map(|reply| (reply, ticket)));
         self.requests.insert(ticket, entry);
     }
 
@@ -202,13 +202,13 @@ impl Table {
     }
 
     /// Advances the queue of a key, and removes the key if nothing is left to track.
-    pub(super) fn advance(&mut self, key: LockKey, step: &mut Step) {
-        self.advance_queue(key, step);
-        self.remove_if_idle(key, step.now);
+    pub(super) fn advance(&mut self, key: LockKey, results: &mut TableResults) {
+        self.advance_queue(key, results);
+        self.remove_if_idle(key, results.now);
     }
 
     /// Places the requests in the queue of a key again, in order, until one stays.
-    fn advance_queue(&mut self, key: LockKey, step: &mut Step) {
+    fn advance_queue(&mut self, key: LockKey, results: &mut TableResults) {
         while let Some(ticket) = self.entries.get(&key).and_then(|of_key| of_key.queue.first().copied()) {
             let Some(entry) = self.requests.remove(&ticket) else {
                 return;
@@ -223,9 +223,9 @@ impl Table {
             } else {
                 Vec::new()
             };
-            self.place(ticket, entry, step);
+            self.place(ticket, entry, results);
             for other in elsewhere.into_iter().filter(|other| *other != key) {
-                self.remove_if_idle(other, step.now);
+                self.remove_if_idle(other, results.now);
             }
             let stays = |of_key: &KeyEntry| of_key.queue.contains(&ticket);
             if self.entries.get(&key).is_some_and(stays) {
@@ -240,14 +240,14 @@ impl Table {
     }
 
     /// Places the requests that wait for the budget again, in order, until one stays.
-    pub(super) fn advance_over_budget(&mut self, step: &mut Step) {
+    pub(super) fn advance_over_budget(&mut self, results: &mut TableResults) {
         while let Some(ticket) = self.over_budget.first().copied() {
             let Some(entry) = self.requests.remove(&ticket) else {
                 return;
             };
             let before = self.counters.over_budget.load(Relaxed);
             self.over_budget.remove(&ticket);
-            self.place(ticket, entry, step);
+            self.place(ticket, entry, results);
             if self.over_budget.contains(&ticket) {
                 // It was counted when it came.
                 self.counters.over_budget.store(before, Relaxed);
@@ -256,7 +256,7 @@ impl Table {
         }
     }
 
-    pub(super) fn unreserve(&mut self, key: LockKey, mode: LockMode, step: &mut Step) {
+    pub(super) fn unreserve(&mut self, key: LockKey, mode: LockMode, results: &mut TableResults) {
         let Some(of_key) = self.entries.get_mut(&key) else {
             return;
         };
@@ -265,13 +265,13 @@ impl Table {
             LockMode::Shared => of_key.shared = of_key.shared.saturating_sub(1),
         }
         let KeyState::Held(held) = of_key.state else {
-            self.advance(key, step);
+            self.advance(key, results);
             return;
         };
         if !of_key.is_free() {
             return;
         }
-        self.advance_queue(key, step);
+        self.advance_queue(key, results);
         let Some(of_key) = self.entries.get_mut(&key).filter(|of_key| of_key.is_free()) else {
             return;
         };
@@ -282,12 +282,12 @@ impl Table {
         self.in_use = self.in_use.saturating_sub(1);
         self.free.push((key, held));
         let quota_used_up = of_key.quota == 0 && !of_key.queue.is_empty();
-        self.hand_off(key, quota_used_up, step.now);
-        self.advance(key, step);
+        self.hand_off(key, quota_used_up, results.now);
+        self.advance(key, results);
     }
 
     /// Applies the backend's answer for one key.
-    pub(super) fn complete_key(&mut self, key: LockKey, taken: bool, full: bool, step: &mut Step) {
+    pub(super) fn complete_key(&mut self, key: LockKey, taken: bool, full: bool, results: &mut TableResults) {
         let Some(of_key) = self.entries.get_mut(&key) else {
             return;
         };
@@ -298,7 +298,7 @@ impl Table {
         if taken {
             of_key.state = KeyState::Held(mode);
             of_key.misses = 0;
-            self.start_quota(key, mode, step.now);
+            self.start_quota(key, mode, results.now);
         } else {
             of_key.state = KeyState::NotHeld;
             if of_key.announcement == Announcement::Next {
@@ -311,20 +311,20 @@ impl Table {
                 entry.is_some_and(|entry| entry.waits && entry.reply.is_some())
             };
             if requesting.iter().any(waits) || !of_key.queue.is_empty() {
-                self.record_miss(key, mode, full, step.now);
+                self.record_miss(key, mode, full, results.now);
             }
         }
         for ticket in requesting {
             if let Some(entry) = self.requests.get_mut(&ticket).filter(|_| !taken) {
                 entry.missed = Some(key);
             }
-            self.complete_request(ticket, taken, step);
+            self.complete_request(ticket, taken, results);
         }
-        self.advance(key, step);
+        self.advance(key, results);
     }
 
     /// Counts one answer for a request; after the last one it is granted or placed again.
-    fn complete_request(&mut self, ticket: Ticket, taken: bool, step: &mut Step) {
+    fn complete_request(&mut self, ticket: Ticket, taken: bool, results: &mut TableResults) {
         let Some(entry) = self.requests.get_mut(&ticket) else {
             return;
         };
@@ -340,13 +340,13 @@ impl Table {
         let Some(mut entry) = self.requests.remove(&ticket) else {
             return;
         };
-        let abandoned = entry.reply.as_ref().is_none_or(Reply::is_closed);
+        let abandoned = entry.reply.as_ref().is_none_or(GrantSender::is_closed);
         if !missed && !abandoned {
-            self.grant(ticket, entry, step);
+            self.grant(ticket, entry, results);
             return;
         }
         for (key, mode) in entry.keys() {
-            self.unreserve(*key, *mode, step);
+            self.unreserve(*key, *mode, results);
         }
         if abandoned {
             return;
@@ -355,10 +355,10 @@ impl Table {
             entry.slot += 1;
         } else if !entry.waits {
             count(&self.counters.refused);
-            step.refused.extend(entry.reply);
+            results.refused.extend(entry.reply);
             return;
         }
-        self.place(ticket, entry, step);
+        self.place(ticket, entry, results);
     }
 
     /// Removes a key that no request owns or waits for.

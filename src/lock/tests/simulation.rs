@@ -14,7 +14,7 @@ use crate::lock::HeldLock;
 use crate::lock::key::LockKey;
 use crate::lock::request::{KeyRequest, Keys, LockMode, LockName};
 use crate::lock::stats::Counters;
-use crate::lock::table::{Backend, Batch, LockMessage, Peer, Step, Table, Ticket};
+use crate::lock::table::{Backend, Batch, LockMessage, Peer, Table, TableResults, Ticket};
 
 /// A request: its keys, whether one of them is enough, and whether it waits.
 pub(super) struct Ask {
@@ -98,17 +98,17 @@ impl Simulation {
         }
     }
 
-    fn step(&mut self, node: usize, run: impl FnOnce(&mut Table, &mut Step)) {
-        let mut step = Step::at(self.now);
-        run(&mut self.nodes[node].table, &mut step);
-        self.apply(node, step);
+    fn step(&mut self, node: usize, run: impl FnOnce(&mut Table, &mut TableResults)) {
+        let mut results = TableResults::at(self.now);
+        run(&mut self.nodes[node].table, &mut results);
+        self.apply(node, results);
     }
 
-    fn apply(&mut self, node: usize, step: Step) {
-        for (_, ticket) in step.granted {
+    fn apply(&mut self, node: usize, results: TableResults) {
+        for (_, ticket) in results.granted {
             self.granted(node, ticket);
         }
-        for reply in step.refused {
+        for reply in results.refused {
             let _ = reply.send(false);
         }
         let waiting = &mut self.nodes[node].waiting;
@@ -164,21 +164,21 @@ impl Simulation {
             names: Vec::new(),
         };
         let waits = ask.waits;
-        let mut step = Step::at(self.now);
-        let ticket = self.nodes[node].table.submit(request, waits, reply, &mut step)?;
+        let mut results = TableResults::at(self.now);
+        let ticket = self.nodes[node].table.submit(request, waits, reply, &mut results)?;
         self.nodes[node].waiting.insert(ticket, (ask, answer));
-        self.apply(node, step);
+        self.apply(node, results);
         Some(ticket)
     }
 
     pub(super) fn release(&mut self, node: usize, ticket: Ticket) {
         self.nodes[node].held.remove(&ticket).expect("it is held");
-        self.step(node, |table, step| table.release(ticket, step));
+        self.step(node, |table, results| table.release(ticket, results));
     }
 
     pub(super) fn abandon(&mut self, node: usize, ticket: Ticket) {
         self.nodes[node].waiting.remove(&ticket).expect("it waits");
-        self.step(node, |table, step| table.abandon(ticket, step));
+        self.step(node, |table, results| table.abandon(ticket, results));
     }
 
     /// The first request that is held by a process.
@@ -245,7 +245,7 @@ impl Simulation {
         let Some((batch, missed)) = self.nodes[node].answers.pop_front() else {
             return false;
         };
-        self.step(node, |table, step| table.complete(&batch, &missed, false, step));
+        self.step(node, |table, results| table.complete(&batch, &missed, false, results));
         true
     }
 
@@ -253,7 +253,7 @@ impl Simulation {
         let Some((from, message)) = self.nodes[node].messages.pop_front() else {
             return false;
         };
-        self.step(node, |table, step| table.receive(from, &message, step));
+        self.step(node, |table, results| table.receive(from, &message, results));
         true
     }
 
@@ -295,7 +295,7 @@ impl Simulation {
         self.now += time;
         for node in 0..self.nodes.len() {
             if !self.nodes[node].paused && self.nodes[node].table.next_retry().is_some_and(|at| at <= self.now) {
-                self.step(node, |table, step| table.retry(step));
+                self.step(node, |table, results| table.retry(results));
             }
         }
     }

@@ -12,9 +12,6 @@ const SHARED_NAMES: &[&str] = &[
     "DeadLetterFilter",
 ];
 
-/// Type names that a module of another room gives to its neighbours (`pub(super)`), too. The list only ever shrinks.
-const NEIGHBOUR_NAMES: &[&str] = &["Reply", "Step"];
-
 #[test]
 fn the_tree_has_one_style() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -27,7 +24,7 @@ fn the_tree_has_one_style() {
         });
     }
     let mut complaints = pairs(files.keys().map(String::as_str));
-    complaints.extend(names(&files, &[SHARED_NAMES, NEIGHBOUR_NAMES].concat()));
+    complaints.extend(names(&files, SHARED_NAMES));
     for (path, source) in &files {
         complaints.extend(fixtures(path, source));
     }

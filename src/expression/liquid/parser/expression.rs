@@ -4,7 +4,7 @@ use super::{Parsed, Parser, offset};
 use crate::expression::decimal::Decimal;
 use crate::expression::liquid::comparison::Operator;
 use crate::expression::liquid::filters;
-use crate::expression::liquid::syntax::{Connective, FilterCall, Path, Step, TemplateExpression};
+use crate::expression::liquid::syntax::{Connective, FilterCall, Path, PathSegment, TemplateExpression};
 
 /// The operators of comparisons; those that begin with another one come first.
 const OPERATORS: [(&str, Operator); 7] = [
@@ -126,7 +126,7 @@ impl Parser<'_> {
         }
         if let Some(name) = self.cursor.name() {
             let path = self.members(name, at)?;
-            if path.steps.is_empty() {
+            if path.segments.is_empty() {
                 match &*path.root {
                     "empty" => return Ok(TemplateExpression::Empty),
                     "blank" => return Ok(TemplateExpression::Blank),
@@ -148,7 +148,7 @@ impl Parser<'_> {
 
     /// The members of a name: `.name`, `.0` and `[index]`, without space before them.
     fn members(&mut self, root: &str, at: usize) -> Parsed<Path> {
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         loop {
             let before = self.cursor.at;
             if self.cursor.eat("[") {
@@ -156,10 +156,10 @@ impl Parser<'_> {
                 if !self.cursor.eat_after_space("]") {
                     return self.problem(before, "the index is not closed; write ] after it");
                 }
-                steps.push(Step::Index(index));
+                segments.push(PathSegment::Index(index));
             } else if self.cursor.eat(".") {
                 if let Some(name) = self.cursor.name() {
-                    steps.push(Step::Member(name.into()));
+                    segments.push(PathSegment::Member(name.into()));
                     continue;
                 }
                 self.cursor.skip_white_space();
@@ -168,7 +168,7 @@ impl Parser<'_> {
                     self.cursor.at = before;
                     break;
                 }
-                steps.push(Step::Member(digits.into()));
+                segments.push(PathSegment::Member(digits.into()));
             } else {
                 break;
             }
@@ -184,7 +184,7 @@ impl Parser<'_> {
         Ok(Path {
             at: offset(at),
             root: root.into(),
-            steps,
+            segments,
         })
     }
 

@@ -312,7 +312,7 @@ impl<'t> Parser<'t> {
             } else if self.cursor.eat_word("offset") {
                 self.colon("offset")?;
                 loop_offset = Some(match self.primary("the offset")? {
-                    TemplateExpression::Path(path) if path.steps.is_empty() && &*path.root == "continue" => {
+                    TemplateExpression::Path(path) if path.segments.is_empty() && &*path.root == "continue" => {
                         LoopOffset::Continue
                     }
                     value => LoopOffset::Value(value),
