@@ -18,6 +18,8 @@ pub(super) const OPENAPI_PAGE: &str = "/openapi";
 
 /// Elsa's resume route, with the token as the parameter `t`, below [`PREFIX`].
 pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
+/// Elsa's route that triggers the event of a token, the parameter `t`, below [`PREFIX`].
+pub(super) const TRIGGER_BY_TOKEN: &str = "/events/trigger";
 /// The resume route with the token in the path.
 pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
 /// The same up to the token.
@@ -105,8 +107,8 @@ pub(super) fn is_open(path: &str) -> bool {
     path == OPENAPI_JSON || path == OPENAPI_PAGE
 }
 
-/// Whether the path authenticates by a resume token instead of the key.
+/// Whether the path authenticates by a token of its own instead of the key.
 pub(super) fn takes_token(path: &str) -> bool {
-    path.strip_prefix(PREFIX) == Some(RESUME_BY_QUERY)
+    matches!(path.strip_prefix(PREFIX), Some(RESUME_BY_QUERY | TRIGGER_BY_TOKEN))
         || path.strip_prefix(RESUME_PREFIX).is_some_and(|token| !token.is_empty())
 }

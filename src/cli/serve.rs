@@ -131,6 +131,10 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         Some(secret) => builder.token_secret(secret),
         None => builder,
     };
+    let builder = match &settings.public_url {
+        Some(url) => builder.public_url(url),
+        None => builder,
+    };
     let builder = if settings.bench_activities {
         builder.activity(WorkActivity)
     } else {

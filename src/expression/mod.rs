@@ -23,8 +23,9 @@ pub(crate) use csharp::{
     Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, Stop, StopKind, Ty, World, declared_type,
 };
 pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable, runnable_types};
+pub(crate) use javascript::EventUrl;
+pub use javascript::{EventUrls, NamedValues, ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use javascript::{LongScript, ScriptErrorKind, ScriptNames, ScriptSession};
-pub use javascript::{NamedValues, ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
 pub(crate) use time_span::TimeSpan;
 pub(crate) use type_name::{TypeName, short_type_name};

@@ -39,6 +39,7 @@ pub use engine::dead_letters::{
 };
 #[cfg(feature = "http")]
 pub(crate) use engine::definitions::PreparedDraft;
+pub use engine::event_token::GoodEventToken;
 pub use engine::journal::{JournalFilter, JournalRange};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
@@ -57,4 +58,4 @@ pub use crate::activity::FlowchartMode;
 pub use crate::execution::{
     ActivityHandle, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest, InterpreterOptions,
 };
-pub use crate::expression::{NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
+pub use crate::expression::{EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};

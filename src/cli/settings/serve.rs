@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{ExpressionSettings, ServiceSettings, StudioChoice, address, is_local};
+use super::{ExpressionSettings, ServiceSettings, StudioChoice, address, is_local, public_url};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
@@ -58,6 +58,10 @@ pub(crate) struct Serve {
     /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
     #[arg(long, value_name = "SECRET")]
     pub(crate) token_secret: Option<Secret>,
+    /// Where clients reach this API, as `https://workflows.example`: the begin of the URLs that createEventTriggerUrl of a script
+    /// returns
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    pub(crate) public_url: Option<String>,
     /// How many requests are served concurrently; further ones get 503
     #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = count)]
     pub(crate) max_requests: usize,

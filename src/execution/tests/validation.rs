@@ -149,12 +149,6 @@ fn a_setting_or_a_secret_needs_a_name_and_a_function_a_place_to_run() {
             );
         }
     }
-    let script = "`${createEventTriggerUrl('go')}`";
-    let run = json!({"id": "w", "type": "Elsa.RunJavaScript", "script": {"typeName": "String", "expression": {"type": "Literal", "value": script}}});
-    for root in [line("JavaScript", json!(script)), run] {
-        let (activity, message) = one(json!({"root": root}));
-        assert!(activity == "w" && message.contains("resume-token"), "{message}");
-    }
 }
 
 #[test]

@@ -159,11 +159,6 @@ fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
 fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
     for input in &node.inputs {
         let Some(expression) = &input.expression else { continue };
-        if let Some(remedy) = unsupported::function(node, input) {
-            let message = format!("The input {} of the activity {} {remedy}", input.name, node.id);
-            errors.push(ValidationError::of(&node.id, message));
-            continue;
-        }
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),

@@ -1,7 +1,5 @@
 //! Elsa's activity types and functions of scripts that this engine does not run, each with what to do instead.
 
-use crate::activity::{ActivityNode, NodeInput, SCRIPT};
-
 /// The remedy by type. A program that registers a type of that name runs it.
 const REMEDIES: [(&str, &str); 14] = [
     (
@@ -73,18 +71,4 @@ pub(super) fn remedy(type_name: &str) -> Option<&'static str> {
         .iter()
         .find(|(name, _)| *name == known)
         .map(|(_, remedy)| *remedy)
-}
-
-/// What a script of JavaScript calls that does not exist here, and what to do instead.
-pub(super) fn function(node: &ActivityNode, input: &NodeInput) -> Option<&'static str> {
-    let expression = input.expression.as_ref()?;
-    let is_activity = node.type_name == "Elsa.RunJavaScript" && input.name == SCRIPT;
-    let text = expression
-        .value
-        .as_str()
-        .filter(|_| is_activity || expression.kind == "JavaScript")?;
-    text.contains("createEventTriggerUrl").then_some(
-        "calls createEventTriggerUrl, which is not supported: let a client trigger the event by POST /events/{name}/trigger, or give it \
-         a URL of POST /workflow-instances/{id}/resume-token",
-    )
 }

@@ -75,6 +75,7 @@ const FIXED: &[&str] = &[
     "setOutcomes",
     "getConfig",
     "getSecret",
+    "createEventTriggerUrl",
     "getGuid",
     "getGuidString",
     "getShortGuid",

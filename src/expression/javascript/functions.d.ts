@@ -37,6 +37,8 @@ declare function setOutcomes(outcomes: string[]): void;
 declare function getConfig(name: string): string | null;
 /** Reads a secret, a file of --secrets-dir. What a script that receives one returns is not recorded. */
 declare function getSecret(name: string): Promise<string>;
+/** A URL that triggers an event of this instance: until a date, for a time span such as `"1.00:00:00"`, or for ever. */
+declare function createEventTriggerUrl(eventName: string, lifetimeOrExpiryDate?: string | Date): string;
 
 /** Whether a text is missing or has only white space. */
 declare function isNullOrWhiteSpace(value: any): boolean;

@@ -25,6 +25,7 @@
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
 //!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
+//! - `event_urls`: the URLs that trigger an event of an instance.
 //! - `named_values`: settings and secrets of the operator.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
@@ -33,6 +34,7 @@ mod compiled_scripts;
 mod convert;
 mod declarations;
 mod engine;
+mod event_urls;
 mod fair_queue;
 mod interrupt;
 mod long_script;
@@ -54,6 +56,8 @@ mod thread_pool;
 pub(crate) use declarations::ScriptNames;
 pub use engine::ScriptEngine;
 pub(crate) use engine::ScriptSession;
+pub(crate) use event_urls::EventUrl;
+pub use event_urls::EventUrls;
 pub(crate) use long_script::LongScript;
 pub use named_values::NamedValues;
 pub(crate) use script::ScriptErrorKind;

@@ -6,7 +6,7 @@
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, random, guid, encode, decode, config, secret } = host;
+  const { pull, names, random, guid, encode, decode, config, secret, eventUrl } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
@@ -110,6 +110,8 @@
     setOutcomes: (values) => outcomes(values),
     getConfig: (name) => orNull(config(text(name))),
     getSecret: async (name) => secret(text(name)),
+    createEventTriggerUrl: (name, until) =>
+      until instanceof date ? eventUrl(text(name), time(until), undefined) : eventUrl(text(name), undefined, optional(until)),
     isNullOrWhiteSpace: (value) => value === undefined || value === null || trim(text(value)) === '',
     isNullOrEmpty: (value) => value === undefined || value === null || text(value) === '',
     toJson: (value) => orNull(stringify(orNull(value))),

@@ -127,7 +127,7 @@ impl Realm {
         runtime.set_max_stack_size(options.stack_limit);
         let handler = Rc::clone(interrupt);
         runtime.set_interrupt_handler(Some(Box::new(move || handler.should_stop())));
-        let state = Rc::new(HostState::new(options.named.clone()));
+        let state = Rc::new(HostState::new(options));
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;
         let base = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();

@@ -3,14 +3,17 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Array, Ctx, Error, Exception, Function, Object, Persistent, TypedArray, Value as JsValue};
 use serde_json::{Map, Value};
 
 use super::convert::to_js;
+use super::event_urls::{EventUrl, EventUrls};
 use super::named_values::NamedValues;
 use super::own_realm::RealmKind;
-use super::script::ScriptScope;
+use super::script::{ScriptOptions, ScriptScope};
+use crate::expression::TimeSpan;
 
 const UTC: &str = include_str!("utc.js");
 const GUARDS: &str = include_str!("guards.js");
@@ -32,14 +35,45 @@ pub(super) struct HostState {
     pub(super) secrets: RefCell<Vec<String>>,
     /// What the operator lets scripts read.
     pub(super) named: NamedValues,
+    /// Makes the URLs of events.
+    pub(super) event_urls: EventUrls,
 }
 
 impl HostState {
-    pub(super) fn new(named: NamedValues) -> Self {
+    pub(super) fn new(options: &ScriptOptions) -> Self {
         Self {
-            named,
+            named: options.named.clone(),
+            event_urls: options.event_urls.clone(),
             ..Self::default()
         }
+    }
+
+    /// A URL for an event of the running script's instance, until a moment in milliseconds since 1970, or for a time span.
+    fn event_url(&self, event: &str, until: Option<f64>, lifetime: Option<&str>) -> Result<String, String> {
+        let moment = |milliseconds: f64| {
+            #[allow(clippy::cast_possible_truncation, reason = "a moment outside of the range is none")]
+            let moment = DateTime::from_timestamp_millis(milliseconds as i64).filter(|_| milliseconds.is_finite());
+            moment.ok_or_else(|| "the expiry of an event URL is no date".to_owned())
+        };
+        let expires = match (until, lifetime) {
+            (Some(until), _) => Some(moment(until)?),
+            (None, Some(text)) => {
+                let span = TimeSpan::parse(text).and_then(TimeSpan::to_duration);
+                let span = span.and_then(|span| TimeDelta::from_std(span).ok());
+                let end = span.and_then(|span| Utc::now().checked_add_signed(span));
+                let remedy = || {
+                    format!("{text:?} is no lifetime of an event URL: give a Date, or a time span such as '1.00:00:00'")
+                };
+                Some(end.ok_or_else(remedy)?)
+            }
+            (None, None) => None,
+        };
+        let scope = self.scope.borrow();
+        self.event_urls.create(&EventUrl {
+            instance: &scope.workflow.instance_id,
+            event,
+            expires,
+        })
     }
 }
 
@@ -78,6 +112,12 @@ impl RealmFunctions {
             found.map_err(|reason| Exception::throw_message(&ctx, &reason))
         };
         host.set("secret", Function::new(ctx.clone(), secret)?)?;
+        let from = Rc::clone(state);
+        let event_url = move |ctx: Ctx<'_>, event: String, until: Option<f64>, lifetime: Option<String>| {
+            let url = from.event_url(&event, until, lifetime.as_deref());
+            url.map_err(|reason| Exception::throw_message(&ctx, &reason))
+        };
+        host.set("eventUrl", Function::new(ctx.clone(), event_url)?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let utc: Function<'_> = ctx.eval(UTC)?;

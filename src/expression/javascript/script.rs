@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::event_urls::EventUrls;
 use super::named_values::NamedValues;
 
 /// What a script can see.
@@ -84,6 +85,8 @@ pub struct ScriptOptions {
     pub max_result_bytes: usize,
     /// What `getConfig` and `getSecret` return. Default: nothing.
     pub named: NamedValues,
+    /// What `createEventTriggerUrl` returns. An engine sets this at its start.
+    pub event_urls: EventUrls,
 }
 
 impl Default for ScriptOptions {
@@ -99,6 +102,7 @@ impl Default for ScriptOptions {
             prepared: 4,
             max_result_bytes: 4 << 20,
             named: NamedValues::default(),
+            event_urls: EventUrls::default(),
         }
     }
 }

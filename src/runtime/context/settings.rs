@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) claimed_bytes: usize,
     pub(crate) services: Services,
     pub(crate) token_secret: Option<TokenSecret>,
+    pub(crate) public_url: Option<String>,
 }
 
 impl Settings {

@@ -51,6 +51,7 @@ impl EngineBuilder {
                 claimed_bytes: 24 << 20,
                 services: Services::default(),
                 token_secret: None,
+                public_url: None,
             },
             catalogue: Catalogue::standard(),
             interpreter: InterpreterOptions::default(),
@@ -201,6 +202,13 @@ impl EngineBuilder {
     /// must use the same; another secret makes all earlier tokens invalid.
     pub fn token_secret(mut self, secret: &str) -> Self {
         self.settings.token_secret = Some(TokenSecret::new(secret));
+        self
+    }
+
+    /// Where clients reach the API, up to its own paths: `https://workflows.example`. `createEventTriggerUrl` of a script
+    /// begins with it. Default: none, the URL is a path.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.settings.public_url = Some(url.into());
         self
     }
 

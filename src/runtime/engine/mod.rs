@@ -5,7 +5,7 @@
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `await_reply`: waits for what
 //!   becomes of one.
-//! - `resume_token`: resumes by a holder of a signed token; `tasks`: the tasks that wait, and their results.
+//! - `event_token`: events by a holder of a signed token; `resume_token`: resumes by a holder of a signed token; `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
@@ -26,6 +26,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 mod delete;
 mod designer;
+pub(crate) mod event_token;
 mod events;
 mod incarnation;
 mod instance_list;
@@ -59,6 +60,7 @@ use supervisor::Supervisor;
 use crate::activity::Catalogue;
 use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
+use crate::expression::EventUrls;
 use crate::id::{NodeId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::Observed;
@@ -119,7 +121,11 @@ impl Engine {
         EngineBuilder::new(database_url.into())
     }
 
-    pub(crate) async fn start(settings: Settings, catalogue: Catalogue, limits: InterpreterOptions) -> Result<Self> {
+    pub(crate) async fn start(
+        settings: Settings,
+        catalogue: Catalogue,
+        mut limits: InterpreterOptions,
+    ) -> Result<Self> {
         let base = connector(&settings.database_url, &settings.schema)?;
         direct::verify(&base).await?;
         if settings.migrate {
@@ -127,6 +133,8 @@ impl Engine {
         } else {
             migrate::verify(&base).await?;
         }
+        // Options can be cloned for several engines; each signs with the key of its own cluster.
+        limits.script.event_urls = EventUrls::default();
         let interpreter = Interpreter::new(catalogue, limits);
         let (sender, current) = watch::channel(None);
         let (leaving, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -165,7 +173,12 @@ impl Engine {
             tests: Semaphore::new(activity_test::MOST_TESTS),
             supervisor: Mutex::new(Some(task)),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let engine = Self { inner: Arc::new(inner) };
+        if let Err(error) = engine.sign_event_urls().await {
+            engine.shutdown().await;
+            return Err(error);
+        }
+        Ok(engine)
     }
 
     /// The context of the current incarnation.

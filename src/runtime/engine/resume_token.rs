@@ -50,10 +50,10 @@ pub struct GoodToken(Payload);
 pub(crate) struct RefusedTokens(Mutex<(Option<Instant>, u64)>);
 
 impl RefusedTokens {
-    fn note(&self, error: &Error) {
+    pub(super) fn note(&self, error: &Error) {
         metrics::counter!("mainspring_tokens_refused_total").increment(1);
         if let Some(refused) = self.counted(Instant::now()) {
-            tracing::info!(code = error.code(), refused, "resumes by token were refused");
+            tracing::info!(code = error.code(), refused, "requests by token were refused");
         }
     }
 

@@ -148,6 +148,68 @@ async fn a_resume_without_a_body_is_for_the_only_bookmark() {
     assert_invariants(&pair.database).await;
 }
 
+/// Makes an event URL for so long, as its output, and waits for the event.
+fn sends_a_link(lifetime: &str) -> Value {
+    let script = format!("createEventTriggerUrl('Approved', {lifetime})");
+    json!({"definitionId": "approval", "outputs": [{"name": "Url", "type": "String"}],
+        "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
+            {"type": "Elsa.SetOutput", "id": "link", "outputName": {"typeName": "String", "expression": {"type": "Literal", "value": "Url"}},
+             "outputValue": {"typeName": "String", "expression": {"type": "JavaScript", "value": script}}},
+            {"type": "Elsa.Event", "id": "wait", "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Approved"}}}]}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_holder_of_an_event_url_triggers_this_event_of_its_instance() {
+    let pair = Pair::start(&["--api-key", KEY, "--public-url", "https://flows.example/base/"]).await;
+    let (one, two) = (pair.one.clone().with_key(KEY), pair.two.clone().with_key(KEY));
+    let link = async |lifetime: &str| {
+        put(&one, "workflow-definitions/approval", &sends_a_link(lifetime)).await;
+        let id = started(&two, "approval").await;
+        let state = one.get(&format!("workflow-instances/{id}")).await.expect(200);
+        let url = state["workflowState"]["output"]["Url"].as_str().unwrap();
+        let path = url.strip_prefix("https://flows.example/base").unwrap().to_owned();
+        assert!(path.starts_with("/elsa/api/events/trigger?t=v1."), "{path}");
+        (id, path)
+    };
+    let (id, path) = link("'1.00:00:00'").await;
+    let (other, _) = link("null").await;
+    // What triggers nothing: a HEAD, a forged token, none, a foreign host.
+    assert_eq!(pair.two.send(Method::HEAD, &path, &[], None).await.unwrap().status, 405);
+    let forged = pair.two.get(&path[..path.len() - 1]).await;
+    forged.assert_refused(400, "invalid-token");
+    pair.two
+        .get("events/trigger")
+        .await
+        .assert_refused(400, "invalid-token");
+    let strange = [("host", "evil.example")];
+    let answer = pair.two.send(Method::GET, &path, &strange, None).await.unwrap();
+    answer.assert_refused(403, "host-not-allowed");
+    // A token of one kind is none of the other.
+    let token = path.split_once("t=").unwrap().1;
+    let resumed = pair.two.get(&format!("bookmarks/resume?t={token}")).await;
+    resumed.assert_refused(400, "invalid-token");
+    let link_in_a_mail = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    let triggered = pair.two.send(Method::GET, &path, &link_in_a_mail, None).await.unwrap();
+    assert_eq!(triggered.status, 200);
+    one.instance_becomes(&id, "Finished").await;
+    let state = one.get(&format!("workflow-instances/{other}")).await.expect(200);
+    assert_eq!(state["workflowState"]["subStatus"], "Suspended", "another instance");
+
+    // One that is too old, by the database's clock.
+    let (_, path) = link("new Date(Date.now() - 1)").await;
+    pair.one.get(&path).await.assert_refused(400, "token-expired");
+    // One for ever, by a POST, until its instance is deleted.
+    let (last, path) = link("undefined").await;
+    assert_eq!(pair.one.post(&path, &json!({})).await.status, 200);
+    one.instance_becomes(&last, "Finished").await;
+    let deleted = one
+        .send(Method::DELETE, &format!("workflow-instances/{last}"), &[], None)
+        .await;
+    assert!(deleted.unwrap().status < 300);
+    pair.one.get(&path).await.assert_refused(404, "instance-not-found");
+    assert_invariants(&pair.database).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_holder_of_a_token_resumes_one_bookmark_once() {
     let pair = Pair::start(&["--api-key", KEY]).await;

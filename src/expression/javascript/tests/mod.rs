@@ -3,6 +3,7 @@
 mod big_integers;
 mod builtins;
 mod declarations;
+mod event_urls;
 mod instances;
 mod language;
 mod named_values;
