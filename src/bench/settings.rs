@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::harness::secret::Secret;
 use crate::harness::settings::{count, duration, few, many, several};
 
 /// Settings of `bench`.
@@ -96,6 +97,7 @@ pub(crate) enum Provider {
     Postgres,
     Local,
     File,
+    Redis,
 }
 
 /// Settings of `bench locks`.
@@ -123,6 +125,12 @@ pub(crate) struct BenchLocks {
     /// The directory of --provider file; a temporary one unless given
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lock_dir: Option<PathBuf>,
+    /// The server of --provider redis and --plain-redis
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis_url: Option<Secret>,
+    /// Measure a plain use of Redis, too, in the same run: SET NX PX and an EVAL for each pair, all tasks over one connection
+    #[arg(long)]
+    pub(crate) plain_redis: bool,
     /// Measure the baseline, too: two statements in a round trip each, with the best of 4, 16 and 64 connections
     #[arg(long)]
     pub(crate) baseline: bool,

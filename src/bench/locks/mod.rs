@@ -8,6 +8,7 @@
 //! time from the request to the grant.
 
 mod baseline;
+mod redis;
 mod unbatched;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +43,11 @@ pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Fa
     let folder = Folder::of(settings);
     let providers = providers(target, settings, &folder).await?;
     let outcome = measure(&providers, settings, settings.clients, settings.seconds).await;
+    let plain_redis = if settings.plain_redis {
+        Some(redis::plain(settings, WARM_UP).await?)
+    } else {
+        None
+    };
     let compared = if settings.baseline {
         let url = target.database_url()?.to_owned();
         let single = measure(&providers, settings, 1, 2).await;
@@ -56,7 +62,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchLocks) -> Result<(), Fa
             print_line(&line);
         }
     }
-    report(settings, &outcome, compared.as_ref());
+    report(settings, &outcome, compared.as_ref(), plain_redis);
     if outcome.errors > 0 {
         return Err(Failure::failed(format!("{} requests failed", outcome.errors)));
     }
@@ -107,6 +113,7 @@ async fn providers(target: &Target, settings: &BenchLocks, folder: &Folder) -> R
             }
             Provider::Local => Arc::new(local.clone()),
             Provider::File => Arc::new(FileLocks::open(folder.path())?),
+            Provider::Redis => redis::provider(settings).await?,
         });
     }
     Ok(providers)
@@ -239,7 +246,7 @@ fn micros(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e7).round() / 10.0
 }
 
-fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline, Outcome)>) {
+fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline, Outcome)>, plain_redis: Option<f64>) {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     print_line(&format!(
         "{} tasks, {} sessions, {:?}, {cores} cores: {:.0} pairs/s; acquire p50 {:.1} µs, p95 {:.1} µs, p99 {:.1} µs; {} errors",
@@ -330,6 +337,15 @@ fn report(settings: &BenchLocks, outcome: &Outcome, compared: Option<&(Baseline,
             "lone_baseline_ops_per_s": baseline.single_client.round(),
             "single_client_ratio": hundredths(single_ratio),
             "lone_ratio": hundredths(single_ratio),
+        });
+        add_fields(&mut object, more);
+    }
+    if let Some(plain) = plain_redis {
+        let ratio = outcome.per_second / plain.max(1.0);
+        print_line(&format!("plain Redis: {plain:.0} pairs/s; ratio {ratio:.2}"));
+        let more = json!({
+            "plain_redis_ops_per_s": plain.round(),
+            "plain_redis_ratio": (ratio * 100.0).round() / 100.0,
         });
         add_fields(&mut object, more);
     }

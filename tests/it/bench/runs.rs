@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use super::{assert_line, fields, no_schema, positive, run, start};
+#[cfg(feature = "redis")]
+use crate::support::redis::RedisProcess;
 use crate::support::{Child, LONG_TIMEOUT, TestDatabase, assert_fields, long, poll_until};
 
 /// The fields that every benchmark of this kind has, in their order.
@@ -232,6 +234,21 @@ async fn locks_are_measured_on_shared_keys() {
     let report = locks("").await;
     assert_fields!(report, {"contention": 2, "sessions": 2});
     assert!(report["ratio"].is_null(), "{report}");
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn locks_in_redis_are_measured_beside_a_plain_use_of_it() {
+    let redis = RedisProcess::start();
+    let arguments = format!(
+        "locks --json --clients 8 --seconds 1 --provider redis --plain-redis --redis-url {}",
+        redis.url()
+    );
+    let report = super::report(&run(&arguments).await);
+    assert_fields!(report, {"provider": "redis", "errors": 0});
+    for above in ["ops_per_s", "plain_redis_ops_per_s", "plain_redis_ratio"] {
+        positive(&report, above);
+    }
 }
 
 #[tokio::test]
