@@ -61,6 +61,7 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
             database: false,
             registered: false,
             reason: None,
+            away: Vec::new(),
         };
         response(engine.get().map_or(not_started, Engine::readiness))
     };

@@ -32,7 +32,7 @@ const OTHER_FILES: usize = 64 + health_server::CONNECTIONS;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure> {
-    common.elsa.report()?;
+    common.elsa.report(settings.services.uses_redis())?;
     settings.check()?;
     if settings.is_open() {
         tracing::warn!(

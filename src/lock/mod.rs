@@ -144,9 +144,15 @@ pub trait LockProvider: Send + Sync {
     }
 
     /// Where it keeps locks: alike for two providers that see each other's, and different otherwise, as far as it is known. An engine
-    /// does not start beside a live node of another domain. None: not compared.
+    /// does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is left out until the
+    /// server has answered. None: not compared.
     fn domain(&self) -> Option<String> {
         None
+    }
+
+    /// Whether the server that it needs is away; readiness shows it, and the node stays ready.
+    fn is_away(&self) -> bool {
+        false
     }
 
     /// The statistics since the provider was opened, or since it last lost its connection.

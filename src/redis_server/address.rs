@@ -4,13 +4,18 @@
 
 use std::time::Duration;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
+use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
+use super::connection::Endpoint;
+use super::tls::RedisTlsFiles;
 use crate::{Error, Result};
 
 /// The longest key that a message contains.
 const LONGEST_KEY: usize = 40;
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+/// The longest name of a master at sentinels.
+const LONGEST_NAME: usize = 64;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest time-out that is taken from a connection string.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,38 +50,100 @@ const NOT_NEEDED: [&str; 26] = [
     "writebuffer",
 ];
 
-/// A server with what is needed to connect.
+/// A server, or sentinels, with what is needed to connect.
 pub(super) struct RedisAddress {
-    pub(super) info: ConnectionInfo,
-    pub(super) connect_timeout: Duration,
+    /// The server, or the sentinels that know it.
+    pub(super) hosts: Vec<(String, u16)>,
+    /// The name of the master at the sentinels; none: the host is the server.
+    pub(super) service: Option<String>,
+    settings: RedisConnectionInfo,
+    tls: bool,
+    tls_files: RedisTlsFiles,
+    connect_timeout: Duration,
     /// Whether a server that is away at the start is an error.
     pub(super) abort_connect: bool,
 }
 
 impl RedisAddress {
-    /// Parses `redis://user:password@host:port/database`, `rediss://…`, or `host:port,password=…,ssl=true`.
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    /// Parses `redis://user:password@host:port/database`, `rediss://…`, `redis-sentinel://…`, or
+    /// `host:port,password=…,ssl=true`.
+    pub(super) fn parse(text: &str, tls_files: &RedisTlsFiles) -> Result<Self> {
         let text = text.trim();
         if text.is_empty() {
             return Err(invalid("it is empty"));
         }
-        if text.contains("://") {
-            return Self::of_url(text);
+        let mut address = if text.contains("://") {
+            Self::of_url(text)?
+        } else {
+            Self::of_connection_string(text)?
+        };
+        if !address.tls && !tls_files.is_empty() {
+            return Err(invalid(
+                "it is one without TLS, but files for TLS are given: begin with rediss://, or add ssl=true",
+            ));
         }
-        Self::of_connection_string(text)
+        address.tls_files = tls_files.clone();
+        Ok(address)
     }
 
     fn of_url(text: &str) -> Result<Self> {
-        let scheme = text.split("://").next().unwrap_or_default();
-        if !matches!(scheme, "redis" | "rediss") {
-            return Err(invalid("the scheme of a URL is redis, or rediss for TLS"));
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let tls = match scheme {
+            "redis" | "redis-sentinel" => false,
+            "rediss" | "rediss-sentinel" => true,
+            "redis-cluster" | "rediss-cluster" => {
+                return Err(invalid(
+                    "Redis Cluster is not supported: name a single server, or sentinels",
+                ));
+            }
+            _ => {
+                return Err(invalid(
+                    "the scheme of a URL is redis, or rediss for TLS; redis-sentinel or rediss-sentinel for sentinels",
+                ));
+            }
+        };
+        let (rest, service) = if scheme.ends_with("-sentinel") {
+            let (rest, name) = rest
+                .split_once("?service=")
+                .ok_or_else(|| invalid("a URL of sentinels ends with `?service=` and the name of the master"))?;
+            (rest, Some(service_name(name)?))
+        } else {
+            (rest, None)
+        };
+        if rest.contains('#') {
+            return Err(invalid(
+                "nothing may follow `#`: the certificate of the server is always checked",
+            ));
         }
-        // The error of the crate is dropped: it may show the text.
-        let info = text
-            .into_connection_info()
-            .map_err(|_| invalid("it is no URL of the form redis://user:password@host:port/database"))?;
+        let (authority, path) = match rest.split_once('/') {
+            Some((authority, path)) => (authority, format!("/{path}")),
+            None => (rest, String::new()),
+        };
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (format!("{login}@"), hosts),
+            None => (String::new(), authority),
+        };
+        if service.is_none() && hosts.contains(',') {
+            return Err(invalid(
+                "it names several servers: name one, or sentinels with redis-sentinel://",
+            ));
+        }
+        let form = || invalid("it is no URL of the form redis://user:password@host:port/database");
+        let port = if service.is_some() { SENTINEL_PORT } else { PORT };
+        let each = hosts.split(',').map(|host| host_and_port(host.trim(), port));
+        let hosts = each.collect::<Result<Vec<_>>>().map_err(|_| form())?;
+        // The crate reads what is encoded, and the database. Its error is dropped: it may show the text.
+        let of_one = format!("redis://{login}localhost{path}");
+        let info = of_one.as_str().into_connection_info().map_err(|_| form())?;
+        if hosts.iter().any(|(host, _)| !is_host(host)) {
+            return Err(form());
+        }
         Ok(Self {
-            info,
+            hosts,
+            service,
+            settings: info.redis_settings().clone(),
+            tls,
+            tls_files: RedisTlsFiles::default(),
             connect_timeout: CONNECT_TIMEOUT,
             abort_connect: true,
         })
@@ -85,7 +152,7 @@ impl RedisAddress {
     fn of_connection_string(text: &str) -> Result<Self> {
         let (mut hosts, mut tls, mut settings) = (Vec::new(), false, RedisConnectionInfo::default());
         let (mut connect_timeout, mut abort_connect) = (CONNECT_TIMEOUT, true);
-        let mut tls_name = None;
+        let (mut tls_name, mut service) = (None, None);
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((key, value)) = part.split_once('=') else {
                 hosts.push(part);
@@ -106,25 +173,55 @@ impl RedisAddress {
                     let database: u16 = value.parse().map_err(|_| bad_value(key))?;
                     settings = settings.set_db(database.into());
                 }
-                "servicename" => {
-                    return Err(invalid(
-                        "`serviceName` asks for Sentinel, which is not supported: name the server itself",
-                    ));
-                }
+                "servicename" => service = Some(service_name(value)?),
                 known if NOT_NEEDED.contains(&known) => {}
                 unknown => return Err(unknown_key(unknown)),
             }
         }
-        let [host] = hosts.as_slice() else {
-            return Err(invalid(if hosts.is_empty() {
-                "it names no server: begin with host:port"
-            } else {
-                "it names several servers: name one, since neither Sentinel nor Cluster is supported"
-            }));
+        if hosts.is_empty() {
+            return Err(invalid("it names no server: begin with host:port"));
+        }
+        if hosts.len() > 1 && service.is_none() {
+            return Err(invalid(
+                "it names several servers: name one, or sentinels and the `serviceName` of their master; Redis Cluster is not \
+                 supported",
+            ));
+        }
+        let port = if service.is_some() { SENTINEL_PORT } else { PORT };
+        let each = hosts.iter().map(|host| host_and_port(host, port));
+        let mut hosts = each.collect::<Result<Vec<_>>>()?;
+        if let Some(name) = tls_name.filter(|_| tls) {
+            hosts.iter_mut().for_each(|(host, _)| name.clone_into(host));
+        }
+        Ok(Self {
+            hosts,
+            service,
+            settings,
+            tls,
+            tls_files: RedisTlsFiles::default(),
+            connect_timeout,
+            abort_connect,
+        })
+    }
+
+    /// A server, with user, password and database.
+    pub(super) fn server(&self, host: &str, port: u16) -> Result<Endpoint> {
+        self.endpoint(host, port, self.settings.clone())
+    }
+
+    /// A sentinel, which has no databases.
+    pub(super) fn sentinel(&self, host: &str, port: u16, with_login: bool) -> Result<Endpoint> {
+        let settings = if with_login {
+            self.settings.clone().set_db(0)
+        } else {
+            RedisConnectionInfo::default()
         };
-        let (host, port) = host_and_port(host)?;
-        let host = tls_name.filter(|_| tls).map_or(host, str::to_owned);
-        let addr = if tls {
+        self.endpoint(host, port, settings)
+    }
+
+    fn endpoint(&self, host: &str, port: u16, settings: RedisConnectionInfo) -> Result<Endpoint> {
+        let host = host.to_owned();
+        let addr = if self.tls {
             ConnectionAddr::TcpTls {
                 host,
                 port,
@@ -137,20 +234,44 @@ impl RedisAddress {
         let info = addr
             .into_connection_info()
             .map_err(|_| invalid("the server cannot be addressed"))?;
-        Ok(Self {
-            info: info.set_redis_settings(settings),
-            connect_timeout,
-            abort_connect,
-        })
+        let tls = if self.tls { Some(self.tls_files.read()?) } else { None };
+        Endpoint::new(info.set_redis_settings(settings), tls, self.connect_timeout)
     }
 
-    /// The server as messages name it, without user and password.
+    pub(super) fn database(&self) -> i64 {
+        self.settings.db()
+    }
+
+    /// The server, or the sentinels and the name, as messages name it, without user and password.
     pub(super) fn place(&self) -> String {
-        format!("{}/{}", self.info.addr(), self.info.redis_settings().db())
+        let hosts: Vec<String> = self.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        let service = self
+            .service
+            .as_ref()
+            .map(|name| format!(" ({name})"))
+            .unwrap_or_default();
+        format!("{}/{}{service}", hosts.join(","), self.database())
     }
 }
 
-fn host_and_port(text: &str) -> Result<(String, u16)> {
+/// The name of a master at sentinels, which messages contain.
+fn service_name(text: &str) -> Result<String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_name) {
+        return Err(invalid(
+            "the name of the master at the sentinels has letters, digits and `-_.` only",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn is_host(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_name = !text.is_empty() && text.bytes().all(is_part);
+    is_name || text.parse::<std::net::IpAddr>().is_ok()
+}
+
+fn host_and_port(text: &str, default: u16) -> Result<(String, u16)> {
     let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     match text.rsplit_once(':') {
@@ -159,7 +280,7 @@ fn host_and_port(text: &str) -> Result<(String, u16)> {
             let port = port.parse().map_err(|_| invalid("the port is no number up to 65535"))?;
             Ok((bare(host), port))
         }
-        _ => Ok((bare(text), PORT)),
+        _ => Ok((bare(text), default)),
     }
 }
 
@@ -195,16 +316,18 @@ fn invalid(what: &str) -> Error {
 mod tests {
     use super::*;
 
+    fn parsed(text: &str) -> Result<RedisAddress> {
+        RedisAddress::parse(text, &RedisTlsFiles::default())
+    }
+
     fn parse(text: &str) -> (String, Option<String>, Option<String>, bool) {
-        let address = RedisAddress::parse(text).unwrap();
-        let settings = address.info.redis_settings();
-        let tls = matches!(address.info.addr(), ConnectionAddr::TcpTls { .. });
+        let address = parsed(text).unwrap();
         let owned = |text: Option<&str>| text.map(str::to_owned);
         (
             address.place(),
-            owned(settings.username()),
-            owned(settings.password()),
-            tls,
+            owned(address.settings.username()),
+            owned(address.settings.password()),
+            address.tls,
         )
     }
 
@@ -218,12 +341,23 @@ mod tests {
         let seed = "redis-host:6379,password=YOUR_PASSWORD,ssl=False,abortConnect=False,connectTimeout=5000";
         let expected = ("redis-host:6379/0".to_owned(), None, some("YOUR_PASSWORD"), false);
         assert_eq!(parse(seed), expected);
-        assert!(!RedisAddress::parse(seed).unwrap().abort_connect);
+        assert!(!parsed(seed).unwrap().abort_connect);
         let full = "h:7000,user=u,password=p=q,ssl=true,defaultDatabase=3,name=x,syncTimeout=1,keepAlive=60";
         assert_eq!(parse(full), ("h:7000/3".to_owned(), some("u"), some("p=q"), true));
         let url = parse("rediss://u:p%2Cq@h:7000/3");
         assert_eq!(url, ("h:7000/3".to_owned(), some("u"), some("p,q"), true));
         assert_eq!(parse("[::1]:7000").0, "::1:7000/0");
+        assert_eq!(parse("redis://[::1]:7000/2").0, "::1:7000/2");
+    }
+
+    #[test]
+    fn sentinels_are_named_in_both_forms() {
+        let string = parse("s1:26379,s2,password=p,serviceName=mymaster,defaultDatabase=2");
+        let expected = "s1:26379,s2:26379/2 (mymaster)".to_owned();
+        assert_eq!(string, (expected, None, Some("p".to_owned()), false));
+        let url = parse("rediss-sentinel://u:p@s1,s2:7000/2?service=my.master");
+        let expected = "s1:26379,s2:7000/2 (my.master)".to_owned();
+        assert_eq!(url, (expected, Some("u".to_owned()), Some("p".to_owned()), true));
     }
 
     #[test]
@@ -232,17 +366,20 @@ mod tests {
             ("", "empty"),
             ("amqp://u:geheim@h", "scheme"),
             ("redis://u:geheim@h:port", "URL"),
+            ("redis://u:geheim@a,b", "several"),
+            ("rediss://u:geheim@h#insecure", "certificate"),
+            ("redis-cluster://u:geheim@h", "Cluster"),
+            ("redis-sentinel://u:geheim@h", "?service="),
+            ("redis-sentinel://u:geheim@h?service=a b", "name of the master"),
             ("h:6379,passwort=geheim", "`passwort`"),
             ("h:6379,password=x,geheim!=y", "comma"),
             ("h:6379,ssl=geheim", "`ssl`"),
-            ("h:6379,serviceName=geheim", "Sentinel"),
+            ("h:6379,serviceName=geheim!", "name of the master"),
             ("a:1,b:2,password=geheim", "several"),
             ("password=geheim", "no server"),
             ("h:99999", "65535"),
         ] {
-            let Err(error) = RedisAddress::parse(text) else {
-                panic!("{text}")
-            };
+            let Err(error) = parsed(text) else { panic!("{text}") };
             let message = error.to_string();
             assert!(
                 message.contains(named) && !message.contains("geheim"),
@@ -250,5 +387,11 @@ mod tests {
             );
             assert_eq!(error.code(), "invalid-redis-url");
         }
+        let files = RedisTlsFiles {
+            ca: Some("ca.pem".into()),
+            ..RedisTlsFiles::default()
+        };
+        let error = RedisAddress::parse("redis://h", &files).err().unwrap();
+        assert!(error.to_string().contains("rediss://"), "{error}");
     }
 }

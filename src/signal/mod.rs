@@ -10,12 +10,14 @@
 //!
 //! # Layout
 //!
-//! One file per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::signal`, unchanged, and so does one
+//! One file per provider: `provider/{postgres,local,redis}`. Each one passes `testing::conformance::signal`, unchanged, and so does one
 //! of another crate.
 
 mod provider;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
@@ -27,6 +29,8 @@ use crate::id::{DefinitionId, TenantId};
 
 pub use provider::local::LocalSignal;
 pub use provider::postgres::PostgresSignal;
+#[cfg(feature = "redis")]
+pub use provider::redis::RedisSignal;
 
 /// Carries cache notifications between the nodes of a cluster.
 pub trait CacheSignal: Send + Sync {
@@ -39,8 +43,20 @@ pub trait CacheSignal: Send + Sync {
     }
 
     /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
-    /// known. An engine does not start beside a live node of another domain. None: not compared.
+    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is
+    /// left out until the server has answered. None: not compared.
     fn domain(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether the server that it needs is away; readiness shows it, and the node stays ready.
+    fn is_away(&self) -> bool {
+        false
+    }
+
+    /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
+    /// is. Called for each registration, within a tokio runtime.
+    fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn CacheSignal>> {
         None
     }
 

@@ -59,3 +59,70 @@ async fn a_lost_connection_invalidates_the_cache() {
     one.notify(change(1, "d"));
     receives(&mut subscription, change(1, "d")).await;
 }
+
+#[cfg(feature = "redis")]
+mod redis {
+    use super::*;
+    use crate::signal::RedisSignal;
+    use crate::testing::RedisProcess;
+
+    async fn member(server: &RedisProcess, name: &str) -> RedisSignal {
+        RedisSignal::connect(&server.url(), name).await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_redis_provider_conforms() {
+        let server = RedisProcess::start();
+        let mut cluster = 0;
+        conforms(async || {
+            cluster += 1;
+            let name = format!("cluster{cluster}");
+            let pair: Pair = (
+                Box::new(member(&server, &name).await),
+                Box::new(member(&server, &name).await),
+            );
+            pair
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn other_clusters_and_malformed_messages_are_ignored() {
+        let server = RedisProcess::start();
+        let (one, other) = (member(&server, "a").await, member(&server, "b").await);
+        let (mut here, mut elsewhere) = (one.subscribe(), other.subscribe());
+        other.notify(change(1, "b"));
+        receives(&mut elsewhere, change(1, "b")).await;
+        let long = "x".repeat(20_000);
+        for payload in ["", "rubbish", "[]", "{\"definition\": 1}", &long] {
+            assert_eq!(server.run(&["PUBLISH", "mainspring:signal:1:0:a", payload]), "1");
+        }
+        one.notify(change(2, "a"));
+        receives(&mut here, change(2, "a")).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn each_new_subscription_invalidates_the_cache() {
+        let mut server = RedisProcess::start();
+        let one = member(&server, "a").await;
+        let mut subscription = one.subscribe();
+        // A connection that is closed alone, and then the server.
+        server.run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        assert_eq!(next(&mut subscription).await, CacheNotification::Invalidate);
+        assert!(!one.is_away());
+        server.kill();
+        let away = async |is_away| {
+            while one.is_away() != is_away {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        away(true).await;
+        one.notify(change(1, "lost"));
+        server.restart();
+        assert_eq!(next(&mut subscription).await, CacheNotification::Invalidate);
+        away(false).await;
+        // What was queued meanwhile may come, too.
+        one.notify(change(2, "d"));
+        while next(&mut subscription).await != CacheNotification::Changed(change(2, "d")) {}
+    }
+}

@@ -38,8 +38,20 @@ pub trait WakeTransport: Send + Sync {
     fn notify(&self, notifications: Vec<WakeNotification>);
 
     /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
-    /// known. An engine does not start beside a live node of another domain. None: not compared.
+    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is
+    /// left out until the server has answered. None: not compared.
     fn domain(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether the server that it needs is away; readiness shows it, and the node stays ready.
+    fn is_away(&self) -> bool {
+        false
+    }
+
+    /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
+    /// is. Called for each registration, within a tokio runtime.
+    fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn WakeTransport>> {
         None
     }
 

@@ -36,6 +36,8 @@ pub(super) struct ElsaEnvironment {
     database_url: Option<Secret>,
     /// Where Redis is. It is used only if Redis is selected.
     redis_url: Option<Secret>,
+    /// The variables that only matter with Redis.
+    of_redis: Vec<String>,
     /// Redis is selected for locks.
     locks_in_redis: bool,
     /// How long a lock outlives its holder, in seconds.
@@ -58,7 +60,6 @@ impl ElsaEnvironment {
         let mut found = Self::default();
         let mut logs = LogLevels::default();
         let mut listens = [None, None];
-        let mut of_redis = Vec::new();
         let mut variables: Vec<(String, String, String)> = variables
             .into_iter()
             .map(|(name, value)| {
@@ -80,7 +81,7 @@ impl ElsaEnvironment {
                 "ELSA__LOCKING__PROVIDER" => found.provider(name, &value),
                 "CONNECTIONSTRINGS__REDIS" | "REDIS__CONNECTIONSTRING" => {
                     found.redis_url.get_or_insert(Secret::from(value));
-                    of_redis.push(name);
+                    found.of_redis.push(name);
                 }
                 "ELSA__LOCKING__EXPIRY_SECONDS" | "ELSA__LOCKING__EXPIRYSECONDS" => {
                     match value.parse() {
@@ -89,7 +90,7 @@ impl ElsaEnvironment {
                             .warnings
                             .push(format!("{name} is no number of seconds and has no effect")),
                     }
-                    of_redis.push(name);
+                    found.of_redis.push(name);
                 }
                 _ => match plain.strip_prefix("LOGGING__LOGLEVEL__") {
                     Some(category) if !logs.set(category, &value) => found.warnings.push(format!(
@@ -106,7 +107,7 @@ impl ElsaEnvironment {
         }
         if !found.locks_in_redis {
             // A URL alone selects nothing.
-            found.ignored.append(&mut of_redis);
+            found.ignored.extend(found.of_redis.iter().cloned());
         }
         let [urls, ports] = listens;
         found.listen = match (urls, ports) {
@@ -195,7 +196,8 @@ impl ElsaEnvironment {
     }
 
     /// Fails on an invalid address, and logs warnings and ignored variables. `serve` calls it once, after the log is set up.
-    pub(super) fn report(&self) -> Result<(), Failure> {
+    /// `uses_redis`: a flag may have selected it.
+    pub(super) fn report(&self, uses_redis: bool) -> Result<(), Failure> {
         if let Some((name, Err(()))) = &self.listen {
             return Err(Failure::usage(format!(
                 "{name} is not valid: give http://*:8080 or a port"
@@ -204,8 +206,10 @@ impl ElsaEnvironment {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
-        if !self.ignored.is_empty() {
-            tracing::info!("ignored variables of Elsa: {}", self.ignored.join(", "));
+        let is_ignored = |name: &&String| !(uses_redis && self.of_redis.contains(name));
+        let ignored: Vec<&str> = self.ignored.iter().filter(is_ignored).map(String::as_str).collect();
+        if !ignored.is_empty() {
+            tracing::info!("ignored variables of Elsa: {}", ignored.join(", "));
         }
         Ok(())
     }

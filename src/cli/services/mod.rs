@@ -11,7 +11,7 @@ mod signal;
 mod wake;
 
 use super::elsa::ElsaEnvironment;
-use super::settings::{LockProviderName, ServiceSettings, SignalName};
+use super::settings::ServiceSettings;
 use crate::harness::failure::Failure;
 use crate::runtime::EngineBuilder;
 use locks::OpenedLocks;
@@ -43,7 +43,7 @@ impl OpenedServices {
         };
         Ok(Self {
             locks: OpenedLocks::open(&settings.locks, redis.as_ref())?,
-            signal: OpenedSignal::open(settings.signal)?,
+            signal: OpenedSignal::open(settings.signal, redis.as_ref())?,
             wake,
         })
     }

@@ -7,7 +7,7 @@ use crate::cli::elsa::ElsaEnvironment;
 use crate::cli::settings::ServiceSettings;
 use crate::harness::failure::Failure;
 #[cfg(feature = "redis")]
-use crate::redis_server::RedisServer;
+use crate::redis_server::{RedisServer, RedisTlsFiles};
 
 /// The interval of the tries while the server is away.
 #[cfg(feature = "redis")]
@@ -37,10 +37,15 @@ pub(super) async fn open(_settings: &ServiceSettings, _elsa: &ElsaEnvironment) -
 /// Finds the server, and waits for it for `--service-wait`.
 #[cfg(feature = "redis")]
 pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> Result<Redis, Failure> {
+    let tls_files = RedisTlsFiles {
+        ca: settings.redis.redis_ca_file.clone(),
+        cert: settings.redis.redis_cert_file.clone(),
+        key: settings.redis.redis_key_file.clone(),
+    };
     let given = settings.redis.redis_url.as_ref().or_else(|| elsa.redis_url());
     let server = match (&settings.redis.redis_url_file, given) {
-        (Some(file), _) => RedisServer::from_file(file)?,
-        (None, Some(url)) => RedisServer::parse(url.reveal())?,
+        (Some(file), _) => RedisServer::from_file(file, tls_files)?,
+        (None, Some(url)) => RedisServer::parse_with(url.reveal(), tls_files)?,
         (None, None) => {
             return Err(Failure::usage(
                 "Redis is selected: give a --redis-url, a --redis-url-file, or CONNECTIONSTRINGS__REDIS",

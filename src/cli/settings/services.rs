@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::LockSettings;
+use super::{LockProviderName, LockSettings};
 use crate::harness::secret::Secret;
 use crate::harness::settings::duration_or_none;
 
@@ -27,6 +27,13 @@ pub(crate) struct ServiceSettings {
     pub(crate) service_wait: Duration,
 }
 
+impl ServiceSettings {
+    /// Whether a service is selected that needs Redis.
+    pub(crate) fn uses_redis(&self) -> bool {
+        self.locks.lock_provider == LockProviderName::Redis || self.signal == SignalName::Redis
+    }
+}
+
 /// Where Redis is.
 #[derive(Debug, Args)]
 pub(crate) struct RedisSettings {
@@ -37,6 +44,15 @@ pub(crate) struct RedisSettings {
     /// A file with this URL, read again for each connection
     #[arg(long, value_name = "FILE")]
     pub(crate) redis_url_file: Option<PathBuf>,
+    /// A file with the certificates, in PEM, of the authorities that sign the certificate of Redis; the system's unless given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_ca_file: Option<PathBuf>,
+    /// A file with the certificate, in PEM, that this node shows to Redis
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_cert_file: Option<PathBuf>,
+    /// A file with the key of this certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redis_key_file: Option<PathBuf>,
 }
 
 /// What carries cache notifications.

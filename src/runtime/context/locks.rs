@@ -43,6 +43,19 @@ impl InstanceLocks {
         matches!(self, Self::Provider(_))
     }
 
+    /// Where they are kept.
+    pub(crate) fn domain(&self) -> Option<String> {
+        match self {
+            Self::Session(_) => Some("postgres".to_owned()),
+            Self::Provider(locks) => locks.domain(),
+        }
+    }
+
+    /// Whether the server of the program's own provider is away.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self, Self::Provider(locks) if locks.is_away())
+    }
+
     /// The names of locks that other processes release; none with the session, whose holders notify of the work itself.
     pub(crate) fn freed(&self) -> BoxStream<'static, Arc<str>> {
         match self {

@@ -16,6 +16,7 @@ use super::observed::Observed;
 use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
+use super::services;
 use super::wake_sender::WakeSender;
 use super::wake_timer::SchedulerState;
 use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
@@ -25,6 +26,7 @@ use crate::lock::LockKey;
 use crate::signal::CacheSignal;
 use crate::store::code::PauseMode;
 use crate::store::commit::CommitWriter;
+use crate::store::node::ServiceDomains;
 use crate::store::pause::Pause;
 use crate::store::start::Acceptor;
 use crate::wake::WakeNotification;
@@ -110,6 +112,27 @@ impl NodeContext {
     pub(crate) fn begin_drain(&self) {
         self.lifecycle.draining.cancel();
         self.notifications.wake.no_capacity();
+    }
+
+    /// The services as nodes compare them.
+    pub(crate) fn service_domains(&self) -> ServiceDomains {
+        let notifications = &self.notifications;
+        let locks = self.locks.instances.domain();
+        services::domains(locks, notifications.cache.domain(), notifications.wake.domain())
+    }
+
+    /// The services whose server is away. What they do is done later, or by check-ins.
+    pub(crate) fn services_away(&self) -> Vec<&'static str> {
+        let notifications = &self.notifications;
+        let each = [
+            ("locks", self.locks.instances.is_away()),
+            ("signal", notifications.cache.is_away()),
+            ("wake", notifications.wake.is_away()),
+        ];
+        each.into_iter()
+            .filter(|(_, away)| *away)
+            .map(|(name, _)| name)
+            .collect()
     }
 
     /// The locks that recent polls found held by another session, where the server keeps them.

@@ -379,6 +379,8 @@ pub struct Readiness {
     /// Why the database refuses the commits of this node, for reasons that are not those of single instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The services whose server is away: `locks`, `signal`, `wake`. The node is ready all the same.
+    pub away: Vec<&'static str>,
 }
 
 impl Readiness {

@@ -53,7 +53,12 @@ impl Services {
     }
 
     /// Opens the services for which the program has no provider of its own, over one connection.
-    pub(crate) async fn open(&self, connector: &Connector, incarnation: Incarnation) -> Result<OpenServices> {
+    pub(crate) async fn open(
+        &self,
+        connector: &Connector,
+        incarnation: Incarnation,
+        cluster: &str,
+    ) -> Result<OpenServices> {
         let wake_notifications = self.wake.is_none().then_some(Channel::WakeNotifications);
         let signals = self.signal.is_none().then_some(Channel::Signals);
         let channels: Vec<Channel> = wake_notifications
@@ -65,8 +70,14 @@ impl Services {
         let wake = || Arc::new(PostgresWake::new(&notifier, &incarnation.to_string(), None)) as Arc<_>;
         let signal = || Arc::new(PostgresSignal::new(&notifier, None)) as Arc<_>;
         Ok(OpenServices {
-            wake: self.wake.clone().unwrap_or_else(wake),
-            signal: self.signal.clone().unwrap_or_else(signal),
+            wake: match &self.wake {
+                Some(own) => own.in_cluster(cluster).unwrap_or_else(|| Arc::clone(own)),
+                None => wake(),
+            },
+            signal: match &self.signal {
+                Some(own) => own.in_cluster(cluster).unwrap_or_else(|| Arc::clone(own)),
+                None => signal(),
+            },
             notifier,
             notifier_task,
         })
@@ -80,34 +91,65 @@ impl OpenServices {
             Some(locks) => locks.domain(),
             None => Some("postgres".to_owned()),
         };
-        ServiceDomains {
-            locks: locks.unwrap_or_default(),
-            signal: self.signal.domain().unwrap_or_default(),
-            wake: self.wake.domain().unwrap_or_default(),
-        }
+        domains(locks, self.signal.domain(), self.wake.domain())
     }
 }
 
-/// What two nodes have in different places: the service, where it is for each, and the setting.
-pub(crate) fn difference<'a>(
-    ours: &'a ServiceDomains,
-    theirs: &'a ServiceDomains,
-) -> Option<(&'static str, &'a str, &'a str, &'static str)> {
-    let each = [
-        ("keeps locks in", &ours.locks, &theirs.locks, "--lock-provider"),
-        (
-            "sends cache notifications over",
-            &ours.signal,
-            &theirs.signal,
-            "--signal",
-        ),
-        ("sends wake notifications over", &ours.wake, &theirs.wake, "--wake"),
-    ];
-    let mut different = each
-        .into_iter()
-        .filter(|(_, ours, theirs, _)| !ours.is_empty() && !theirs.is_empty() && ours != theirs);
-    let (service, ours, theirs, setting) = different.next()?;
-    Some((service, ours, theirs, setting))
+/// These services as nodes compare them.
+pub(crate) fn domains(locks: Option<String>, signal: Option<String>, wake: Option<String>) -> ServiceDomains {
+    ServiceDomains {
+        locks: locks.unwrap_or_default(),
+        signal: signal.unwrap_or_default(),
+        wake: wake.unwrap_or_default(),
+    }
+}
+
+/// What two nodes have in different places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Difference<'a> {
+    pub(crate) service: &'static str,
+    pub(crate) ours: &'a str,
+    pub(crate) theirs: &'a str,
+    pub(crate) setting: &'static str,
+}
+
+impl<'a> Difference<'a> {
+    /// The first one between two nodes.
+    pub(crate) fn between(ours: &'a ServiceDomains, theirs: &'a ServiceDomains) -> Option<Self> {
+        let each = [
+            ("keeps locks in", &ours.locks, &theirs.locks, "--lock-provider"),
+            (
+                "sends cache notifications over",
+                &ours.signal,
+                &theirs.signal,
+                "--signal",
+            ),
+            ("sends wake notifications over", &ours.wake, &theirs.wake, "--wake"),
+        ];
+        let mut different = each.into_iter().filter(|(_, ours, theirs, _)| differ(ours, theirs));
+        let (service, ours, theirs, setting) = different.next()?;
+        Some(Self {
+            service,
+            ours,
+            theirs,
+            setting,
+        })
+    }
+
+    /// Whether the settings are alike, and a server has another nonce: another server, or nodes that agree on one just now.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        self.ours != self.theirs && place(self.ours) == place(self.theirs)
+    }
+}
+
+/// Without the nonce of its server, which is unknown until the server has answered.
+fn place(domain: &str) -> &str {
+    domain.rsplit_once(" #").map_or(domain, |(place, _)| place)
+}
+
+fn differ(ours: &str, theirs: &str) -> bool {
+    let is_known = !ours.is_empty() && !theirs.is_empty();
+    is_known && ours != theirs && place(ours) != theirs && place(theirs) != ours
 }
 
 #[cfg(test)]
@@ -115,25 +157,31 @@ mod tests {
     use super::*;
 
     fn domains(locks: &str, signal: &str, wake: &str) -> ServiceDomains {
-        ServiceDomains {
-            locks: locks.to_owned(),
-            signal: signal.to_owned(),
-            wake: wake.to_owned(),
-        }
+        let some = |text: &str| Some(text.to_owned());
+        super::domains(some(locks), some(signal), some(wake))
     }
 
     #[test]
-    fn services_differ_where_both_nodes_tell() {
+    fn services_differ_where_both_nodes_name_them() {
         let ours = domains("redis workflow:", "redis", "");
-        assert_eq!(difference(&ours, &ours.clone()), None);
-        assert_eq!(difference(&ours, &domains("", "redis", "postgres")), None);
+        assert_eq!(Difference::between(&ours, &ours.clone()), None);
+        assert_eq!(Difference::between(&ours, &domains("", "redis", "postgres")), None);
         let theirs = domains("postgres", "postgres", "");
-        let (_, here, there, setting) = difference(&ours, &theirs).unwrap();
-        assert_eq!(
-            (here, there, setting),
-            ("redis workflow:", "postgres", "--lock-provider")
-        );
+        let found = Difference::between(&ours, &theirs).unwrap();
+        assert_eq!((found.ours, found.theirs), ("redis workflow:", "postgres"));
+        assert_eq!(found.setting, "--lock-provider");
         let theirs = domains("redis workflow:", "postgres", "");
-        assert_eq!(difference(&ours, &theirs).unwrap().3, "--signal");
+        assert_eq!(Difference::between(&ours, &theirs).unwrap().setting, "--signal");
+    }
+
+    #[test]
+    fn a_server_that_has_not_answered_is_compared_without_its_nonce() {
+        let (unknown, one) = (domains("redis a:", "", ""), domains("redis a: #1", "", ""));
+        let (two, other) = (domains("redis a: #2", "", ""), domains("redis b: #1", "", ""));
+        assert_eq!(Difference::between(&unknown, &one), None);
+        assert_eq!(Difference::between(&one, &unknown), None);
+        assert!(Difference::between(&one, &two).unwrap().is_of_servers());
+        assert!(!Difference::between(&one, &other).unwrap().is_of_servers());
+        assert!(!Difference::between(&unknown, &other).unwrap().is_of_servers());
     }
 }

@@ -50,6 +50,16 @@ impl WakeSender {
         }
     }
 
+    /// What carries the notifications.
+    pub(crate) fn domain(&self) -> Option<String> {
+        self.transport.domain()
+    }
+
+    /// Whether the server of the transport is away.
+    pub(crate) fn is_away(&self) -> bool {
+        self.transport.is_away()
+    }
+
     /// What the other nodes send from now on.
     pub(crate) fn subscribe(&self) -> WakeSubscription {
         self.transport.subscribe()

@@ -6,7 +6,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{cache_invalidation, lock_reports};
+use super::{cache_invalidation, lock_reports, service_domains};
+use crate::Result;
 use crate::cluster::{Membership, MembershipOptions, election};
 use crate::db::{Connector, NotifierTask, Pool, ReadPool};
 use crate::execution::Interpreter;
@@ -21,17 +22,14 @@ use crate::runtime::context::observed::Observed;
 use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
-use crate::runtime::context::services::difference;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::SchedulerState;
 use crate::runtime::scheduler::fire;
 use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
-use crate::store::node::ServiceDomains;
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
-use crate::{Error, Result};
 
 /// What outlives an incarnation.
 pub(super) struct Shared {
@@ -71,6 +69,7 @@ pub(super) struct OtherLoops {
     fan_outs: AbortOnDropHandle<()>,
     bulk_actions: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
+    service_domains: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
     unsupported: AbortOnDropHandle<()>,
@@ -116,6 +115,8 @@ pub(super) async fn start(
     let fan_outs = spawn(fan_out::run(Arc::clone(&node)));
     let bulk_actions = spawn(bulk_action::run(Arc::clone(&node)));
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
+    let roles = shared.settings.effective_roles();
+    let service_domains = spawn(service_domains::keep(Arc::clone(&node), roles));
     Ok(RunningNode {
         membership,
         context: node,
@@ -128,6 +129,7 @@ pub(super) async fn start(
                 fan_outs,
                 bulk_actions,
                 lock_reports,
+                service_domains,
                 wake_notifications,
                 cache_signals,
                 unsupported,
@@ -152,10 +154,10 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
     let (direct_starts, direct_task) = Acceptor::start(connector, &pool, incarnation, false);
     let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
-    let services = settings.services.open(connector, incarnation).await?;
     let cluster = store_node::cluster_name(&pool).await?;
-    let domains = services.domains(&settings.services);
-    join_domains(&pool, incarnation, settings, &domains).await?;
+    let services = settings.services.open(connector, incarnation, &cluster).await?;
+    let domains = || services.domains(&settings.services);
+    service_domains::join(&pool, incarnation, &settings.effective_roles(), domains).await?;
     let instances = settings
         .services
         .instance_locks(&membership.locks, || owner(cluster, incarnation, &pool));
@@ -211,29 +213,6 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     Ok((node, tasks))
 }
 
-/// Records the roles and the services; refuses to start beside a live node that has a service elsewhere.
-async fn join_domains(pool: &Pool, incarnation: Incarnation, settings: &Settings, ours: &ServiceDomains) -> Result<()> {
-    store_node::report_roles(pool, incarnation, &settings.effective_roles(), ours).await?;
-    let others = store_node::other_domains(pool, incarnation).await?;
-    let mut different = others
-        .iter()
-        .filter_map(|(node, theirs)| Some((node, difference(ours, theirs)?)));
-    let Some((node, (service, here, there, setting))) = different.next() else {
-        return Ok(());
-    };
-    // Its row must not keep others from starting.
-    if let Err(error) = store_node::leave(pool, incarnation).await {
-        tracing::debug!(%error, "the registration could not be deleted; it expires");
-    }
-    Err(Error::invalid(
-        "service-differs",
-        format!(
-            "this node {service} {here}, and for the live node {node} it is {there}: give all nodes the same {setting}; to change it, stop \
-             all of them first"
-        ),
-    ))
-}
-
 /// This registration as a lock provider sees it.
 fn owner(cluster: String, incarnation: Incarnation, pool: &Pool) -> LockOwner {
     let pool = pool.clone();
@@ -265,6 +244,7 @@ impl RunningNode {
             _ = &mut others.fan_outs => "its fan-outs ended",
             _ = &mut others.bulk_actions => "its bulk actions ended",
             _ = &mut others.lock_reports => "its lock reports ended",
+            _ = &mut others.service_domains => "its comparison of services ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
             _ = &mut others.unsupported => "its list of unsupported versions ended",
             _ = &mut connections.candidate => "its candidate in the election ended",

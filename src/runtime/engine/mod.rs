@@ -38,6 +38,7 @@ pub(crate) mod pause;
 mod resume;
 pub(crate) mod resume_token;
 pub(crate) mod schedules;
+mod service_domains;
 mod signed_text;
 mod start;
 mod supervisor;
@@ -236,12 +237,14 @@ impl Engine {
                 database: false,
                 registered: false,
                 reason: None,
+                away: Vec::new(),
             };
         };
         Readiness {
             database: node.lifecycle.reports.borrow().is_fresh(),
             registered: !self.is_leaving() && !node.lifecycle.stop.is_cancelled(),
             reason: node.commits.writer.breaker().reason(),
+            away: node.services_away(),
         }
     }
 

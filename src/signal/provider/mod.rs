@@ -2,3 +2,5 @@
 
 pub(super) mod local;
 pub(super) mod postgres;
+#[cfg(feature = "redis")]
+pub(super) mod redis;

@@ -6,6 +6,8 @@ mod cancel_and_delete;
 mod expired_node;
 #[cfg(feature = "redis")]
 mod redis_locks;
+#[cfg(feature = "redis")]
+mod redis_servers;
 mod resumes;
 mod service_domains;
 mod variables;

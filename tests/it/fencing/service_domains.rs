@@ -37,3 +37,23 @@ async fn a_node_that_has_a_service_elsewhere_ends_and_names_both() {
     drop((four, five));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_redis_servers_are_distinguished_and_one_that_was_emptied_is_agreed_on_anew() {
+    use crate::support::redis::RedisProcess;
+
+    let database = TestDatabase::create().await;
+    let (redis, elsewhere) = (RedisProcess::start(), RedisProcess::start());
+    let (url, other_url) = (redis.url(), elsewhere.url());
+    let settings = |url| ["--lock-provider", "redis", "--redis-url", url, "--check-in", "200ms"];
+    let one = Node::start_with(&database, "one", &settings(&url), "");
+    let mut two = spawn(&database.url(), "two", &settings(&other_url), &[]);
+    assert_eq!(two.wait(TIMEOUT).code(), Some(2));
+    let said = two.stderr().join("\n");
+    assert_eq!(said.matches("redis workflow: #").count(), 2, "{said}");
+    redis.run(&["FLUSHALL"]);
+    let three = Node::start_with(&database, "three", &settings(&url), "");
+    one.child.wait_for_log("another nonce than before").await;
+    drop((one, three));
+}

@@ -1,4 +1,6 @@
 //! Promise 6. Signals are hints.
 
 mod due;
+#[cfg(feature = "redis")]
+mod redis_signal;
 mod wake;

@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::support::node::{Node, assert_each_exactly_once, publish, wait_until_finished};
 use crate::support::{Connection, Http, TIMEOUT, TestDatabase, assert_contains, assert_fields, poll_until, wait_until};
 
-const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
-const OFTEN: [&str; 4] = ["--check-in", "200ms", "--tolerance", "5s"];
+pub(super) const NEVER: [&str; 4] = ["--check-in", "10m", "--tolerance", "1h"];
+pub(super) const OFTEN: [&str; 4] = ["--check-in", "200ms", "--tolerance", "5s"];
 
 fn start_api_node(database: &TestDatabase, failpoints: &str) -> Node {
     let arguments = [&NEVER[..], &["--workers", "0"]].concat();
@@ -89,13 +89,13 @@ async fn a_node_that_lost_its_notification_connection_polls_after_reconnecting()
     assert_each_exactly_once(&database, &client, 1).await;
 }
 
-fn named(version: usize) -> serde_json::Value {
+pub(super) fn named(version: usize) -> serde_json::Value {
     json!({"model": {"definitionId": "named", "name": format!("v{version}"), "root":
         {"type": "Elsa.WriteLine", "id": "say", "text": {"typeName": "String", "expression":
             {"type": "Literal", "value": format!("v{version}")}}}}, "publish": true})
 }
 
-async fn shown(http: &Http) -> String {
+pub(super) async fn shown(http: &Http) -> String {
     let path = "workflow-definitions/by-definition-id/named?versionOptions=Published";
     http.get(path).await.expect(200)["name"].as_str().unwrap().to_owned()
 }

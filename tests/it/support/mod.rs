@@ -19,6 +19,8 @@ pub(crate) mod redis;
 pub(crate) mod round_robin;
 pub(crate) mod routes;
 pub(crate) mod schedule_load;
+#[cfg(feature = "redis")]
+pub(crate) mod sentinels;
 mod server;
 pub(crate) mod single_node;
 pub(crate) mod three_nodes;

@@ -8,9 +8,14 @@ use std::time::{Duration, Instant};
 /// How long a server may take to answer.
 const START: Duration = Duration::from_secs(20);
 
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 pub(crate) struct RedisProcess {
     child: Option<Child>,
     port: u16,
+    tls_port: Option<u16>,
     directory: PathBuf,
     arguments: Vec<String>,
 }
@@ -22,12 +27,22 @@ impl RedisProcess {
 
     /// With further arguments of `redis-server`.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_at(None, arguments)
+    }
+
+    /// The same with a second port for TLS.
+    #[cfg_attr(test, allow(dead_code, reason = "tests of the library have no certificates"))]
+    pub(crate) fn start_with_tls(arguments: &[&str]) -> Self {
+        Self::start_at(Some(free_port()), arguments)
+    }
+
+    fn start_at(tls_port: Option<u16>, arguments: &[&str]) -> Self {
         let directory = std::env::temp_dir().join(format!("mainspring-redis-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir_all(&directory).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self {
             child: None,
-            port,
+            port: free_port(),
+            tls_port,
             directory,
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
         };
@@ -41,6 +56,11 @@ impl RedisProcess {
         let child = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--appendonly", "no"])
+            .args(
+                self.tls_port
+                    .iter()
+                    .flat_map(|port| ["--tls-port".to_owned(), port.to_string()]),
+            )
             .args(&self.arguments)
             .current_dir(&self.directory)
             .stdout(Stdio::null())
@@ -82,6 +102,12 @@ impl RedisProcess {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port for TLS.
+    #[cfg_attr(test, allow(dead_code, reason = "tests of the library have no certificates"))]
+    pub(crate) fn tls_port(&self) -> u16 {
+        self.tls_port.unwrap()
     }
 
     pub(crate) fn url(&self) -> String {

@@ -7,11 +7,13 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisError};
 use tokio::sync::{Notify, watch};
 
-use crate::redis_server::{RedisServer, away, is_answer};
+use crate::redis_server::{Availability, RedisServer, away, is_answer};
 use crate::{Error, Result};
 
 /// Between two tries to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// How often the nonce of the server is read.
+const NONCE: Duration = Duration::from_secs(1);
 
 /// A script of the server. Its keys and arguments are described in its file.
 #[derive(Clone, Copy)]
@@ -46,6 +48,7 @@ pub(super) struct RedisLink {
     server: RedisServer,
     state: watch::Sender<LinkState>,
     broken: Notify,
+    availability: Availability,
 }
 
 impl RedisLink {
@@ -54,42 +57,53 @@ impl RedisLink {
             server,
             state: watch::Sender::new(LinkState::Connecting),
             broken: Notify::new(),
+            availability: Availability::of_locks(),
         }
     }
 
     /// Connects, and again after each failure. Never returns.
     pub(super) async fn keep(&self) {
-        let (mut number, mut pause, mut is_away) = (0, RETRY.0, false);
-        let place = self.server.place();
+        let (mut number, mut pause) = (0, RETRY.0);
         loop {
             match self.open().await {
                 Ok((connection, digests)) => {
                     number += 1;
-                    if is_away {
-                        tracing::info!(%place, "the Redis server for locks is back");
-                        is_away = false;
-                    }
+                    self.availability.back(&self.server.place());
                     self.state.send_replace(LinkState::Open {
-                        connection,
+                        connection: connection.clone(),
                         digests,
                         number,
                     });
-                    metrics::gauge!("mainspring_lock_server_away").set(0.0);
-                    self.broken.notified().await;
+                    tokio::select! {
+                        () = self.broken.notified() => {}
+                        () = self.server.switched() => { self.mark_lost(number); }
+                        () = self.keep_nonce(connection) => { self.mark_lost(number); }
+                    }
                     pause = RETRY.0;
                 }
                 Err(error) => {
-                    if !is_away {
-                        tracing::warn!(%error, "the Redis server for locks is away; what needs a lock waits until it returns");
-                        is_away = true;
-                    }
+                    self.availability.away(&error);
                     self.state.send_replace(LinkState::Away(Arc::new(error)));
-                    metrics::gauge!("mainspring_lock_server_away").set(1.0);
                     tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                     pause = (pause * 2).min(RETRY.1);
                 }
             }
         }
+    }
+
+    /// Reads the nonce from time to time. Returns when the server does not answer.
+    async fn keep_nonce(&self, mut connection: MultiplexedConnection) {
+        loop {
+            tokio::time::sleep(NONCE).await;
+            if self.server.agree(&mut connection).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether there is no connection.
+    pub(super) fn is_away(&self) -> bool {
+        self.availability.is_away()
     }
 
     async fn open(&self) -> Result<(MultiplexedConnection, Arc<[String]>)> {
@@ -177,8 +191,15 @@ impl RedisLink {
         })
     }
 
-    /// The connection with this number has failed.
+    /// The connection with this number has failed, and is replaced.
     fn lose(&self, number: u64) {
+        if self.mark_lost(number) {
+            self.broken.notify_one();
+        }
+    }
+
+    /// False: another one has taken its place already.
+    fn mark_lost(&self, number: u64) -> bool {
         let lost = self.state.send_if_modified(|state| {
             let is_current = matches!(state, LinkState::Open { number: current, .. } if *current == number);
             if is_current {
@@ -187,8 +208,8 @@ impl RedisLink {
             is_current
         });
         if lost {
-            metrics::counter!("mainspring_lock_server_failures_total").increment(1);
-            self.broken.notify_one();
+            self.availability.failed();
         }
+        lost
     }
 }

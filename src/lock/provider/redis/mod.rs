@@ -19,10 +19,9 @@ mod link;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -34,15 +33,15 @@ use crate::lock::owner::LockOwner;
 use crate::lock::request::LockRequest;
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
-use crate::redis_server::RedisServer;
+use crate::redis_server::{ChannelEvent, RedisServer, follow};
 use crate::{Error, Result};
 use actor::Actor;
 use link::RedisLink;
 
 /// The most freed names that a slow receiver has not seen.
 const FREED: usize = 1024;
-/// Between two tries to subscribe.
-const RESUBSCRIBE: Duration = Duration::from_secs(1);
+/// How long the connection outlives the last clone, for the last releases.
+const LAST_RELEASES: Duration = Duration::from_secs(2);
 
 /// How a provider on Redis is set up. The names and defaults are those of DistributedLock.Redis.
 #[derive(Clone, Debug)]
@@ -138,6 +137,8 @@ struct Shared {
     freed: broadcast::Sender<Arc<str>>,
     /// Dropped with the last clone: the actor releases what is held, and ends.
     _closing: DropGuard,
+    /// The provider whose link this one uses, and which must not end before.
+    _parent: Option<Arc<Shared>>,
     _subscriber: AbortOnDropHandle<()>,
 }
 
@@ -164,29 +165,33 @@ impl RedisLocks {
         owner: Option<LockOwner>,
         key_function: KeyFunction,
     ) -> Result<Self> {
+        Self::beside(None, server, options, owner, key_function)
+    }
+
+    /// One that uses the link of another one, so that one outage is one.
+    fn beside(
+        parent: Option<Arc<Shared>>,
+        server: RedisServer,
+        options: RedisLockOptions,
+        owner: Option<LockOwner>,
+        key_function: KeyFunction,
+    ) -> Result<Self> {
         options.check()?;
         let parts = Frontend::open(Backend::Leased(options.most_locks), "redis", key_function);
         let frontend = Arc::clone(&parts.frontend);
-        let link = Arc::new(RedisLink::new(server.clone()));
+        let link = match &parent {
+            Some(parent) => Arc::clone(&parent.link),
+            None => Arc::new(RedisLink::new(server.clone())),
+        };
         let channel = format!("mainspring:freed:{}:{}", server.database(), options.prefix);
         let (freed, _) = broadcast::channel(FREED);
         let closing = CancellationToken::new();
         let actor = Actor::new(&frontend, &link, options.clone(), channel.clone(), owner);
-        let keeper = Arc::clone(&link);
-        let ended = closing.clone();
-        tokio::spawn(async move {
-            // The actor's last releases still need the link.
-            let gone = async {
-                ended.cancelled().await;
-                tokio::time::sleep(RESUBSCRIBE * 2).await;
-            };
-            tokio::select! {
-                () = keeper.keep() => {}
-                () = gone => {}
-            }
-        });
+        if parent.is_none() {
+            tokio::spawn(keep(Arc::clone(&link), closing.clone()));
+        }
         actor::start(actor, parts, closing.clone());
-        let subscriber = follow(server.clone(), channel, Arc::clone(&frontend), freed.clone());
+        let subscriber = receive_freed(server.clone(), channel, Arc::clone(&frontend), freed.clone());
         Ok(Self {
             shared: Arc::new(Shared {
                 frontend,
@@ -195,38 +200,46 @@ impl RedisLocks {
                 options,
                 freed,
                 _closing: closing.drop_guard(),
+                _parent: parent,
                 _subscriber: AbortOnDropHandle::new(tokio::spawn(subscriber)),
             }),
         })
     }
 }
 
-/// Receives the names that are freed. While there is no subscription, requests that wait try again in time.
-async fn follow(server: RedisServer, channel: String, frontend: Arc<Frontend>, freed: broadcast::Sender<Arc<str>>) {
-    loop {
-        match server.subscribe(&channel).await {
-            Ok(subscriber) => {
-                frontend.step(|table, step| table.retry_all(step));
-                let mut messages = subscriber.into_on_message();
-                while let Some(message) = messages.next().await {
-                    // What is no text was sent by no node.
-                    let Ok(name) = message.get_payload::<String>() else {
-                        continue;
-                    };
-                    if name.starts_with("slot/") {
-                        frontend.step(|table, step| table.retry_all(step));
-                    } else {
-                        frontend.retry_name(&name);
-                    }
-                    let _ = freed.send(name.into());
-                }
-            }
-            Err(error) => {
-                tracing::debug!(%error, "released locks are not reported; waiting requests try again in time")
-            }
-        }
-        tokio::time::sleep(RESUBSCRIBE.mul_f64(rand::random_range(0.5..1.0))).await;
+/// Keeps the link until some time after the provider is closed: the last releases still need it.
+async fn keep(link: Arc<RedisLink>, closing: CancellationToken) {
+    let gone = async {
+        closing.cancelled().await;
+        tokio::time::sleep(LAST_RELEASES).await;
+    };
+    tokio::select! {
+        () = link.keep() => {}
+        () = gone => {}
     }
+}
+
+/// Receives the names that are freed. While there is no subscription, requests that wait try again in time.
+async fn receive_freed(
+    server: RedisServer,
+    channel: String,
+    frontend: Arc<Frontend>,
+    freed: broadcast::Sender<Arc<str>>,
+) {
+    // Releases are published by the scripts.
+    let (_none, outgoing) = mpsc::channel(1);
+    let receive = |event| match event {
+        ChannelEvent::Received(name) if !name.starts_with("slot/") => {
+            frontend.retry_name(&name);
+            let _ = freed.send(name.into());
+        }
+        ChannelEvent::Received(name) => {
+            frontend.step(|table, step| table.retry_all(step));
+            let _ = freed.send(name.into());
+        }
+        ChannelEvent::Subscribed => frontend.step(|table, step| table.retry_all(step)),
+    };
+    follow(&server, &channel, outgoing, None, receive).await;
 }
 
 impl LockProvider for RedisLocks {
@@ -250,12 +263,22 @@ impl LockProvider for RedisLocks {
 
     fn registered(&self, owner: LockOwner) -> Option<Arc<dyn LockProvider>> {
         let shared = &self.shared;
-        let own = Self::with(shared.server.clone(), shared.options.clone(), Some(owner), LockKey::of);
+        let (parent, server) = (Some(Arc::clone(shared)), shared.server.clone());
+        let own = Self::beside(parent, server, shared.options.clone(), Some(owner), LockKey::of);
         own.ok().map(|own| Arc::new(own) as Arc<dyn LockProvider>)
     }
 
     fn domain(&self) -> Option<String> {
-        Some(format!("redis {}", self.shared.options.prefix))
+        let nonce = self.shared.server.nonce().map(|nonce| format!(" #{nonce}"));
+        Some(format!(
+            "redis {}{}",
+            self.shared.options.prefix,
+            nonce.unwrap_or_default()
+        ))
+    }
+
+    fn is_away(&self) -> bool {
+        self.shared.link.is_away()
     }
 
     fn freed(&self) -> BoxStream<'static, Arc<str>> {

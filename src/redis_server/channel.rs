@@ -1,0 +1,145 @@
+//! A channel of pub/sub, followed over connections that are replaced when they fail or fall silent.
+//!
+//! # Invariants
+//!
+//! - After each new subscription [`ChannelEvent::Subscribed`] comes first: anything may have been missed before it.
+//! - What is published passes through the server to the subscription of the same process: a heartbeat shows that both connections
+//!   lead to one server and that it answers. A subscriber of a server that was replaced would hear nothing for ever.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::aio::{MultiplexedConnection, PubSub};
+use tokio::sync::mpsc;
+
+use super::availability::Availability;
+use super::connection::unavailable;
+use super::server::RedisServer;
+use crate::{Error, Result};
+
+/// Between two tries to connect: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// The interval of heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+/// After so long without a message the connection counts as lost.
+const SILENCE: Duration = Duration::from_secs(8);
+/// The longest message in bytes.
+const LONGEST: usize = 16 << 10;
+/// The most messages that are sent in one round trip.
+const BATCH: usize = 64;
+
+/// What a follower receives.
+pub(crate) enum ChannelEvent {
+    /// There is a new subscription.
+    Subscribed,
+    Received(String),
+}
+
+/// Follows a channel, and publishes there what `outgoing` has. Never returns.
+pub(crate) async fn follow(
+    server: &RedisServer,
+    channel: &str,
+    mut outgoing: mpsc::Receiver<String>,
+    availability: Option<&Availability>,
+    mut on: impl FnMut(ChannelEvent) + Send,
+) {
+    // What only this follower receives.
+    let own = format!("mainspring:alive:{}", uuid::Uuid::new_v4().simple());
+    let mut pause = RETRY.0;
+    loop {
+        match open(server, channel, &own).await {
+            Ok((subscriber, publisher)) => {
+                if let Some(availability) = availability {
+                    availability.back(&server.place());
+                }
+                on(ChannelEvent::Subscribed);
+                pause = RETRY.0;
+                let error = tokio::select! {
+                    error = receive(server, subscriber, &own, &mut on) => error,
+                    error = send(server, publisher, channel, &own, &mut outgoing) => error,
+                    () = server.switched() => unavailable(&server.place(), "another server has become the master"),
+                };
+                tracing::debug!(%error, channel, "a subscription has ended; there will be another one");
+                availability.inspect(|availability| availability.failed());
+            }
+            Err(error) => match availability {
+                Some(availability) => availability.away(&error),
+                None => tracing::debug!(%error, channel, "there is no subscription"),
+            },
+        }
+        tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+        pause = (pause * 2).min(RETRY.1);
+    }
+}
+
+async fn open(server: &RedisServer, channel: &str, own: &str) -> Result<(PubSub, MultiplexedConnection)> {
+    let publisher = server.connect().await?;
+    let subscriber = server.subscribe(&[channel, own]).await?;
+    Ok((subscriber, publisher))
+}
+
+/// Returns when the connection is lost.
+async fn receive(
+    server: &RedisServer,
+    subscriber: PubSub,
+    own: &str,
+    on: &mut (impl FnMut(ChannelEvent) + Send),
+) -> Error {
+    let mut messages = subscriber.into_on_message();
+    loop {
+        let message = match tokio::time::timeout(SILENCE, messages.next()).await {
+            Ok(Some(message)) => message,
+            Ok(None) => return unavailable(&server.place(), "it has closed the connection"),
+            Err(_) => return unavailable(&server.place(), "it is silent"),
+        };
+        if message.get_channel_name() == own {
+            continue;
+        }
+        // What is no text was sent by no node.
+        if let Ok(text) = message.get_payload::<String>()
+            && text.len() <= LONGEST
+        {
+            on(ChannelEvent::Received(text));
+        }
+    }
+}
+
+/// Returns when the connection is lost. What was being sent then is lost, too.
+async fn send(
+    server: &RedisServer,
+    mut publisher: MultiplexedConnection,
+    channel: &str,
+    own: &str,
+    outgoing: &mut mpsc::Receiver<String>,
+) -> Error {
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut messages = Vec::with_capacity(BATCH);
+    let mut is_open = true;
+    loop {
+        let beats = tokio::select! {
+            _ = heartbeat.tick() => true,
+            count = outgoing.recv_many(&mut messages, BATCH), if is_open => {
+                is_open = count > 0;
+                false
+            }
+        };
+        let mut pipeline = redis::pipe();
+        for message in messages.drain(..) {
+            pipeline.cmd("PUBLISH").arg(channel).arg(message).ignore();
+        }
+        if beats {
+            pipeline.cmd("PUBLISH").arg(own).arg("");
+        }
+        if pipeline.is_empty() {
+            continue;
+        }
+        match pipeline.query_async::<Vec<u64>>(&mut publisher).await {
+            Ok(receivers) if beats && receivers.first() == Some(&0) => {
+                return unavailable(&server.place(), "the subscription is at another server");
+            }
+            Ok(_) => {}
+            Err(_) => return unavailable(&server.place(), "it does not answer"),
+        }
+    }
+}

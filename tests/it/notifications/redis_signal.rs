@@ -1,0 +1,62 @@
+//! Cache notifications over Redis.
+
+use serde_json::json;
+
+use super::wake::{NEVER, OFTEN, named, shown};
+use crate::support::node::Node;
+use crate::support::redis::RedisProcess;
+use crate::support::{Http, TestDatabase, assert_contains, wait_until};
+
+async fn comes_to_show(http: &Http, version: usize) {
+    let what = format!("a node to show version {version}");
+    wait_until(&what, async || shown(http).await == format!("v{version}")).await;
+}
+
+/// The node stays ready, and names the services whose server is away.
+async fn away_becomes(http: &Http, away: &[&str]) {
+    wait_until("readiness to name what is away", async || {
+        let answer = http.get("/health/ready").await.expect(200);
+        assert_eq!(answer["status"], "ready");
+        answer["away"] == json!(away)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publish_reaches_other_nodes_over_redis_and_by_check_ins_while_it_is_away() {
+    let database = TestDatabase::create().await;
+    let mut redis = RedisProcess::start();
+    let url = redis.url();
+    let over_redis = ["--signal", "redis", "--redis-url", &url];
+    let start = |name, check_ins: &[&str]| Node::start_with(&database, name, &[check_ins, &over_redis].concat(), "");
+    let nodes = [start("one", &NEVER), start("two", &NEVER), start("three", &OFTEN)];
+    let [one, two, three] = nodes.each_ref().map(|node| node.http.as_ref().unwrap());
+    let publish = async |version| drop(one.post("workflow-definitions", &named(version)).await.expect(200));
+    publish(1).await;
+    for node in [two, three] {
+        comes_to_show(node, 1).await;
+    }
+    publish(2).await;
+    comes_to_show(two, 2).await;
+    assert_contains(
+        &nodes[1].child.stderr().join("\n"),
+        &["Received cache invalidation event for workflow definition named"],
+    );
+    away_becomes(two, &[]).await;
+    redis.kill();
+    away_becomes(two, &["signal"]).await;
+    away_becomes(three, &["signal"]).await;
+    comes_to_show(three, 2).await;
+    publish(3).await;
+    comes_to_show(three, 3).await;
+    assert_eq!(shown(two).await, "v2", "it has received nothing and not checked in");
+    redis.restart();
+    comes_to_show(two, 3).await;
+    away_becomes(two, &[]).await;
+    publish(4).await;
+    comes_to_show(two, 4).await;
+    let said = nodes[1].child.stderr().join("\n");
+    for line in ["cache notifications is away", "cache notifications is back"] {
+        assert_eq!(said.matches(line).count(), 1, "{said}");
+    }
+}
