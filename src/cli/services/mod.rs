@@ -31,8 +31,7 @@ impl OpenedServices {
     pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> Result<Self, Failure> {
         // What has no server fails first.
         let wake = OpenedWake::open(settings.wake)?;
-        let uses_redis =
-            settings.locks.lock_provider == LockProviderName::Redis || settings.signal == SignalName::Redis;
+        let uses_redis = settings.uses_redis();
         let has_redis = settings.redis.redis_url.is_some() || settings.redis.redis_url_file.is_some();
         if has_redis && !uses_redis {
             tracing::info!("--redis-url is not needed: neither --lock-provider nor --signal selects Redis");

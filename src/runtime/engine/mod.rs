@@ -12,7 +12,7 @@
 //! - `observe`: the observers of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: what designers ask besides.
-//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change.
+//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether they have the same services.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
