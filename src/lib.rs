@@ -71,6 +71,7 @@ pub mod internals;
 pub mod lock;
 mod private_file;
 #[cfg(feature = "redis")]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program selects by settings"))]
 mod redis_server;
 pub mod runtime;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]

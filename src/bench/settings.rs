@@ -86,6 +86,15 @@ pub(crate) struct BenchFailover {
     /// How long a node may miss check-ins before it expires; the default of `serve` unless given
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) tolerance: Option<Duration>,
+    /// What keeps the locks of instances, as for `serve`
+    #[arg(long, value_name = "NAME", default_value = "postgres")]
+    pub(crate) lock_provider: String,
+    /// The server of --lock-provider redis
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis_url: Option<Secret>,
+    /// The folder of --lock-provider file
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) lock_dir: Option<PathBuf>,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,

@@ -47,6 +47,15 @@ impl Cluster {
                     .flat_map(|time| [flag.to_owned(), format!("{}ms", time.as_millis())]),
             );
         }
+        let redis_url = settings.redis_url.as_ref().map(|url| url.reveal().to_owned());
+        let lock_dir = settings.lock_dir.as_ref().map(|folder| folder.display().to_string());
+        for (flag, value) in [
+            ("--lock-provider", Some(settings.lock_provider.clone())),
+            ("--redis-url", redis_url),
+            ("--lock-dir", lock_dir),
+        ] {
+            arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+        }
         Self {
             options: NodeOptions {
                 database_url: url.to_owned(),
