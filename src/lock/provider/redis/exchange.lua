@@ -22,27 +22,37 @@ local function waiting(key)
     return 'mainspring:waiting:' .. key
 end
 
+local freed, marks = {}, {}
 for i = 1, released do
     local key, value, mode = KEYS[i + 1], ARGV[3 + 2 * i], ARGV[4 + 2 * i]
-    local kind = redis.call('TYPE', key).ok
-    local freed = false
+    local is_freed = false
     if mode == 'x' then
-        if kind == 'string' and redis.call('GET', key) == value then
+        -- Of a sorted set this is an error, which is no value.
+        if redis.pcall('GET', key) == value then
             redis.call('DEL', key)
-            freed = true
+            is_freed = true
         end
-    elseif kind == 'zset' then
+    elseif redis.call('TYPE', key).ok == 'zset' then
         redis.call('ZREM', key, value)
-        freed = redis.call('EXISTS', key) == 0
+        is_freed = redis.call('EXISTS', key) == 0
     end
-    if freed and redis.call('DEL', waiting(key)) == 1 then
-        redis.call('PUBLISH', channel, string.sub(key, prefix + 1))
+    if is_freed then
+        freed[#freed + 1] = key
+        marks[#marks + 1] = waiting(key)
+    end
+end
+if #marks > 0 and redis.call('EXISTS', unpack(marks)) > 0 then
+    for i, key in ipairs(freed) do
+        if redis.call('DEL', marks[i]) == 1 then
+            redis.call('PUBLISH', channel, string.sub(key, prefix + 1))
+        end
     end
 end
 
-local answers = {}
-for i = released + 1, #KEYS - 1 do
-    local key, value, mode = KEYS[i + 1], ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+local function take(key, value, mode)
+    if mode == 'x' and redis.call('SET', key, value, 'PX', expiry, 'NX') then
+        return token()
+    end
     local kind = redis.call('TYPE', key).ok
     if kind == 'zset' then
         redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
@@ -50,25 +60,27 @@ for i = released + 1, #KEYS - 1 do
             kind = 'none'
         end
     end
-    local answer
     if mode == 'x' and kind == 'none' then
         redis.call('SET', key, value, 'PX', expiry)
-        answer = token()
-    elseif mode == 's' and (kind == 'none' or kind == 'zset') then
+        return token()
+    end
+    if mode == 's' and (kind == 'none' or kind == 'zset') then
         redis.call('ZADD', key, now + expiry, value)
         redis.call('PEXPIRE', key, math.max(expiry, redis.call('PTTL', key)))
-        answer = token()
-    else
-        redis.call('SET', waiting(key), '1', 'PX', expiry)
-        if kind == 'string' then
-            answer = redis.call('GET', key)
-        elseif kind == 'zset' then
-            answer = redis.call('ZRANGE', key, 0, 0)[1]
-        else
-            answer = ''
-        end
+        return token()
     end
-    answers[i - released] = answer
+    redis.call('SET', waiting(key), '1', 'PX', expiry)
+    if kind == 'string' then
+        return redis.call('GET', key)
+    elseif kind == 'zset' then
+        return redis.call('ZRANGE', key, 0, 0)[1]
+    end
+    return ''
+end
+
+local answers = {}
+for i = released + 1, #KEYS - 1 do
+    answers[i - released] = take(KEYS[i + 1], ARGV[3 + 2 * i], ARGV[4 + 2 * i])
 end
 if drawn then
     redis.call('SET', KEYS[1], string.format('%.0f', last))
