@@ -25,6 +25,7 @@ mod pool;
 mod read_pool;
 mod row;
 mod schema;
+mod sender_numbers;
 mod server;
 mod settings;
 mod sqlstate;
@@ -43,6 +44,7 @@ pub(crate) use pool::{Exclusive, Pool};
 pub(crate) use read_pool::{ReadPool, bounded_list};
 pub(crate) use row::{ResultRows, column, column_near, columns, find_column};
 pub(crate) use schema::SchemaName;
+pub(crate) use sender_numbers::SenderNumbers;
 pub(crate) use settings::DatabaseUrl;
 pub(crate) use sqlstate::{ErrorClass, is_in_doubt, within};
 

@@ -12,9 +12,12 @@
 //!
 //! # Layout
 //!
-//! One file or folder per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::wake`, unchanged, and so
-//! does one of another crate.
+//! - One file per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::wake`, unchanged, and so
+//!   does one of another crate.
+//! - `message`: what a message carries between processes. `outbox`: what is still to be sent.
 
+mod message;
+mod outbox;
 mod provider;
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,21 @@
 //! Wake notifications over NOTIFY.
 //!
 //! The first notification is sent at once; those of the next few milliseconds share one message. A message carries its
-//! sender and a number, so that a receiver notifier a gap.
-//!
-//! - `message`: the payload. `outbox`: what is still to be sent.
+//! sender and a number, so that a receiver notices a gap.
 
-mod message;
-mod outbox;
-
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
-use self::message::{Payload, pack};
-use self::outbox::Outbox;
-use crate::db::{Channel, ChannelListener, Malformed, Notifier, NotifierTask, listen_to};
+use crate::db::{Channel, ChannelListener, Malformed, Notifier, NotifierTask, SenderNumbers, listen_to};
+use crate::wake::message::{Payload, pack};
+use crate::wake::outbox::Outbox;
 use crate::wake::{Message, WakeNotification, WakeSubscription, WakeTransport, missed};
 use crate::{Result, failpoint};
 
 /// The pause after a message, for more to come: of the 2 to 10 ms that cause no noticeable delay, rather few.
 const COALESCE: Duration = Duration::from_millis(3);
-
-/// Senders whose numbers are remembered. When there are more, all are forgotten, at the cost of a poll.
-const SENDERS: usize = 1024;
 
 /// Wake notifications between all processes that use one schema of a database. Dropping it ends it.
 pub struct PostgresWake {
@@ -46,7 +37,7 @@ impl PostgresWake {
     pub(crate) fn new(notifier: &Notifier, name: &str, connection: Option<NotifierTask>) -> Self {
         let from = format!("{name}-{}", uuid::Uuid::new_v4().simple());
         let outbox = Arc::new(Outbox::default());
-        let (own, mut last) = (from.clone(), LastNumbers::default());
+        let (own, mut last) = (from.clone(), SenderNumbers::default());
         let listener = ChannelListener::start(notifier, Channel::WakeNotifications, missed(), None, move |text| {
             let payload = Payload::parse(text).ok_or(Malformed)?;
             if payload.from == own {
@@ -106,40 +97,5 @@ async fn send(notifier: Notifier, outbox: Arc<Outbox>, channel: String, from: St
         failing = sent.is_err();
         let pause = if failing { COALESCE * 20 } else { COALESCE };
         tokio::time::sleep(pause).await;
-    }
-}
-
-/// The number of the last message of each sender.
-#[derive(Default)]
-struct LastNumbers(HashMap<String, u64>);
-
-impl LastNumbers {
-    /// Whether messages of this sender are missing before this one. Before the first of a sender none is missing: a new
-    /// subscriber polls by itself.
-    fn has_gap(&mut self, from: &str, no: u64) -> bool {
-        let forgot = self.0.len() >= SENDERS && !self.0.contains_key(from);
-        if forgot {
-            self.0.clear();
-        }
-        let before = self.0.insert(from.to_owned(), no);
-        forgot || before.is_some_and(|before| no != before + 1)
-    }
-}
-
-#[cfg(test)]
-mod numbers {
-    use super::*;
-
-    #[test]
-    fn a_gap_is_seen_and_the_senders_are_bounded() {
-        let mut last = LastNumbers::default();
-        assert!(!last.has_gap("a", 5));
-        assert!(!last.has_gap("a", 6));
-        assert!(last.has_gap("a", 8));
-        assert!(!last.has_gap("b", 1));
-        assert!(!last.has_gap("a", 9));
-        let forgotten = (0..SENDERS).filter(|n| last.has_gap(&n.to_string(), 1)).count();
-        assert_eq!(forgotten, 1);
-        assert!(last.0.len() <= SENDERS);
     }
 }
