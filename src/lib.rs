@@ -32,7 +32,7 @@
 //! Private, from above: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http` and `auth` (server
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
-//! `redis_server` (feature `redis`: connections to Redis).
+//! `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `weight` (bytes of JSON), `private_file`, `failpoint`, and `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
@@ -70,6 +70,8 @@ pub mod id;
 pub mod internals;
 pub mod lock;
 mod private_file;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq_server;
 #[cfg(feature = "redis")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program selects by settings"))]
 mod redis_server;

@@ -97,6 +97,11 @@ fn report_usage(error: &clap::Error) -> ExitCode {
 }
 
 fn log_to_stderr(filter: &str) -> Result<(), Failure> {
+    // What RabbitMQ's client says of an outage, we say once. A filter that names it is asked for.
+    let filter = match filter.contains("lapin") {
+        true => filter.to_owned(),
+        false => format!("{filter},lapin=off"),
+    };
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::usage(format!(
             "--log is not valid: {error}; give `info` or `mainspring=debug`, for example"

@@ -32,7 +32,8 @@ const OTHER_FILES: usize = 64 + health_server::CONNECTIONS;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure> {
-    common.elsa.report(settings.services.uses_redis())?;
+    let services = &settings.services;
+    common.elsa.report(services.uses_redis(), services.uses_rabbitmq())?;
     settings.check()?;
     if settings.is_open() {
         tracing::warn!(
@@ -49,7 +50,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let listener = listen(settings.listen).await?;
     let health = settings.health_listen.map(HealthServer::start).transpose()?;
     let services = tokio::select! {
-        services = OpenedServices::open(&settings.services, &common.elsa) => services?,
+        services = OpenedServices::open(&settings.services, &common.elsa, &common.schema) => services?,
         () = stop.cancelled() => return Ok(()),
     };
     let engine = tokio::select! {

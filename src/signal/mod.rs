@@ -10,8 +10,8 @@
 //!
 //! # Layout
 //!
-//! One file per provider: `provider/{postgres,local,redis}`. Each one passes `testing::conformance::signal`, unchanged, and so does one
-//! of another crate.
+//! One file per provider: `provider/{postgres,local,redis,rabbitmq}`. Each one passes `testing::conformance::signal`, unchanged, and so
+//! does one of another crate.
 
 mod provider;
 #[cfg(test)]
@@ -29,6 +29,8 @@ use crate::id::{DefinitionId, TenantId};
 
 pub use provider::local::LocalSignal;
 pub use provider::postgres::PostgresSignal;
+#[cfg(feature = "rabbitmq")]
+pub use provider::rabbitmq::RabbitSignal;
 #[cfg(feature = "redis")]
 pub use provider::redis::RedisSignal;
 

@@ -12,7 +12,7 @@
 //!
 //! # Layout
 //!
-//! - One file per provider: `provider/{postgres,local}`. Each one passes `testing::conformance::wake`, unchanged, and so
+//! - One file per provider: `provider/{postgres,local,rabbitmq}`. Each one passes `testing::conformance::wake`, unchanged, and so
 //!   does one of another crate.
 //! - `message`: what a message carries between processes. `outbox`: what is still to be sent.
 
@@ -34,6 +34,8 @@ use crate::id::{InstanceId, WorkId};
 
 pub use provider::local::LocalWake;
 pub use provider::postgres::PostgresWake;
+#[cfg(feature = "rabbitmq")]
+pub use provider::rabbitmq::RabbitWake;
 
 /// Carries wake notifications between the nodes of a cluster.
 pub trait WakeTransport: Send + Sync {

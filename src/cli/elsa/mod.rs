@@ -4,12 +4,15 @@
 //! Names are case-insensitive, with `:` or `__` between their parts, as in .NET. Values are not logged, except log levels,
 //! addresses and the name of a provider.
 
+mod rabbitmq;
+
 use std::net::SocketAddr;
 
 use clap::Command;
 
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
+use rabbitmq::RabbitVariables;
 
 /// Names and prefixes without an effect here: there is nothing to choose.
 const IGNORED: [&str; 9] = [
@@ -38,6 +41,8 @@ pub(super) struct ElsaEnvironment {
     redis_url: Option<Secret>,
     /// The variables that only matter with Redis.
     of_redis: Vec<String>,
+    /// Where RabbitMQ is. Their names count as ignored unless RabbitMQ is selected, which no variable of Elsa's does.
+    rabbitmq: RabbitVariables,
     /// Redis is selected for locks.
     locks_in_redis: bool,
     /// How long a lock outlives its holder, in seconds.
@@ -73,6 +78,7 @@ impl ElsaEnvironment {
             .collect();
         variables.sort();
         for (plain, name, value) in variables {
+            found.rabbitmq.read(&plain, &name, &value);
             match plain.as_str() {
                 "CONNECTIONSTRINGS__POSTGRESQL" => found.database_url = Some(Secret::from(value)),
                 "ASPNETCORE_URLS" => listens[0] = Some((name, value)),
@@ -195,9 +201,15 @@ impl ElsaEnvironment {
         self.redis_url.as_ref()
     }
 
+    /// Where RabbitMQ is, if it is selected.
+    #[cfg_attr(not(feature = "rabbitmq"), allow(dead_code, reason = "nothing selects it"))]
+    pub(super) fn rabbitmq_url(&self) -> Option<Secret> {
+        self.rabbitmq.url()
+    }
+
     /// Fails on an invalid address, and logs warnings and ignored variables. `serve` calls it once, after the log is set up.
-    /// `uses_redis`: a flag may have selected it.
-    pub(super) fn report(&self, uses_redis: bool) -> Result<(), Failure> {
+    /// `uses_redis` and `uses_rabbitmq`: a flag may have selected them.
+    pub(super) fn report(&self, uses_redis: bool, uses_rabbitmq: bool) -> Result<(), Failure> {
         if let Some((name, Err(()))) = &self.listen {
             return Err(Failure::usage(format!(
                 "{name} is not valid: give http://*:8080 or a port"
@@ -206,8 +218,11 @@ impl ElsaEnvironment {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
-        let is_ignored = |name: &&String| !(uses_redis && self.of_redis.contains(name));
-        let ignored: Vec<&str> = self.ignored.iter().filter(is_ignored).map(String::as_str).collect();
+        let is_used = |name: &String| {
+            (uses_redis && self.of_redis.contains(name)) || (uses_rabbitmq && self.rabbitmq.names.contains(name))
+        };
+        let ignored = self.ignored.iter().filter(|name| !is_used(name));
+        let ignored: Vec<&str> = ignored.map(String::as_str).collect();
         if !ignored.is_empty() {
             tracing::info!("ignored variables of Elsa: {}", ignored.join(", "));
         }

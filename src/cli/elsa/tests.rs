@@ -55,7 +55,7 @@ fn the_environment_of_the_documented_compose_file_is_read() {
         (log.as_str(), serve.listen.to_string().as_str()),
         ("info", "0.0.0.0:8080")
     );
-    assert!(found.report(false).is_ok());
+    assert!(found.report(false, false).is_ok());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn addresses_are_read_as_by_kestrel() {
     assert_eq!(listen("ASPNETCORE_URLS", "https://*:443"), None);
     for (name, bad) in [("ASPNETCORE_URLS", "http://*:http"), ("HTTP_PORTS", "x")] {
         assert_eq!(listen(name, bad), Some(Err(())));
-        assert!(of(&[(name, bad)]).report(false).is_err());
+        assert!(of(&[(name, bad)]).report(false, false).is_err());
     }
     assert_eq!(
         of(&[("ASPNETCORE_URLS", "https://*:443;http://*:80")]).warnings.len(),

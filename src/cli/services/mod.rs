@@ -2,10 +2,11 @@
 //!
 //! # Layout
 //!
-//! `locks`, `signal` and `wake`: the providers; `redis`: the server that some of them share. A service of a server that this version
-//! does not have is refused here, before anything connects.
+//! `locks`, `signal` and `wake`: the providers; `redis` and `rabbitmq`: the servers that some of them share. A service of a server
+//! that this version does not have is refused here, before anything connects.
 
 mod locks;
+mod rabbitmq;
 mod redis;
 mod signal;
 mod wake;
@@ -28,9 +29,11 @@ pub(super) struct OpenedServices {
 
 impl OpenedServices {
     /// Opens the services. Waits for their servers for `--service-wait`.
-    pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> Result<Self, Failure> {
-        // What has no server fails first.
-        let wake = OpenedWake::open(settings.wake)?;
+    pub(super) async fn open(
+        settings: &ServiceSettings,
+        elsa: &ElsaEnvironment,
+        schema: &str,
+    ) -> Result<Self, Failure> {
         let uses_redis = settings.uses_redis();
         let has_redis = settings.redis.redis_url.is_some() || settings.redis.redis_url_file.is_some();
         if has_redis && !uses_redis {
@@ -40,10 +43,19 @@ impl OpenedServices {
             true => Some(redis::open(settings, elsa).await?),
             false => None,
         };
+        let uses_rabbitmq = settings.uses_rabbitmq();
+        let has_rabbitmq = settings.rabbitmq.rabbitmq_url.is_some() || settings.rabbitmq.rabbitmq_url_file.is_some();
+        if has_rabbitmq && !uses_rabbitmq {
+            tracing::info!("--rabbitmq-url is not needed: neither --signal nor --wake selects RabbitMQ");
+        }
+        let rabbit = match uses_rabbitmq {
+            true => Some(rabbitmq::open(settings, elsa, schema).await?),
+            false => None,
+        };
         Ok(Self {
             locks: OpenedLocks::open(&settings.locks, redis.as_ref())?,
-            signal: OpenedSignal::open(settings.signal, redis.as_ref())?,
-            wake,
+            signal: OpenedSignal::open(settings.signal, redis.as_ref(), rabbit.as_ref())?,
+            wake: OpenedWake::open(settings.wake, rabbit.as_ref())?,
         })
     }
 
@@ -51,11 +63,4 @@ impl OpenedServices {
     pub(super) fn apply(self, builder: EngineBuilder) -> EngineBuilder {
         self.wake.apply(self.signal.apply(self.locks.apply(builder)))
     }
-}
-
-/// The error of a service over RabbitMQ.
-fn no_rabbitmq(setting: &str) -> Failure {
-    Failure::usage(format!(
-        "{setting} rabbitmq: this version has no RabbitMQ; leave {setting} out, and PostgreSQL carries the notifications"
-    ))
 }

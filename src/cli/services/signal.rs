@@ -1,10 +1,13 @@
 //! Opens what carries the cache notifications.
 
+use super::rabbitmq::{self, Rabbit};
 use super::redis::Redis;
 use crate::cli::settings::SignalName;
 use crate::harness::failure::Failure;
 use crate::runtime::EngineBuilder;
 use crate::signal::LocalSignal;
+#[cfg(feature = "rabbitmq")]
+use crate::signal::RabbitSignal;
 #[cfg(feature = "redis")]
 use crate::{redis_server::RedisServer, signal::RedisSignal};
 
@@ -15,15 +18,22 @@ pub(super) enum OpenedSignal {
     Local(LocalSignal),
     #[cfg(feature = "redis")]
     Redis(RedisServer),
+    #[cfg(feature = "rabbitmq")]
+    Rabbitmq(RabbitSignal),
 }
 
 impl OpenedSignal {
-    pub(super) fn open(name: SignalName, redis: Option<&Redis>) -> Result<Self, Failure> {
-        match name {
-            SignalName::Postgres => Ok(Self::Postgres),
-            SignalName::Local => Ok(Self::Local(LocalSignal::default())),
-            SignalName::Redis => over_redis(redis),
-            SignalName::Rabbitmq => Err(super::no_rabbitmq("--signal")),
+    pub(super) fn open(name: SignalName, redis: Option<&Redis>, rabbit: Option<&Rabbit>) -> Result<Self, Failure> {
+        match (name, rabbit) {
+            (SignalName::Postgres, _) => Ok(Self::Postgres),
+            (SignalName::Local, _) => Ok(Self::Local(LocalSignal::default())),
+            (SignalName::Redis, _) => over_redis(redis),
+            #[cfg(feature = "rabbitmq")]
+            (SignalName::Rabbitmq, Some(rabbit)) => {
+                let signal = RabbitSignal::open(rabbit.server.clone(), &rabbit.prefix)?;
+                Ok(Self::Rabbitmq(signal))
+            }
+            (SignalName::Rabbitmq, _) => Err(rabbitmq::missing()),
         }
     }
 
@@ -34,6 +44,8 @@ impl OpenedSignal {
             Self::Local(signal) => builder.signal(signal),
             #[cfg(feature = "redis")]
             Self::Redis(server) => builder.signal(RedisSignal::open(server, "")),
+            #[cfg(feature = "rabbitmq")]
+            Self::Rabbitmq(signal) => builder.signal(signal),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct ServiceSettings {
     pub(crate) wake: WakeName,
     #[command(flatten)]
     pub(crate) redis: RedisSettings,
+    #[command(flatten)]
+    pub(crate) rabbitmq: RabbitSettings,
     /// How long to wait at the start for an unavailable server that a service needs; with 0s the node exits at once, with exit code 3
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
     pub(crate) service_wait: Duration,
@@ -32,6 +34,27 @@ impl ServiceSettings {
     pub(crate) fn uses_redis(&self) -> bool {
         self.locks.lock_provider == LockProviderName::Redis || self.signal == SignalName::Redis
     }
+
+    /// Whether a service goes over RabbitMQ.
+    pub(crate) fn uses_rabbitmq(&self) -> bool {
+        self.signal == SignalName::Rabbitmq || self.wake == WakeName::Rabbitmq
+    }
+}
+
+/// Where RabbitMQ is.
+#[derive(Debug, Args)]
+#[cfg_attr(not(feature = "rabbitmq"), allow(dead_code, reason = "RabbitMQ cannot be selected"))]
+pub(crate) struct RabbitSettings {
+    /// The broker of --signal rabbitmq and --wake rabbitmq, as amqp://user:password@host:port/virtual-host (amqps:// with TLS; several
+    /// hosts with a comma). A URL alone selects nothing
+    #[arg(long, value_name = "URL")]
+    pub(crate) rabbitmq_url: Option<Secret>,
+    /// A file with this URL, read again for each connection
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rabbitmq_url_file: Option<PathBuf>,
+    /// What begins the names of the exchanges and queues of this cluster in RabbitMQ; the name of the schema unless given
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) rabbitmq_prefix: Option<String>,
 }
 
 /// Where Redis is.

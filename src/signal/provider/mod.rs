@@ -2,5 +2,7 @@
 
 pub(super) mod local;
 pub(super) mod postgres;
+#[cfg(feature = "rabbitmq")]
+pub(super) mod rabbitmq;
 #[cfg(feature = "redis")]
 pub(super) mod redis;

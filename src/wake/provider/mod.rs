@@ -2,3 +2,5 @@
 
 pub(super) mod local;
 pub(super) mod postgres;
+#[cfg(feature = "rabbitmq")]
+pub(super) mod rabbitmq;

@@ -179,7 +179,8 @@ fn a_crate_from_elsewhere_is_seen() {
     );
 }
 
-/// Redis is for those who ask for it: the library has it with a feature alone, and so has what `cargo build` makes.
+/// Redis and RabbitMQ are for those who ask for them: the library has each with a feature alone, and so has what `cargo build`
+/// makes.
 #[test]
 fn adapters_are_in_no_default_feature() {
     let tree = |features: &[&str]| {
@@ -192,13 +193,13 @@ fn adapters_are_in_no_default_feature() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let has = |tree: &str| {
-        ["redis v", "lapin v"]
-            .into_iter()
-            .any(|name| tree.lines().any(|line| line.starts_with(name)))
-    };
-    assert!(!has(&tree(&[])) && !has(&tree(&["--no-default-features"])));
-    assert!(has(&tree(&["--features", "redis"])) && has(&tree(&["--features", "program"])));
+    let default = tree(&[]) + &tree(&["--no-default-features"]);
+    let program = tree(&["--features", "program"]);
+    for (feature, name) in [("redis", "redis v"), ("rabbitmq", "lapin v")] {
+        let has = |tree: &str| tree.lines().any(|line| line.starts_with(name));
+        assert!(!has(&default), "{name}");
+        assert!(has(&program) && has(&tree(&["--features", feature])), "{name}");
+    }
 }
 
 /// What is measured beside us is the same for everybody: exact versions, and lock files that name no registry of one machine.

@@ -1,0 +1,248 @@
+//! Keeps one topic open, and heals it: a broker that restarts, a queue that is deleted, a channel that the broker closes.
+//!
+//! # Invariants
+//!
+//! - Each outage is logged once, at its begin and at its end; so is each alarm of the broker.
+//! - No more than one round of messages is on its way. While the broker does not confirm them, because it has an alarm, what
+//!   follows waits at the service, which bounds it.
+//! - After each gap, at either side, the service is notified: it then says so to its subscribers, and to the other members.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::future::pending;
+use lapin::options::BasicAckOptions;
+use lapin::{Event, PublisherConfirm};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connection::{ANSWER_TIMEOUT, RabbitServer};
+use super::topic::{OpenTopic, Topic};
+use crate::{Error, Result};
+
+/// The pauses between two tries to connect, and how long a connection lasts that counts as sound.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const SOUND: Duration = Duration::from_secs(10);
+
+/// A service whose messages go over a topic.
+pub(crate) trait Traffic: Send + Sync + 'static {
+    /// Waits for the next messages to send. Cancellation safe.
+    fn outgoing(&self) -> impl Future<Output = Vec<String>> + Send;
+
+    /// What was taken last may not have arrived.
+    fn lost(&self);
+
+    /// A connection is open: what others have sent before may be lost.
+    fn opened(&self);
+
+    /// A message of any member, this one too. False: it cannot be read.
+    fn incoming(&self, message: &str) -> bool;
+}
+
+/// What became of the first try to connect.
+type FirstTry = Option<Option<Arc<Error>>>;
+
+/// Keeps a topic open as long as it lives.
+pub(crate) struct RabbitLink {
+    first: watch::Receiver<FirstTry>,
+    _closing: DropGuard,
+}
+
+impl RabbitLink {
+    /// Begins to connect.
+    pub(crate) fn start(server: RabbitServer, topic: Topic, traffic: Arc<impl Traffic>) -> Self {
+        let closing = CancellationToken::new();
+        let (tried, first) = watch::channel(None);
+        let ended = closing.clone();
+        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &ended).await });
+        Self {
+            first,
+            _closing: closing.drop_guard(),
+        }
+    }
+
+    /// Waits for the end of the first try to connect.
+    ///
+    /// # Errors
+    /// Why it failed: `rabbitmq-refused`, `rabbitmq-unavailable`.
+    pub(crate) async fn first_try(&self) -> Result<()> {
+        let mut first = self.first.clone();
+        let tried = first.wait_for(Option::is_some).await;
+        match tried.as_deref() {
+            Ok(Some(Some(error))) if error.is_invalid() => {
+                Err(Error::invalid(error.code(), error.message().to_owned()))
+            }
+            Ok(Some(Some(error))) => Err(Error::unavailable(error.code(), error.message().to_owned())),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::internal("the task that keeps the connection has ended")),
+        }
+    }
+}
+
+/// Connects once, and declares what a member needs.
+///
+/// # Errors
+/// As [`RabbitLink::first_try`].
+pub(crate) async fn try_to_open(server: &RabbitServer, topic: &Topic) -> Result<()> {
+    OpenTopic::open(server, topic).await?.leave().await;
+    Ok(())
+}
+
+async fn keep(
+    server: &RabbitServer,
+    topic: &Topic,
+    traffic: &impl Traffic,
+    tried: &watch::Sender<FirstTry>,
+    closing: &CancellationToken,
+) {
+    let service = topic.service;
+    let away = metrics::gauge!("mainspring_rabbitmq_away", "service" => service);
+    let failures = metrics::counter!("mainspring_rabbitmq_failures_total", "service" => service);
+    // The code of the error that was logged last; none while all is well.
+    let mut reported: Option<&'static str> = None;
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        let opened = tokio::select! {
+            opened = OpenTopic::open(server, topic) => opened,
+            () = closing.cancelled() => return,
+        };
+        let error = match opened {
+            Ok(open) => {
+                away.set(0.0);
+                if reported.take().is_some() {
+                    tracing::info!(service, "RabbitMQ {} is connected again", server.place());
+                }
+                traffic.opened();
+                tried.send_if_modified(|tried| tried.replace(None).is_none());
+                let began = Instant::now();
+                let error = tokio::select! {
+                    error = carry(&open, topic, traffic) => error,
+                    () = closing.cancelled() => {
+                        open.leave().await;
+                        return;
+                    }
+                };
+                traffic.lost();
+                failures.increment(1);
+                if began.elapsed() > SOUND {
+                    pause = SHORTEST_PAUSE;
+                }
+                error
+            }
+            Err(error) => error,
+        };
+        away.set(1.0);
+        if reported.is_none_or(|code| code != error.code()) {
+            reported = Some(error.code());
+            tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");
+        }
+        tried.send_if_modified(|tried| {
+            let is_first = tried.is_none();
+            if is_first {
+                *tried = Some(Some(Arc::new(error)));
+            }
+            is_first
+        });
+        tokio::select! {
+            () = tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))) => {}
+            () = closing.cancelled() => return,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Sends and receives until the connection ends; returns why.
+async fn carry(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Error {
+    let is_blocked = AtomicBool::new(false);
+    tokio::select! {
+        error = receive(open, topic, traffic) => error,
+        error = send(open, traffic, &is_blocked) => error,
+        error = watch_alarms(open, topic, &is_blocked) => error,
+    }
+}
+
+async fn receive(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Error {
+    let unreadable = metrics::counter!("mainspring_rabbitmq_unreadable_total", "service" => topic.service);
+    let mut consumer = open.consumer.clone();
+    loop {
+        let delivery = match consumer.next().await {
+            Some(Ok(delivery)) => delivery,
+            Some(Err(error)) => return open.failed(&error),
+            None => return open.unavailable("its queue was deleted"),
+        };
+        let is_read = open.text(&delivery).is_some_and(|text| traffic.incoming(text));
+        if !is_read {
+            unreadable.increment(1);
+            tracing::debug!(
+                service = topic.service,
+                "a message of RabbitMQ cannot be read; it is dropped"
+            );
+        }
+        if let Err(error) = delivery.ack(BasicAckOptions::default()).await {
+            return open.failed(&error);
+        }
+    }
+}
+
+async fn send(open: &OpenTopic, traffic: &impl Traffic, is_blocked: &AtomicBool) -> Error {
+    loop {
+        let mut confirms = Vec::new();
+        for message in traffic.outgoing().await {
+            match open.publish(&message).await {
+                Ok(confirm) => confirms.push(confirm),
+                Err(error) => return error,
+            }
+        }
+        for confirm in confirms {
+            if let Err(error) = confirmed(open, confirm, is_blocked).await {
+                return error;
+            }
+        }
+    }
+}
+
+/// Waits for a confirmation; while the broker has an alarm, as long as it takes.
+async fn confirmed(open: &OpenTopic, mut confirm: PublisherConfirm, is_blocked: &AtomicBool) -> Result<()> {
+    loop {
+        match tokio::time::timeout(ANSWER_TIMEOUT, &mut confirm).await {
+            Ok(Ok(confirmation)) if confirmation.is_nack() => return Err(open.unavailable("it did not take a message")),
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => return Err(open.failed(&error)),
+            Err(_) if is_blocked.load(Ordering::Relaxed) => {}
+            Err(_) => return Err(open.unavailable("it does not confirm messages")),
+        }
+    }
+}
+
+async fn watch_alarms(open: &OpenTopic, topic: &Topic, is_blocked: &AtomicBool) -> Error {
+    let service = topic.service;
+    let blocked = metrics::gauge!("mainspring_rabbitmq_blocked", "service" => service);
+    blocked.set(0.0);
+    let mut events = std::pin::pin!(open.broker.connection.events_listener());
+    while let Some(event) = events.next().await {
+        match event {
+            Event::ConnectionBlocked(_) => {
+                blocked.set(1.0);
+                if !is_blocked.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        service,
+                        "RabbitMQ has an alarm and takes no messages; check-ins find work and changes meanwhile"
+                    );
+                }
+            }
+            Event::ConnectionUnblocked => {
+                blocked.set(0.0);
+                if is_blocked.swap(false, Ordering::Relaxed) {
+                    tracing::info!(service, "RabbitMQ takes messages again");
+                }
+            }
+            Event::Error(error) => return open.failed(&error),
+            _ => {}
+        }
+    }
+    pending().await
+}

@@ -1,0 +1,19 @@
+//! A RabbitMQ broker: where it is, connections to it, and a fanout exchange over which members send messages to each other.
+//!
+//! The client's own recovery is off: it would use the first host and the first password for ever, and does not report what was
+//! missed. A connection that ends is replaced by a new one.
+//!
+//! # Layout
+//!
+//! - `address`: URLs. `stream`: TCP and TLS. `connection`: connects, and says why it is refused.
+//! - `topic`: the exchange and the queue, and what is refused there. `link`: keeps one topic open, and heals it.
+
+mod address;
+mod connection;
+mod link;
+mod stream;
+mod topic;
+
+pub(crate) use connection::RabbitServer;
+pub(crate) use link::{RabbitLink, Traffic, try_to_open};
+pub(crate) use topic::Topic;
