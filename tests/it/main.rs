@@ -2,6 +2,7 @@
 // A test that cannot go on panics, also in what it shares with others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod adapters;
 mod api;
 mod bench;
 mod capacity;

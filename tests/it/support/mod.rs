@@ -14,6 +14,8 @@ pub(crate) mod openapi;
 pub(crate) mod prefix_proxy;
 pub(crate) mod process;
 mod proxy;
+#[cfg(feature = "rabbitmq")]
+pub(crate) mod rabbitmq;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 pub(crate) mod round_robin;

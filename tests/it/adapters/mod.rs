@@ -1,0 +1,10 @@
+//! Services over servers that many have anyway: what they cost, and that they decide nothing.
+//!
+//! # Layout
+//!
+//! `rabbitmq_services`: wake notifications and cache notifications over RabbitMQ. `rabbitmq_nodes`: the same in nodes.
+
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq_nodes;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq_services;
