@@ -10,11 +10,21 @@ use crate::harness::settings::Target;
 use crate::harness::stop::{self, unless_stopped};
 use crate::runtime;
 
-/// Runs `measure` with `count` nodes, and returns its result and the number of invariants violated after their exit.
-/// `lines` receives the lines of workflows and must not block. Not cancellation safe: the schema would stay.
+/// Runs `measure` with `count` nodes, as [`with_different_nodes`] does.
 pub(super) async fn with_nodes<T>(
     target: &Target,
     count: usize,
+    lines: impl Fn(&str) + Send + Sync + 'static,
+    measure: impl AsyncFnOnce(&ScratchDatabase, &[Client]) -> Result<T, Failure>,
+) -> Result<(T, usize), Failure> {
+    with_different_nodes(target, &vec![Vec::new(); count], lines, measure).await
+}
+
+/// Runs `measure` with a node for each list of arguments, and returns its result and the number of invariants violated after their exit.
+/// `lines` receives the lines of workflows and must not block. Not cancellation safe: the schema would stay.
+pub(super) async fn with_different_nodes<T>(
+    target: &Target,
+    arguments: &[Vec<String>],
     lines: impl Fn(&str) + Send + Sync + 'static,
     measure: impl AsyncFnOnce(&ScratchDatabase, &[Client]) -> Result<T, Failure>,
 ) -> Result<(T, usize), Failure> {
@@ -23,10 +33,14 @@ pub(super) async fn with_nodes<T>(
         Output::Stderr => eprintln!("{name} | {line}"),
     });
     with_schema(target, async |scratch, stop| {
-        let options = node_options(target, scratch, on_line);
+        let mut options = node_options(target, scratch, on_line);
         let mut nodes = Vec::new();
         let measured = unless_stopped(stop, async {
-            start_nodes(&options, count, &mut nodes).await?;
+            for (number, arguments) in arguments.iter().enumerate() {
+                options.arguments.clone_from(arguments);
+                nodes.push(Node::start(&options, &format!("node-{}", number + 1), ANY_PORT)?);
+            }
+            nodes::wait_until_ready(&mut nodes).await?;
             let clients: Vec<Client> = nodes.iter().map(|node| Client::new(&node.url())).collect();
             measure(scratch, &clients).await
         })

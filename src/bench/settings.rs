@@ -185,6 +185,15 @@ pub(crate) struct BenchTimers {
     pub(crate) json: bool,
 }
 
+/// What carries the wake notifications of the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchWake {
+    /// NOTIFY of the database
+    Postgres,
+    /// A RabbitMQ broker
+    Rabbitmq,
+}
+
 /// Settings of `bench signals`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchSignals {
@@ -213,6 +222,15 @@ pub(crate) struct BenchSignals {
     /// executes, 100 per second: alone, beside the starters, and beside starters and events, for --seconds each
     #[arg(long, value_name = "COUNT", value_parser = count)]
     pub(crate) starters: Option<usize>,
+    /// Events go to the first of --nodes (2 or more), which has no workers: the instance runs at another one
+    #[arg(long, conflicts_with_all = ["starters", "fan_out"])]
+    pub(crate) elsewhere: bool,
+    /// What carries the wake notifications of the nodes
+    #[arg(long, value_name = "NAME", default_value = "postgres", value_enum)]
+    pub(crate) wake: BenchWake,
+    /// The broker of --wake rabbitmq
+    #[arg(long, value_name = "URL")]
+    pub(crate) rabbitmq_url: Option<Secret>,
     /// Measure one event that resumes all instances of --waiting instead, after one that resumes 10,000
     #[arg(long, requires = "waiting", conflicts_with_all = ["clients", "seconds", "names", "correlated", "publishers", "starters"])]
     pub(crate) fan_out: bool,

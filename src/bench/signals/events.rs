@@ -21,11 +21,12 @@ use super::connections::Connections;
 use super::{Address, EXECUTED, Errors, Window, publish, publish_plain, text_of, waiting};
 use crate::bench::nodes;
 use crate::bench::report::{Latencies, Measured, describe_environment};
-use crate::bench::settings::BenchSignals;
+use crate::bench::settings::{BenchSignals, BenchWake, name_of};
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
+use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
 
 /// The timeout of an instance's run after its event was accepted.
@@ -85,6 +86,9 @@ struct Load {
 }
 
 pub(super) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), Failure> {
+    if settings.elsewhere && settings.nodes < 2 {
+        return Err(Failure::usage("--elsewhere needs two nodes or more: give --nodes 2"));
+    }
     let [machine, server] = describe_environment(target.database_url()?).await?;
     let (lines, receivers): (Vec<_>, Vec<_>) = (0..settings.clients).map(|_| mpsc::channel(UNREAD)).unzip();
     let shared = Arc::new(Shared {
@@ -97,7 +101,8 @@ pub(super) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
     });
     let receiver = Arc::clone(&shared);
     let on_line = move |line: &str| receiver.receive(line);
-    let measured = nodes::with_nodes(target, settings.nodes, on_line, async |scratch, clients| {
+    let arguments: Vec<Vec<String>> = (0..settings.nodes).map(|number| arguments(settings, number)).collect();
+    let measured = nodes::with_different_nodes(target, &arguments, on_line, async |scratch, clients| {
         measure(scratch, clients, settings, &shared, receivers).await
     });
     let (outcome, broken) = measured.await?;
@@ -145,6 +150,8 @@ pub(super) async fn run(target: &Target, settings: &BenchSignals) -> Result<(), 
             "correlated": settings.correlated,
             "waiting": settings.waiting.unwrap_or(0),
             "publishers": publishers(settings),
+            "elsewhere": settings.elsewhere,
+            "wake": name_of(settings.wake),
         });
         if let (Value::Object(more), Some(load)) = (&mut more, &outcome.load) {
             more.extend(load.fields(settings));
@@ -197,6 +204,32 @@ impl Load {
     }
 }
 
+/// The arguments of a node. With `--elsewhere` the first one has no workers.
+fn arguments(settings: &BenchSignals, number: usize) -> Vec<String> {
+    let mut arguments = Vec::new();
+    if settings.elsewhere && number == 0 {
+        arguments.extend(["--workers", "0"].map(str::to_owned));
+    }
+    if settings.wake == BenchWake::Rabbitmq {
+        arguments.extend(["--wake", "rabbitmq"].map(str::to_owned));
+        // Where it is not given, the nodes read the same variable.
+        let url = settings.rabbitmq_url.as_ref().map(Secret::reveal);
+        arguments.extend(
+            url.into_iter()
+                .flat_map(|url| ["--rabbitmq-url".to_owned(), url.to_owned()]),
+        );
+    }
+    arguments
+}
+
+/// The nodes to which events are sent.
+fn receivers_of_events<'a>(settings: &BenchSignals, nodes: &'a [Client]) -> &'a [Client] {
+    match nodes.split_first() {
+        Some((first, _)) if settings.elsewhere => std::slice::from_ref(first),
+        _ => nodes,
+    }
+}
+
 /// The number of events that are published at the same time.
 fn publishers(settings: &BenchSignals) -> usize {
     settings.publishers.unwrap_or(settings.clients)
@@ -211,8 +244,16 @@ fn describe(settings: &BenchSignals) -> String {
     } else {
         ""
     };
+    let place = if settings.elsewhere {
+        format!(
+            ", sent to a node without workers, wake notifications over {}",
+            name_of(settings.wake)
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "each instance with {names}{correlated}, {} further ones wait, {} publishers",
+        "each instance with {names}{correlated}, {} further ones wait, {} publishers{place}",
         settings.waiting.unwrap_or(0),
         publishers(settings)
     )
@@ -242,7 +283,10 @@ async fn measure(
             before.push(beside.phase(starters, &Window::default(), progress).await);
         }
     }
-    let (window, publishers) = (Window::default(), Connections::new(nodes, publishers(settings)));
+    let (window, publishers) = (
+        Window::default(),
+        Connections::new(receivers_of_events(settings, nodes), publishers(settings)),
+    );
     let clients = receivers.into_iter().enumerate();
     let clients = clients.map(|(number, on_line)| {
         let address = Address::of(settings, "client", number);

@@ -65,7 +65,7 @@ async fn observers_receive_the_commits_of_another_node() {
 }
 
 const OF_SIGNALS: &str = "nodes events sent_p50_us sent_p95_us sent_p99_us lost twice duplicates names correlated \
-                          waiting publishers";
+                          waiting publishers elsewhere wake";
 
 #[tokio::test]
 async fn every_event_is_matched_once() {
