@@ -123,6 +123,12 @@ fn three_nodes_and_a_database_as_in_a_compose_file_of_elsas() {
         );
         assert!(!environment.contains_key("MAINSPRING_ALLOW_ANONYMOUS"));
     }
+    // Other servers start with a profile alone, and are selected by nothing that stands here.
+    let all = services();
+    for (name, selected) in [("redis", "MAINSPRING_LOCK_PROVIDER"), ("rabbitmq", "MAINSPRING_WAKE")] {
+        assert_eq!(all[name]["profiles"], json!([name]));
+        assert_eq!(environment(&nodes[0])[selected], format!("${{{selected}:-postgres}}"));
+    }
     let postgres = &services()["postgres"];
     assert!(is_pinned(postgres["image"].as_str().unwrap()), "{}", postgres["image"]);
     let server = environment(postgres);
@@ -216,6 +222,13 @@ async fn the_services_start_with_exactly_their_environment_and_command() {
         let key = environment.get_mut("MAINSPRING_API_KEY").unwrap();
         assert!(key.starts_with("${MAINSPRING_API_KEY:?"));
         *key = KEY.to_owned();
+        for value in environment.values_mut() {
+            // What .env does not set.
+            let default = value.strip_prefix("${").and_then(|rest| rest.split_once(":-"));
+            if let Some((_, default)) = default {
+                *value = default.trim_end_matches('}').to_owned();
+            }
+        }
         let port = environment.get_mut("ASPNETCORE_HTTP_PORTS").unwrap();
         assert_eq!(port, "8080");
         let free = free_port();
