@@ -49,6 +49,7 @@ type FirstTry = Option<Option<Arc<Error>>>;
 /// Keeps a topic open as long as it lives.
 pub(crate) struct RabbitLink {
     first: watch::Receiver<FirstTry>,
+    is_away: Arc<AtomicBool>,
     _closing: DropGuard,
 }
 
@@ -57,12 +58,19 @@ impl RabbitLink {
     pub(crate) fn start(server: RabbitServer, topic: Topic, traffic: Arc<impl Traffic>) -> Self {
         let closing = CancellationToken::new();
         let (tried, first) = watch::channel(None);
-        let ended = closing.clone();
-        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &ended).await });
+        let (ended, is_away) = (closing.clone(), Arc::<AtomicBool>::default());
+        let away = Arc::clone(&is_away);
+        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &away, &ended).await });
         Self {
             first,
+            is_away,
             _closing: closing.drop_guard(),
         }
+    }
+
+    /// Whether the last try to connect failed, or the connection has ended since.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
     }
 
     /// Waits for the end of the first try to connect.
@@ -97,6 +105,7 @@ async fn keep(
     topic: &Topic,
     traffic: &impl Traffic,
     tried: &watch::Sender<FirstTry>,
+    is_away: &AtomicBool,
     closing: &CancellationToken,
 ) {
     let service = topic.service;
@@ -113,6 +122,7 @@ async fn keep(
         let error = match opened {
             Ok(open) => {
                 away.set(0.0);
+                is_away.store(false, Ordering::Relaxed);
                 if reported.take().is_some() {
                     tracing::info!(service, "RabbitMQ {} is connected again", server.place());
                 }
@@ -136,6 +146,7 @@ async fn keep(
             Err(error) => error,
         };
         away.set(1.0);
+        is_away.store(true, Ordering::Relaxed);
         if reported.is_none_or(|code| code != error.code()) {
             reported = Some(error.code());
             tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");

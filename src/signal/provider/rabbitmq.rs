@@ -99,6 +99,10 @@ impl CacheSignal for RabbitSignal {
         self.traffic.add(Some(change));
     }
 
+    fn is_away(&self) -> bool {
+        self.link.is_away()
+    }
+
     fn domain(&self) -> Option<String> {
         Some(self.domain.as_ref().to_owned())
     }

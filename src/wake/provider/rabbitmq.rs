@@ -92,6 +92,10 @@ impl WakeTransport for RabbitWake {
         self.traffic.outbox.add(notifications);
     }
 
+    fn is_away(&self) -> bool {
+        self.link.is_away()
+    }
+
     fn domain(&self) -> Option<String> {
         Some(self.domain.as_ref().to_owned())
     }

@@ -110,9 +110,12 @@ async fn a_broker_that_is_killed_under_load_delays_by_one_check_in_and_loses_not
         broker.kill();
         for _ in 0..3 {
             let late = lateness(&database, http).await;
-            // The rest is what a busy machine needs.
-            assert!(late < check_in + Duration::from_secs(2), "{late:?}");
+            // The rest is what a busy machine needs, the more so beside other tests.
+            let busy = Duration::from_secs(if long() { 2 } else { 10 });
+            assert!(late < check_in + busy, "{late:?}");
         }
+        let away = async || http.get("/health/ready").await.expect(200)["away"].clone();
+        assert_eq!(away().await, json!(["signal", "wake"]), "and the node stays ready");
         let again = |node: &Node| {
             node.child
                 .stderr()
@@ -128,6 +131,7 @@ async fn a_broker_that_is_killed_under_load_delays_by_one_check_in_and_loses_not
             })
             .await;
         }
+        assert_eq!(away().await, json!([]));
         lateness(&database, http).await;
     }
     for walk in walks {
