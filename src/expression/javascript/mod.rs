@@ -23,7 +23,7 @@
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `compiled_scripts`: what it has compiled;
+//! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
 //!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
 //! - `event_urls`: the URLs that trigger an event of an instance.
 //! - `named_values`: settings and secrets of the operator.
@@ -42,6 +42,7 @@ mod named_values;
 mod own_realm;
 mod pure_script;
 mod realm;
+mod realm_bytecode;
 mod realm_functions;
 mod script;
 mod script_breaker;

@@ -12,13 +12,10 @@ use super::convert::to_js;
 use super::event_urls::{EventUrl, EventUrls};
 use super::named_values::NamedValues;
 use super::own_realm::RealmKind;
+use super::realm_bytecode::RealmScripts;
 use super::script::{ScriptOptions, ScriptScope};
 use crate::expression::TimeSpan;
 
-const UTC: &str = include_str!("utc.js");
-const GUARDS: &str = include_str!("guards.js");
-const PRELUDE: &str = include_str!("prelude.js");
-const FREEZE: &str = include_str!("freeze.js");
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
 
 /// A script needs a realm that is not frozen; the number in `freeze.js`.
@@ -120,13 +117,11 @@ impl RealmFunctions {
         host.set("eventUrl", Function::new(ctx.clone(), event_url)?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
-        let utc: Function<'_> = ctx.eval(UTC)?;
-        utc.call::<_, ()>(())?;
-        let guards: Function<'_> = ctx.eval(GUARDS)?;
+        let scripts = RealmScripts::load(ctx)?;
+        scripts.utc.call::<_, ()>(())?;
         let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
-        guards.call::<_, ()>((is_proxy,))?;
-        let prelude: Function<'_> = ctx.eval(PRELUDE)?;
-        let parts: Array<'_> = prelude.call((host,))?;
+        scripts.guards.call::<_, ()>((is_proxy,))?;
+        let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
         sloppy.strict = false;
@@ -134,10 +129,9 @@ impl RealmFunctions {
         let sweep = match kind {
             RealmKind::Own => None,
             RealmKind::Shared => {
-                let freeze: Function<'_> = ctx.eval(FREEZE)?;
                 let to = Rc::clone(state);
                 let mark = move |bit: u8| to.marks.set(to.marks.get() | bit);
-                let sweep: Function<'_> = freeze.call((Function::new(ctx.clone(), mark)?,))?;
+                let sweep: Function<'_> = scripts.freeze.call((Function::new(ctx.clone(), mark)?,))?;
                 Some(Persistent::save(ctx, sweep))
             }
         };

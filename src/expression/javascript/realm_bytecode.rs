@@ -1,0 +1,79 @@
+//! The built-in scripts of realms as bytecode, made once for each process: to parse them takes longer than to run them.
+//!
+//! The bytecode is that of one module, which this process has written itself and which only this process reads. It
+//! exports nothing: a script that imports it by name receives an empty namespace. Its functions go to the host by a property of the
+//! global object, which the host removes before any script runs.
+
+use std::sync::OnceLock;
+
+use rquickjs::loader::{Bundle, Loader};
+use rquickjs::{Array, Context, Ctx, Error, Function, Module, Runtime, WriteOptions};
+
+const UTC: &str = include_str!("utc.js");
+const GUARDS: &str = include_str!("guards.js");
+const PRELUDE: &str = include_str!("prelude.js");
+const FREEZE: &str = include_str!("freeze.js");
+
+/// The name of the module, in frames of a stack.
+const MODULE: &str = "mainspring";
+
+/// The property that passes the functions on.
+const PARTS: &str = "__mainspring_parts__";
+
+/// The functions that the built-in scripts are.
+pub(super) struct RealmScripts<'js> {
+    /// Makes local time UTC.
+    pub(super) utc: Function<'js>,
+    /// Bounds the native loops.
+    pub(super) guards: Function<'js>,
+    /// Makes Elsa's functions.
+    pub(super) prelude: Function<'js>,
+    /// Freezes a shared realm.
+    pub(super) freeze: Function<'js>,
+}
+
+impl<'js> RealmScripts<'js> {
+    /// Loads them into a new realm.
+    pub(super) fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
+        let mut bundle = Bundle { 0: modules()? };
+        let (_, ended) = bundle.load(ctx, MODULE, None)?.eval()?;
+        ended.finish::<()>()?;
+        let globals = ctx.globals();
+        let parts: Array<'js> = globals.get(PARTS)?;
+        globals.remove(PARTS)?;
+        Ok(Self {
+            utc: parts.get(0)?,
+            guards: parts.get(1)?,
+            prelude: parts.get(2)?,
+            freeze: parts.get(3)?,
+        })
+    }
+}
+
+/// Name and bytecode, in the form of a loader. They live as long as the process.
+type Modules = &'static [(&'static str, &'static [u8])];
+
+fn modules() -> rquickjs::Result<Modules> {
+    static MODULES: OnceLock<Modules> = OnceLock::new();
+    if let Some(modules) = MODULES.get() {
+        return Ok(modules);
+    }
+    let bytecode = compile()?;
+    // Threads that start at the same time compile it each, and one of them keeps it.
+    Ok(MODULES.get_or_init(|| Vec::leak(vec![(MODULE, &*Vec::leak(bytecode))])))
+}
+
+fn compile() -> rquickjs::Result<Vec<u8>> {
+    let source = format!("globalThis.{PARTS} = [\n{UTC},\n{GUARDS},\n{PRELUDE},\n{FREEZE}];");
+    let runtime = Runtime::new()?;
+    Context::full(&runtime)?.with(|ctx| {
+        // Nothing but the places of errors within these scripts is lost, and they load faster.
+        let options = WriteOptions {
+            strip_source: true,
+            strip_debug: true,
+            ..WriteOptions::default()
+        };
+        let module = Module::declare(ctx, MODULE, source)?;
+        module.write(options).map_err(|_| Error::Allocation)
+    })
+}
