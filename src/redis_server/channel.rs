@@ -35,7 +35,8 @@ pub(crate) enum ChannelEvent {
     Received(String),
 }
 
-/// Follows a channel, and publishes there what `outgoing` has. Never returns.
+/// Follows a channel, and publishes there what `outgoing` has. With an availability, which a service of its own has, it reads the
+/// nonce of the server, too. Never returns.
 pub(crate) async fn follow(
     server: &RedisServer,
     channel: &str,
@@ -54,7 +55,9 @@ pub(crate) async fn follow(
                 }
                 on(ChannelEvent::Subscribed);
                 pause = RETRY.0;
+                let nonce = publisher.clone();
                 let error = tokio::select! {
+                    error = server.keep_nonce(nonce), if availability.is_some() => error,
                     error = receive(server, subscriber, &own, &mut on) => error,
                     error = send(server, publisher, channel, &own, &mut outgoing) => error,
                     () = server.switched() => unavailable(&server.place(), "another server has become the master"),

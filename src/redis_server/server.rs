@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
 use tokio::sync::watch;
@@ -23,6 +24,8 @@ use crate::{Error, Result};
 const LONGEST_FILE: u64 = 16 << 10;
 /// The key of the nonce.
 const NONCE: &str = "mainspring:nonce";
+/// How often the nonce of a connected server is read.
+const READ_NONCE: Duration = Duration::from_secs(1);
 /// The longest nonce that is compared.
 const LONGEST_NONCE: usize = 64;
 
@@ -170,7 +173,7 @@ impl RedisServer {
     ///
     /// # Errors
     /// Those of the server.
-    pub(crate) async fn agree(&self, connection: &mut MultiplexedConnection) -> Result<()> {
+    async fn agree(&self, connection: &mut MultiplexedConnection) -> Result<()> {
         let failed = |error| refused(&self.place(), error);
         let mut get = redis::cmd("GET");
         get.arg(NONCE);
@@ -194,6 +197,16 @@ impl RedisServer {
             );
         }
         Ok(())
+    }
+
+    /// Reads the nonce from time to time. Returns why it cannot be read any more.
+    pub(crate) async fn keep_nonce(&self, mut connection: MultiplexedConnection) -> Error {
+        loop {
+            tokio::time::sleep(READ_NONCE).await;
+            if let Err(error) = self.agree(&mut connection).await {
+                return error;
+            }
+        }
     }
 
     /// Returns when sentinels report another master. Cancellation safe.

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::wake::{NEVER, OFTEN, named, shown};
-use crate::support::node::Node;
+use crate::support::node::{Node, spawn};
 use crate::support::redis::RedisProcess;
-use crate::support::{Http, TestDatabase, assert_contains, wait_until};
+use crate::support::{Http, TIMEOUT, TestDatabase, assert_contains, wait_until};
 
 async fn comes_to_show(http: &Http, version: usize) {
     let what = format!("a node to show version {version}");
@@ -59,4 +59,31 @@ async fn a_publish_reaches_other_nodes_over_redis_and_by_check_ins_while_it_is_a
     for line in ["cache notifications is away", "cache notifications is back"] {
         assert_eq!(said.matches(line).count(), 1, "{said}");
     }
+}
+
+/// A nonce that changes while only the signal uses Redis is noticed over the open connection, and the nodes agree on the new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emptied_redis_is_agreed_on_anew_over_the_connections_of_the_signal() {
+    let database = TestDatabase::create().await;
+    let (redis, elsewhere) = (RedisProcess::start(), RedisProcess::start());
+    let (url, other_url) = (redis.url(), elsewhere.url());
+    let settings = |url| [&OFTEN[..], &["--signal", "redis", "--redis-url", url]].concat();
+    let [one, two] = ["one", "two"].map(|name| Node::start_with(&database, name, &settings(&url), ""));
+    away_becomes(one.http.as_ref().unwrap(), &[]).await;
+    redis.run(&["FLUSHALL"]);
+    for node in [&one, &two] {
+        node.child.wait_for_log("another nonce than before").await;
+        node.child.wait_for_log("the services of this node have changed").await;
+    }
+    let nonce = redis.run(&["GET", "mainspring:nonce"]);
+    let client = database.connect().await;
+    let agreed = format!("node WHERE signal_domain = 'redis #{nonce}'");
+    client.wait_for_rows(&agreed, 2).await;
+    // A third one joins them; one with another server does not.
+    let three = Node::start_with(&database, "three", &settings(&url), "");
+    let mut four = spawn(&database.url(), "four", &settings(&other_url), &[]);
+    assert_eq!(four.wait(TIMEOUT).code(), Some(2));
+    let said = four.stderr().join("\n");
+    assert_eq!(said.matches("redis #").count(), 2, "{said}");
+    drop((one, two, three));
 }

@@ -12,8 +12,6 @@ use crate::{Error, Result};
 
 /// Between two tries to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// How often the nonce of the server is read.
-const NONCE: Duration = Duration::from_secs(1);
 
 /// A script of the server. Its keys and arguments are described in its file.
 #[derive(Clone, Copy)]
@@ -77,7 +75,7 @@ impl RedisLink {
                     tokio::select! {
                         () = self.broken.notified() => {}
                         () = self.server.switched() => { self.mark_lost(number); }
-                        () = self.keep_nonce(connection) => { self.mark_lost(number); }
+                        _ = self.server.keep_nonce(connection) => { self.mark_lost(number); }
                     }
                     pause = RETRY.0;
                 }
@@ -87,16 +85,6 @@ impl RedisLink {
                     tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                     pause = (pause * 2).min(RETRY.1);
                 }
-            }
-        }
-    }
-
-    /// Reads the nonce from time to time. Returns when the server does not answer.
-    async fn keep_nonce(&self, mut connection: MultiplexedConnection) {
-        loop {
-            tokio::time::sleep(NONCE).await;
-            if self.server.agree(&mut connection).await.is_err() {
-                return;
             }
         }
     }
