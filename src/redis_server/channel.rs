@@ -48,6 +48,7 @@ pub(crate) async fn follow(
     let own = format!("mainspring:alive:{}", uuid::Uuid::new_v4().simple());
     let mut pause = RETRY.0;
     loop {
+        let mut switches = server.switches();
         match open(server, channel, &own).await {
             Ok((subscriber, publisher)) => {
                 if let Some(availability) = availability {
@@ -60,7 +61,7 @@ pub(crate) async fn follow(
                     error = server.keep_nonce(nonce), if availability.is_some() => error,
                     error = receive(server, subscriber, &own, &mut on) => error,
                     error = send(server, publisher, channel, &own, &mut outgoing) => error,
-                    () = server.switched() => unavailable(&server.place(), "another server has become the master"),
+                    _ = switches.changed() => unavailable(&server.place(), "another server has become the master"),
                 };
                 tracing::debug!(%error, channel, "a subscription has ended; there will be another one");
                 availability.inspect(|availability| availability.failed());

@@ -73,15 +73,15 @@ async fn endpoint(address: &RedisAddress, host: &str, port: u16) -> Result<Endpo
     }
 }
 
-/// Counts up whenever a sentinel reports another master. Never returns.
+/// Counts up whenever a sentinel reports another master, or names another one than before. Never returns.
 pub(super) async fn watch(address: impl Fn() -> Result<RedisAddress>, switched: watch::Sender<u64>) {
-    let mut next = 0;
+    let (mut next, mut known) = (0, None);
     loop {
         if let Ok(address) = address()
             && let Some(service) = address.service.clone()
             && let Some((host, port)) = address.hosts.get(next % address.hosts.len().max(1))
         {
-            let reported = listen(&address, host, *port, &service, &switched).await;
+            let reported = listen(&address, host, *port, &service, &switched, &mut known).await;
             if let Err(error) = reported {
                 tracing::debug!(%error, "a sentinel does not report another master; the next one is asked");
             }
@@ -97,9 +97,17 @@ async fn listen(
     port: u16,
     service: &str,
     switched: &watch::Sender<u64>,
+    known: &mut Option<(String, u16)>,
 ) -> Result<()> {
     let endpoint = endpoint(address, host, port).await?;
     let subscriber = endpoint.subscribe(&["+switch-master"]).await?;
+    // What was reported before the subscription was missed.
+    if let Some(master) = ask(address, host, port, service).await?
+        && known.replace(master.clone()).is_some_and(|before| before != master)
+    {
+        tracing::info!(service, "a sentinel names another master");
+        switched.send_modify(|count| *count += 1);
+    }
     let (mut sink, mut messages) = subscriber.split();
     loop {
         let Ok(message) = tokio::time::timeout(SILENCE, messages.next()).await else {
@@ -116,7 +124,28 @@ async fn listen(
         let text: String = message.get_payload().unwrap_or_default();
         if text.split(' ').next() == Some(service) {
             tracing::info!(service, "a sentinel reports another master");
+            *known = new_master(&text);
             switched.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// The new master in a report of another one.
+fn new_master(report: &str) -> Option<(String, u16)> {
+    let mut words = report.split(' ').skip(3);
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_new_master_is_the_second_server_of_a_report() {
+        let report = "mymaster 127.0.0.1 6379 10.0.0.7 6380";
+        assert_eq!(new_master(report), Some(("10.0.0.7".to_owned(), 6380)));
+        for other in ["", "mymaster", "mymaster a 1 b", "mymaster a 1 b port"] {
+            assert_eq!(new_master(other), None, "{other}");
         }
     }
 }

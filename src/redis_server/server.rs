@@ -209,11 +209,9 @@ impl RedisServer {
         }
     }
 
-    /// Returns when sentinels report another master. Cancellation safe.
-    pub(crate) async fn switched(&self) {
-        let mut switched = self.shared.switched.subscribe();
-        // Fails never: this holds the sender.
-        let _ = switched.changed().await;
+    /// Changes when sentinels report another master. Taken before a connection is opened, it misses none.
+    pub(crate) fn switches(&self) -> watch::Receiver<u64> {
+        self.shared.switched.subscribe()
     }
 }
 

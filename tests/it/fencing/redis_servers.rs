@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use mainspring::lock::{LockProvider, LockRequest, RedisLockOptions, RedisLocks};
 use serde_json::json;
 
 use crate::support::node::{Node, assert_each_exactly_once, load, publish, spawn, start_three, wait_until_finished};
@@ -46,6 +47,14 @@ async fn a_node_exits_with_a_remedy_where_its_redis_cannot_be_used() {
         2,
         &["Cluster"],
     );
+    let replica = RedisProcess::start_with(&["--replicaof", "127.0.0.1", "1"]);
+    ends(start(&replica.url()), 2, &["replica", "name the master"]);
+    let waits = self::start(
+        &database,
+        "redis://:geheim@127.0.0.1:1",
+        &["--signal", "redis", "--service-wait", "1s"],
+    );
+    ends(waits, 3, &["waiting for Redis", "127.0.0.1:1"]);
     // `abortConnect=false`: it starts without Redis, and is ready.
     let degraded = Node::start_at(
         &database.url(),
@@ -98,36 +107,43 @@ async fn a_user_with_the_documented_rights_is_enough() {
     assert!(!redis.run(&["GET", "mainspring:tokens:workflow:"]).is_empty());
 }
 
-/// Nodes of sentinels whose master is killed under load.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn locks_flow_again_soon_after_sentinels_have_promoted_a_replica() {
-    if !long() {
-        return;
-    }
+/// What becomes of a master of sentinels.
+#[derive(Clone, Copy, PartialEq)]
+enum Failover {
+    Killed,
+    /// It goes on later, and knows nothing of another one.
+    Paused,
+    /// Killed; the replica that is promoted has seen none of the keys that are held.
+    NeverSeen,
+}
+
+/// Three nodes under load while sentinels promote another server.
+async fn fails_over(failover: Failover) {
     let database = TestDatabase::create().await;
     let mut sentinels = Sentinels::start();
     let url = sentinels.connection_string();
-    ends(
-        start(&database, &url.replace(MASTER, "unknown"), &[]),
-        2,
-        &["`unknown`", "serviceName"],
-    );
-    let settings = [
-        "--lock-provider",
-        "redis",
-        "--signal",
-        "redis",
-        "--redis-url",
-        &url,
-        "--lock-expiry",
-        "3s",
-    ];
-    let nodes = start_three(&database, &settings);
+    let redis = ["--lock-provider", "redis", "--signal", "redis", "--redis-url", &url];
+    let nodes = start_three(&database, &[&redis[..], &["--lock-expiry", "3s"]].concat());
     let addresses: Vec<_> = nodes.iter().filter_map(|node| node.http.clone()).collect();
     publish(&addresses[0]).await;
     let walks = load(addresses.clone(), 60);
     let before = sentinels.master();
-    sentinels.kill_master();
+    if failover == Failover::NeverSeen {
+        sentinels.cut_replication();
+        wait_until("a lock that the replica has never seen", async || {
+            let held = sentinels.run_at_master(&["KEYS", "workflow:*"]);
+            let seen = sentinels.run_at_replica(&["KEYS", "workflow:*"]);
+            held.lines().any(|key| !key.is_empty() && !seen.contains(key))
+        })
+        .await;
+    }
+    let paused = match failover {
+        Failover::Paused => Some(sentinels.pause_master()),
+        _ => {
+            sentinels.kill_master();
+            None
+        }
+    };
     wait_until("the sentinels to name another master", async || {
         sentinels.master() != before
     })
@@ -141,6 +157,17 @@ async fn locks_flow_again_soon_after_sentinels_have_promoted_a_replica() {
     }
     let took = promoted.elapsed();
     assert!(took < Duration::from_secs(10), "{took:?}");
+    println!("all nodes have the promoted server after {took:?}");
+    if let Some(paused) = paused {
+        sentinels.resume(paused);
+        wait_until("the former master to follow", async || {
+            sentinels.run_at(paused, &["ROLE"]).starts_with("slave")
+        })
+        .await;
+        for http in &addresses {
+            assert_eq!(http.get("/health/ready").await.expect(200)["away"], json!([]));
+        }
+    }
     for walk in walks {
         walk.await.unwrap();
     }
@@ -148,6 +175,161 @@ async fn locks_flow_again_soon_after_sentinels_have_promoted_a_replica() {
     wait_until_finished(&client, 60).await;
     assert!(!sentinels.run_at_master(&["GET", "mainspring:nonce"]).is_empty());
     assert_each_exactly_once(&database, &client, 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_flow_again_soon_after_sentinels_have_promoted_a_replica() {
+    if !long() {
+        return;
+    }
+    fails_over(Failover::Killed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_has_never_seen_the_held_locks_decides_nothing() {
+    if !long() {
+        return;
+    }
+    fails_over(Failover::NeverSeen).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_was_stopped_while_another_one_was_promoted_decides_nothing() {
+    if !long() {
+        return;
+    }
+    fails_over(Failover::Paused).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_that_know_no_such_master_end_a_start() {
+    if !long() {
+        return;
+    }
+    let (database, sentinels) = (TestDatabase::create().await, Sentinels::start());
+    let url = sentinels.connection_string().replace(MASTER, "unknown");
+    ends(start(&database, &url, &[]), 2, &["`unknown`", "serviceName"]);
+}
+
+/// A master that was stopped, and goes on as if it were one: nothing that it has is believed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_former_master_holds_is_not_asked_for() {
+    if !long() {
+        return;
+    }
+    let sentinels = Sentinels::start();
+    let connect = async || {
+        let options = RedisLockOptions::default();
+        RedisLocks::connect(&sentinels.connection_string(), options)
+            .await
+            .unwrap()
+    };
+    let (here, there) = (connect().await, connect().await);
+    let kept = here.try_acquire(LockRequest::exclusive("kept")).await.unwrap().unwrap();
+    // It is deleted at the promoted server, and so only the former master has it.
+    sentinels.run_at_master(&["SET", "workflow:old", "another/1:1"]);
+    sentinels.run_at_master(&["WAIT", "1", "5000"]);
+    let before = sentinels.master();
+    let former = sentinels.pause_master();
+    wait_until("the sentinels to name another master", async || {
+        sentinels.master() != before
+    })
+    .await;
+    let promoted = Instant::now();
+    assert_eq!(sentinels.run_at_master(&["DEL", "workflow:old"]), "1");
+    let held = there
+        .acquire(LockRequest::exclusive("new"), Duration::from_secs(10))
+        .await
+        .unwrap();
+    drop(
+        here.acquire(LockRequest::exclusive("flows"), Duration::from_secs(10))
+            .await
+            .unwrap(),
+    );
+    let took = promoted.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    println!("locks flow {took:?} after the promotion");
+    sentinels.resume(former);
+    let mut tries = 0;
+    wait_until("the former master to follow", async || {
+        tries += 1;
+        let new = here.try_acquire(LockRequest::exclusive("new")).await;
+        assert!(!matches!(new, Ok(Some(_))), "the former master does not know the lock");
+        let old = here.try_acquire(LockRequest::exclusive("old")).await;
+        assert!(!matches!(old, Ok(None)), "the former master has a lock that is gone");
+        sentinels.run_at(former, &["ROLE"]).starts_with("slave")
+    })
+    .await;
+    println!("{tries} tries while the former master was one");
+    // What was granted before the promotion is held on, at the promoted server.
+    assert!(!kept.is_lost() && !held.is_lost());
+    let (kept_at, held_at) = (
+        sentinels.run_at_master(&["GET", "workflow:kept"]),
+        sentinels.run_at_master(&["GET", "workflow:new"]),
+    );
+    assert!(!kept_at.is_empty() && !held_at.is_empty());
+    kept.fencing_token().await.unwrap();
+}
+
+/// Each is logged once while a node runs, and heals when it is put right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_cannot_be_used_any_more_is_named_once_until_it_is_put_right() {
+    let database = TestDatabase::create().await;
+    let redis = RedisProcess::start();
+    let file = std::env::temp_dir().join(format!("{}.redis-url", database.name()));
+    let url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", redis.port());
+    std::fs::write(&file, redis.url()).unwrap();
+    let path = file.to_str().unwrap();
+    let settings = [
+        "--lock-provider",
+        "redis",
+        "--signal",
+        "redis",
+        "--redis-url-file",
+        path,
+    ];
+    let node = Node::start_with(&database, "one", &settings, "");
+    let http = node.http.as_ref().unwrap();
+    let away = async |names: &[&str]| {
+        wait_until("readiness to name what is away", async || {
+            http.get("/health/ready").await.expect(200)["away"] == json!(names)
+        })
+        .await;
+    };
+    let said = |part: &str| node.child.stderr().iter().filter(|line| line.contains(part)).count();
+    let says = async |part: &str, times: usize| {
+        wait_until(part, async || said(part) >= times).await;
+        assert_eq!(said(part), times, "{part}");
+    };
+    // A password that changes.
+    redis.run(&["CONFIG", "SET", "requirepass", "geheim"]);
+    redis.run(&["-a", "geheim", "CLIENT", "KILL", "TYPE", "normal"]);
+    redis.run(&["-a", "geheim", "CLIENT", "KILL", "TYPE", "pubsub"]);
+    away(&["locks", "signal"]).await;
+    says("refuses the user or the password", 2).await;
+    says("is away", 2).await;
+    std::fs::write(&file, url("geheim")).unwrap();
+    away(&[]).await;
+    says("is back", 2).await;
+    // A server that becomes a replica of nothing.
+    redis.run(&["-a", "geheim", "REPLICAOF", "127.0.0.1", "1"]);
+    redis.run(&["-a", "geheim", "CLIENT", "KILL", "TYPE", "normal"]);
+    redis.run(&["-a", "geheim", "CLIENT", "KILL", "TYPE", "pubsub"]);
+    away(&["locks", "signal"]).await;
+    says("it is a replica", 2).await;
+    says("is away", 4).await;
+    redis.run(&["-a", "geheim", "REPLICAOF", "NO", "ONE"]);
+    away(&[]).await;
+    says("is back", 4).await;
+    assert_eq!(said("geheim"), 0);
+    publish(http).await;
+    for walk in load(vec![http.clone()], 3) {
+        walk.await.unwrap();
+    }
+    let client = database.connect().await;
+    wait_until_finished(&client, 3).await;
+    assert_each_exactly_once(&database, &client, 3).await;
+    std::fs::remove_file(&file).unwrap();
 }
 
 /// A private authority with a certificate for 127.0.0.1 and one for a client.

@@ -113,6 +113,35 @@ impl Sentinels {
         self.servers[place].kill();
     }
 
+    /// Stops the master without closing a connection. Returns its place.
+    pub(crate) fn pause_master(&self) -> usize {
+        let place = self.place_of_master();
+        self.servers[place].signal("STOP");
+        place
+    }
+
+    /// Has a server go on that was stopped.
+    pub(crate) fn resume(&self, place: usize) {
+        self.servers[place].signal("CONT");
+    }
+
+    /// Ends the replication: what is written from now on, the replica never sees.
+    pub(crate) fn cut_replication(&self) {
+        let master = self.place_of_master();
+        // No server has a password, so that a replica that gives one is refused.
+        let refused = ["CONFIG", "SET", "masterauth", "unknown"];
+        assert_eq!(self.servers[1 - master].run(&refused), "OK");
+        self.servers[master].run(&["CLIENT", "KILL", "TYPE", "replica"]);
+    }
+
+    pub(crate) fn run_at(&self, place: usize, command: &[&str]) -> String {
+        self.servers[place].run(command)
+    }
+
+    pub(crate) fn run_at_replica(&self, command: &[&str]) -> String {
+        self.servers[1 - self.place_of_master()].run(command)
+    }
+
     pub(crate) fn run_at_master(&self, command: &[&str]) -> String {
         self.servers[self.place_of_master()].run(command)
     }

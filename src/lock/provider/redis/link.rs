@@ -63,6 +63,7 @@ impl RedisLink {
     pub(super) async fn keep(&self) {
         let (mut number, mut pause) = (0, RETRY.0);
         loop {
+            let mut switches = self.server.switches();
             match self.open().await {
                 Ok((connection, digests)) => {
                     number += 1;
@@ -74,7 +75,7 @@ impl RedisLink {
                     });
                     tokio::select! {
                         () = self.broken.notified() => {}
-                        () = self.server.switched() => { self.mark_lost(number); }
+                        _ = switches.changed() => { self.mark_lost(number); }
                         _ = self.server.keep_nonce(connection) => { self.mark_lost(number); }
                     }
                     pause = RETRY.0;
