@@ -12,6 +12,7 @@ use clap::Command;
 
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
+use crate::harness::settings::duration;
 use rabbitmq::RabbitVariables;
 
 /// Names and prefixes without an effect here: there is nothing to choose.
@@ -90,9 +91,10 @@ impl ElsaEnvironment {
                     found.of_redis.push(name);
                 }
                 "ELSA__LOCKING__EXPIRY_SECONDS" | "ELSA__LOCKING__EXPIRYSECONDS" => {
-                    match value.parse() {
-                        Ok(seconds) => found.lock_expiry = Some(seconds),
-                        Err(_) => found
+                    let is_sound = |seconds: &u64| duration(&format!("{seconds}s")).is_ok();
+                    match value.parse().ok().filter(is_sound) {
+                        Some(seconds) => found.lock_expiry = Some(seconds),
+                        None => found
                             .warnings
                             .push(format!("{name} is no number of seconds and has no effect")),
                     }
@@ -173,13 +175,15 @@ impl ElsaEnvironment {
             program = program.mut_arg("log", |argument| argument.default_value(leak(log)));
         }
         if self.locks_in_redis {
-            let expiry = self.lock_expiry.map(|seconds| leak(format!("{seconds}s")));
             program = program.mut_subcommand("serve", |serve| {
-                let serve = serve.mut_arg("lock_provider", |argument| argument.default_value("redis"));
-                match expiry {
-                    Some(expiry) => serve.mut_arg("lock_expiry", |argument| argument.default_value(expiry)),
-                    None => serve,
-                }
+                serve.mut_arg("lock_provider", |argument| argument.default_value("redis"))
+            });
+        }
+        // A flag may have selected Redis.
+        if let Some(seconds) = self.lock_expiry {
+            let expiry = leak(format!("{seconds}s"));
+            program = program.mut_subcommand("serve", |serve| {
+                serve.mut_arg("lock_expiry", |argument| argument.default_value(expiry))
             });
         }
         if let Some((_, Ok(listen))) = &self.listen {

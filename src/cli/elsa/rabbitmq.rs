@@ -95,7 +95,11 @@ mod tests {
             ("RABBITMQ__VIRTUALHOST", "/elsa"),
         ];
         assert_eq!(url(&parts), "amqp://u%3A1:geheim%2F%40@rabbitmq:5673/%2Felsa");
-        let string = ("CONNECTIONSTRINGS__RABBITMQ", "amqp://u:geheim@other/");
-        assert_eq!(url(&[parts[0], string]), "amqp://u:geheim@other/");
+        for name in ["CONNECTIONSTRINGS__RABBITMQ", "RABBITMQ__CONNECTIONSTRING"] {
+            assert_eq!(
+                url(&[parts[0], (name, "amqp://u:geheim@other/")]),
+                "amqp://u:geheim@other/"
+            );
+        }
     }
 }

@@ -205,6 +205,15 @@ fn redis_keeps_the_locks_only_where_the_provider_says_so() {
     );
     let alone = of(&[url, expiry]);
     assert_eq!(alone.ignored.len(), 2);
+    for bad in ["0", "-1", "99999999999999999"] {
+        let unusable = of(&[url, ("ELSA__LOCKING__EXPIRY_SECONDS", bad)]);
+        assert_eq!(unusable.warnings.len(), 1, "{bad}");
+        let (_, set) = serve(&unusable, &["--lock-provider", "redis"]);
+        assert_eq!(set.services.locks.lock_expiry, std::time::Duration::from_secs(30));
+    }
+    // A flag that selects Redis has them as well.
+    let (_, set) = serve(&alone, &["--lock-provider", "redis"]);
+    assert_eq!(set.services.locks.lock_expiry, std::time::Duration::from_secs(45));
     assert_eq!(
         serve(&alone, &[]).1.services.locks.lock_provider,
         LockProviderName::Postgres
