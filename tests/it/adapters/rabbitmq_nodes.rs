@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::rabbitmq_services::{queues_of, resource};
 use crate::support::node::{
     Node, assert_each_exactly_once, assert_invariants, load, publish, spawn, wait_until_finished,
 };
@@ -106,6 +107,7 @@ async fn a_broker_that_is_killed_under_load_delays_by_one_check_in_and_loses_not
     let count = 60 * rounds;
     let nodes = [&api_node, &one, &two];
     let walks = load(nodes.iter().filter_map(|node| node.http.clone()).collect(), count);
+    let mut latest = Duration::ZERO;
     for _ in 0..rounds {
         broker.kill();
         for _ in 0..3 {
@@ -113,6 +115,7 @@ async fn a_broker_that_is_killed_under_load_delays_by_one_check_in_and_loses_not
             // The rest is what a busy machine needs, the more so beside other tests.
             let busy = Duration::from_secs(if long() { 2 } else { 10 });
             assert!(late < check_in + busy, "{late:?}");
+            latest = latest.max(late);
         }
         let away = async || http.get("/health/ready").await.expect(200)["away"].clone();
         assert_eq!(away().await, json!(["signal", "wake"]), "and the node stays ready");
@@ -134,6 +137,7 @@ async fn a_broker_that_is_killed_under_load_delays_by_one_check_in_and_loses_not
         assert_eq!(away().await, json!([]));
         lateness(&database, http).await;
     }
+    println!("{rounds} kills, check-ins every {check_in:?}: what came meanwhile had run after {latest:?} at most");
     for walk in walks {
         walk.await.unwrap();
     }
@@ -167,7 +171,8 @@ async fn an_alarm_and_a_changed_password_delay_by_one_check_in() {
     let database = TestDatabase::create().await;
     let (broker, prefix) = (RabbitProcess::start(), database.name());
     let file = std::env::temp_dir().join(format!("{prefix}.url"));
-    std::fs::write(&file, broker.url()).unwrap();
+    // The alarm lasts longer than a broker that no longer answers is waited for.
+    std::fs::write(&file, broker.url() + "?heartbeat=1").unwrap();
     let place = file.to_str().unwrap();
     let cluster = ["--check-in", "1s", "--tolerance", "20s"];
     let without_workers = from_file(place, prefix, &[&cluster[..], &["--workers", "0"]].concat());
@@ -188,6 +193,10 @@ async fn an_alarm_and_a_changed_password_delay_by_one_check_in() {
         .iter()
         .filter(|line| line.contains("service=\"wake\"") && line.contains("has an alarm"));
     assert_eq!(alarms.count(), 1, "{said:?}");
+    assert!(
+        !api_node.child.logs("notifications do not go over RabbitMQ"),
+        "{said:?}"
+    );
     // The file is read for each connection.
     std::fs::write(&file, broker.url().replace("guest@", "geheim@")).unwrap();
     broker.eval(
@@ -205,6 +214,55 @@ async fn an_alarm_and_a_changed_password_delay_by_one_check_in() {
     assert_invariants(&database).await;
 }
 
+/// Two lines of Erlang: the queue of a node, and what follows with it.
+fn with_queue_of(exchange: &str, then: &str) -> String {
+    format!(
+        "[N | _] = {}, {{ok, Q}} = rabbit_amqqueue:lookup(N), {then}.",
+        queues_of(exchange)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deleted_closed_or_taken_at_the_broker_is_logged_once_and_heals() {
+    let database = TestDatabase::create().await;
+    let (broker, prefix) = (RabbitProcess::shared(), database.name());
+    let url = broker.url();
+    // Only this node has queues of this prefix.
+    let settings = settings(&url, prefix, &["--check-in", "1s", "--tolerance", "20s"]);
+    let node = Node::start_with(&database, "one", &settings, "");
+    let http = node.http.as_ref().unwrap();
+    http.post("workflow-definitions", &named(1)).await.expect(200);
+    let said = |part: &str| node.child.stderr().iter().filter(|line| line.contains(part)).count();
+    let (outage, end) = ("notifications do not go over RabbitMQ", "is connected again");
+    let wake = format!("{prefix}.wake");
+    let delete = "rabbit_amqqueue:delete(Q, false, false, <<\"t\">>)";
+    let channel =
+        "[C | _] = rabbit_amqqueue:consumers(Q), rabbit_channel:do(element(1, C), {'basic.ack', 999999, false})";
+    let connection = "[C | _] = rabbit_amqqueue:consumers(Q), [{connection, P}] = rabbit_channel:info(element(1, C), [connection]), \
+                      rabbit_networking:close_connection(P, <<\"test\">>)";
+    for (n, done) in (1..).zip([delete, channel, connection]) {
+        broker.eval(&with_queue_of(&wake, done));
+        wait_until(done, async || said(end) == n).await;
+        assert_eq!(said(outage), n, "{done}: {:?}", node.child.stderr());
+    }
+    assert_eq!(said("its queue was deleted"), 1);
+    // Another program declares the queue before the node does.
+    let taken = "rabbit_amqqueue:declare(N, true, false, [], none, <<\"t\">>)";
+    broker.eval(&with_queue_of(&wake, &format!("{delete}, {taken}")));
+    let remedy = "was declared by another program with other arguments: delete it";
+    wait_until(remedy, async || said(remedy) == 1).await;
+    for _ in 0..3 {
+        lateness(&database, http).await;
+    }
+    assert_eq!(http.get("/health/ready").await.expect(200)["away"], json!(["wake"]));
+    assert_eq!((said(remedy), said(end)), (1, 3));
+    broker.eval(&with_queue_of(&wake, delete));
+    wait_until("the node to be connected again", async || said(end) == 4).await;
+    assert_eq!(http.get("/health/ready").await.expect(200)["away"], json!([]));
+    lateness(&database, http).await;
+    assert_invariants(&database).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_exits_with_a_remedy_where_its_broker_cannot_be_used() {
     let database = TestDatabase::create().await;
@@ -219,8 +277,25 @@ async fn a_node_exits_with_a_remedy_where_its_broker_cannot_be_used() {
     };
     let (code, said) = ended(&format!("amqp://guest:geheim@127.0.0.1:{port}/"));
     assert!(code == 2 && said.contains("--rabbitmq-url"), "{code}: {said}");
-    let (code, said) = ended("amqp://guest:geheim@127.0.0.1:1/");
-    assert!(code == 3 && said.contains("127.0.0.1:1"), "{code}: {said}");
+    for (url, expected, named) in [
+        (format!("amqp://guest:guest@127.0.0.1:{port}/absent"), 2, "add_vhost"),
+        (format!("amqps://guest:geheim@127.0.0.1:{port}/"), 3, "TLS"),
+        ("amqp://guest:geheim@127.0.0.1:1/".to_owned(), 3, "127.0.0.1:1"),
+    ] {
+        let (code, said) = ended(&url);
+        assert!(code == expected && said.contains(named), "{code}: {said}");
+    }
+    let taken = resource("exchange", &format!("{prefix}.signal"));
+    broker.eval(&format!(
+        "rabbit_exchange:declare({taken}, direct, true, false, false, [], <<\"t\">>)."
+    ));
+    let (code, said) = ended(&broker.url());
+    assert!(code == 2 && said.contains("--rabbitmq-prefix"), "{code}: {said}");
+    broker.eval(&format!("rabbit_exchange:delete({taken}, false, <<\"t\">>)."));
+    let waits = settings("amqp://guest:geheim@127.0.0.1:1/", prefix, &["--service-wait", "1s"]);
+    let mut waits = spawn(&database.url(), "one", &waits, &[]);
+    assert_eq!(waits.wait(TIMEOUT).code(), Some(3));
+    assert_contains(&waits.stderr().join("\n"), &["waiting for RabbitMQ", "127.0.0.1:1"]);
     let (code, said) = ended("amqp://guest:geheim@127.0.0.1/?hartbeat=1");
     assert!(code == 2 && said.contains("hartbeat"), "{code}: {said}");
     let mut child = spawn(&database.url(), "one", &OVER_RABBITMQ, &[]);

@@ -8,7 +8,7 @@ use mainspring::testing::conformance::{signal, wake};
 use mainspring::wake::{RabbitWake, WakeNotification, WakeSubscription, WakeTransport};
 
 use crate::support::rabbitmq::RabbitProcess;
-use crate::support::{TIMEOUT, poll_until};
+use crate::support::{Proxy, TIMEOUT, poll_until, wait_until};
 
 fn prefix() -> String {
     format!("t{}", uuid::Uuid::new_v4().simple())
@@ -50,12 +50,12 @@ async fn arrives(sender: &RabbitWake, subscription: &mut WakeSubscription, id: &
 }
 
 /// An Erlang term that names a queue or an exchange.
-fn resource(kind: &str, name: &str) -> String {
+pub(super) fn resource(kind: &str, name: &str) -> String {
     format!("rabbit_misc:r(<<\"/\">>, {kind}, <<\"{name}\">>)")
 }
 
 /// An Erlang term: the queues of an exchange.
-fn queues_of(exchange: &str) -> String {
+pub(super) fn queues_of(exchange: &str) -> String {
     format!(
         "[Q || {{resource, _, queue, N}} = Q <- rabbit_amqqueue:list_names(), binary:match(N, <<\"{exchange}.\">>) =/= nomatch]"
     )
@@ -151,6 +151,26 @@ async fn until_changed(changes: &mut mainspring::signal::CacheSubscription) {
             changed => return assert_eq!(changed, CacheNotification::Changed(signal::change(1, "d"))),
         }
     }
+}
+
+/// The network carries nothing, and closes nothing: heartbeats show it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_behind_a_silent_network_is_away_until_it_answers_again() {
+    let (broker, prefix) = (RabbitProcess::shared(), prefix());
+    let network = Proxy::before(&broker.url()).await;
+    let url = format!("{}?heartbeat=1&connection_timeout=500", network.url());
+    let one = RabbitWake::connect(&broker.url(), &prefix).await.unwrap();
+    let two = RabbitWake::connect(&url, &prefix).await.unwrap();
+    let mut received = two.subscribe();
+    arrives(&one, &mut received, "a").await;
+    network.stall();
+    wait_until("the broker to be away", async || two.is_away()).await;
+    assert!(!one.is_away());
+    network.cut();
+    network.resume_traffic();
+    let before = arrives(&one, &mut received, "b").await;
+    assert!(before.contains(&WakeNotification::Poll), "{before:?}");
+    assert!(!two.is_away());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

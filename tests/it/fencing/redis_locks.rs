@@ -57,9 +57,11 @@ async fn disturbed(arguments: &[&str], mut disturb: impl AsyncFnMut(&mut Scene, 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_that_are_flushed_deleted_and_shortened_under_load_decide_nothing() {
+    let mut met = 0;
     disturbed(&[], async |scene, round| {
         let redis = &scene.redis;
         let keys = redis.run(&["KEYS", "workflow:*"]);
+        met += keys.lines().filter(|key| !key.is_empty()).count();
         match round % 3 {
             0 => drop(redis.run(&["FLUSHALL"])),
             1 => keys
@@ -73,6 +75,8 @@ async fn locks_that_are_flushed_deleted_and_shortened_under_load_decide_nothing(
         }
     })
     .await;
+    println!("{met} held keys were met");
+    assert!(met > 0, "no lock was held at any time");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,10 +107,20 @@ async fn a_holder_that_is_stopped_past_its_expiry_and_a_killed_one_decide_nothin
 async fn locks_that_are_evicted_for_want_of_memory_decide_nothing() {
     let small = ["--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"];
     let fill = "for n = 1, 6000 do redis.call('SET', ARGV[1] .. n, string.rep('x', 2000)) end";
+    let mut evicted = String::new();
     disturbed(&small, async |scene, round| {
         scene.redis.run(&["EVAL", fill, "0", &format!("filling-{round}-")]);
+        let stats = scene.redis.run(&["INFO", "stats"]);
+        evicted = stats
+            .lines()
+            .find(|line| line.starts_with("evicted_keys:"))
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
     })
     .await;
+    println!("{evicted}");
+    assert!(!["", "evicted_keys:0"].contains(&&*evicted), "{evicted}");
 }
 
 /// Nothing passes and nothing is reset for longer than the expiry; then what was on the way is lost.
