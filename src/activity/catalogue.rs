@@ -9,10 +9,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Activity, ActivityContext, Choice, Descriptor, EndedChild, Fault, Resumption, Step, composition, control_flow,
-    flowchart, generic, parallel, primitives, publish_event, run_task, scheduling, scripting, state_machine, switch,
-    try_catch,
+    Activity, ActivityContext, Choice, ConverterDescriptor, Descriptor, EndedChild, Fault, OutputConverter,
+    RegisteredConverter, Resumption, Step, composition, control_flow, flowchart, generic, parallel, primitives,
+    publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
 };
+use crate::Error;
 use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
@@ -70,6 +71,7 @@ pub(crate) struct RegisteredActivity {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     types: HashMap<String, BTreeMap<i32, RegisteredActivity>>,
+    converters: BTreeMap<String, RegisteredConverter>,
 }
 
 impl Catalogue {
@@ -141,6 +143,31 @@ impl Catalogue {
         self
     }
 
+    /// Adds a converter of outputs.
+    ///
+    /// # Errors
+    /// `invalid-converter`, also where another one has the same id but for upper and lower case.
+    pub fn register_converter(&mut self, converter: impl OutputConverter) -> crate::Result<&mut Self> {
+        let registered = RegisteredConverter::new(converter)?;
+        let id = registered.descriptor.id.clone();
+        if let Some(other) = self.converters.keys().find(|other| other.eq_ignore_ascii_case(&id)) {
+            let message = format!("the output converter {id:?} cannot be used: {other:?} is registered already");
+            return Err(Error::invalid("invalid-converter", message));
+        }
+        self.converters.insert(id, registered);
+        Ok(self)
+    }
+
+    /// The converter of exactly that id.
+    pub(crate) fn converter(&self, id: &str) -> Option<&RegisteredConverter> {
+        self.converters.get(id)
+    }
+
+    /// The registered converters, sorted by id.
+    pub fn converters(&self) -> impl Iterator<Item = &ConverterDescriptor> {
+        self.converters.values().map(|registered| &*registered.descriptor)
+    }
+
     /// Removes all versions of a type; returns whether it was registered.
     pub fn remove(&mut self, type_name: &str) -> bool {
         self.types.remove(type_name).is_some()
@@ -153,6 +180,7 @@ impl Catalogue {
             all.extend(versions.keys().map(|version| requirement(name, *version)));
             all.extend(generic::requirements_of(name).map(str::to_owned));
         }
+        all.extend(self.converters.keys().map(|id| converter_requirement(id)));
         all.sort();
         all.dedup();
         all
@@ -233,6 +261,11 @@ pub(crate) fn requirement(type_name: &str, version: i32) -> String {
     } else {
         type_name.to_owned()
     }
+}
+
+/// What a node must have registered to convert outputs.
+pub(crate) fn converter_requirement(id: &str) -> String {
+    format!("converter:{id}")
 }
 
 impl fmt::Debug for Catalogue {

@@ -9,6 +9,7 @@
 //! # Layout
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
+//! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
 //!   activity; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
@@ -23,6 +24,7 @@ mod fault;
 mod flowchart;
 mod generic;
 mod nested;
+mod output_converter;
 mod parallel;
 mod placeholder;
 mod primitives;
@@ -30,6 +32,7 @@ mod publish_event;
 mod run_task;
 mod scheduling;
 mod scripting;
+mod settings_schema;
 mod state_machine;
 mod switch;
 #[cfg(test)]
@@ -42,7 +45,7 @@ use std::future::{Future, ready};
 use serde_json::{Map, Value};
 
 pub use catalogue::Catalogue;
-pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, is_elsa_type, requirement};
+pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, converter_requirement, is_elsa_type, requirement};
 pub(crate) use composition::{is_recorded, not_published, waits_for_children};
 #[cfg(feature = "cli")]
 pub(crate) use console::printable;
@@ -62,11 +65,13 @@ pub use fault::Fault;
 pub use flowchart::FlowchartMode;
 pub(crate) use flowchart::MergeMode;
 pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};
+pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
+pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scripting::RUN_CSHARP;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
-pub(crate) use tree::{NodeInput, SCRIPT};
+pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};
 
 /// The result of a call: whether the activity has completed.

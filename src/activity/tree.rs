@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::descriptor::BreakBehavior;
-use crate::definition::{Connection, Expression, Variable};
+use crate::definition::{Connection, ConverterReference, Expression, Variable};
 use crate::expression::TypeName;
 use crate::weight;
 
@@ -55,6 +55,16 @@ impl NodeInput {
     }
 }
 
+/// An output of a node that the definition binds.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeOutput {
+    pub(crate) name: String,
+    /// The id of the variable, or the name of the workflow's output, that receives it.
+    pub(crate) target: String,
+    /// What converts the value for its target.
+    pub(crate) converter: Option<ConverterReference>,
+}
+
 /// An activity in a definition.
 pub struct ActivityNode {
     pub(crate) index: NodeIndex,
@@ -67,8 +77,7 @@ pub struct ActivityNode {
     pub(crate) name: Option<String>,
     pub(crate) properties: Map<String, Value>,
     pub(crate) inputs: Vec<NodeInput>,
-    /// Each output's name, and the id of the variable that receives it.
-    pub(crate) outputs: Vec<(String, String)>,
+    pub(crate) outputs: Vec<NodeOutput>,
     pub(crate) ports: Vec<(String, NodeIndex)>,
     pub(crate) activities: Vec<NodeIndex>,
     pub(crate) variables: Vec<Variable>,
@@ -156,7 +165,13 @@ impl ActivityNode {
             size_of::<NodeInput>() + weight::text(&input.name) + expression + default + referred
         });
         let outputs = self.outputs.iter();
-        let outputs = outputs.map(|(name, id)| 2 * size_of::<String>() + weight::text(name) + weight::text(id));
+        let outputs = outputs.map(|output| {
+            let converter = output.converter.as_ref();
+            let settings = converter.and_then(|converter| converter.settings.as_ref());
+            let converter = converter.map_or(0, |converter| weight::text(&converter.id));
+            let texts = weight::text(&output.name) + weight::text(&output.target) + converter;
+            size_of::<NodeOutput>() + texts + settings.map_or(0, weight::json)
+        });
         let variables = self.variables.iter().map(|variable| {
             let texts = [&variable.id, &variable.name, &variable.type_name];
             let default = variable.default.as_ref().map_or(0, weight::json);

@@ -11,19 +11,19 @@ pub struct Expression {
     pub value: Value,
 }
 
-/// The value of an activity's property for one of its inputs or outputs.
+/// The value of an activity's property for one of its inputs.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct InputBinding {
     /// Elsa's type name; empty if missing.
     pub type_name: String,
     /// The expression, if it has one.
     pub expression: Option<Expression>,
-    /// The variable that is read or, for an output, written.
+    /// The variable that is read.
     pub memory_reference: Option<String>,
 }
 
 impl InputBinding {
-    /// Reads an input or output. `null` and a missing property bind nothing; a bare value, as in a definition written by
+    /// Reads an input. `null` and a missing property bind nothing; a bare value, as in a definition written by
     /// hand, is a literal.
     pub fn parse(value: Option<&Value>) -> Option<Self> {
         let value = value.filter(|value| !value.is_null())?;

@@ -1,5 +1,7 @@
 //! Variables of a workflow or of a container, and the declared inputs and outputs of a workflow.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// A variable as a workflow or a container declares it.
@@ -20,6 +22,11 @@ pub struct Variable {
 }
 
 impl Variable {
+    /// Elsa's name of its type, with `[]` if it is a list.
+    pub fn full_type_name(&self) -> Cow<'_, str> {
+        full_type_name(&self.type_name, self.is_array)
+    }
+
     /// Reads the value of `variables`; entries without id and name are left out.
     pub fn list(value: Option<&Value>) -> Vec<Self> {
         let entries = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -63,6 +70,14 @@ fn is_memory_driver(name: &str) -> bool {
     ["Memory", "MemoryStorageDriver"].contains(&short)
 }
 
+fn full_type_name(item: &str, is_array: bool) -> Cow<'_, str> {
+    if is_array {
+        Cow::Owned(format!("{item}[]"))
+    } else {
+        Cow::Borrowed(item)
+    }
+}
+
 /// A declared input or output of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
@@ -77,6 +92,11 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// Elsa's name of its type, with `[]` if it is a list.
+    pub fn full_type_name(&self) -> Cow<'_, str> {
+        full_type_name(&self.type_name, self.is_array)
+    }
+
     /// Reads the value of `inputs` or `outputs`; entries without a name are left out.
     pub fn list(entries: &[Value]) -> Vec<Self> {
         entries

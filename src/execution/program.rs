@@ -18,11 +18,13 @@ use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, TRANSITIONS, WORKFLOW,
-    Workflow, WorkflowAsActivity, camel_case, case_condition, case_port, describe, item_port, requirement,
-    transition_condition,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, NodeOutput, RegisteredActivity,
+    RegisteredConverter, TRANSITIONS, WORKFLOW, Workflow, WorkflowAsActivity, camel_case, case_condition, case_port,
+    converter_requirement, describe, item_port, requirement, transition_condition,
 };
-use crate::definition::{Argument, Connection, Expression, InputBinding, RawActivity, Variable, WorkflowDefinition};
+use crate::definition::{
+    Argument, Connection, Expression, InputBinding, OutputBinding, RawActivity, Variable, WorkflowDefinition,
+};
 use crate::expression::TypeName;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
@@ -51,6 +53,8 @@ pub struct Program {
     /// Its scripts in C#.
     pub(super) csharp: CSharpScripts,
     registered: Vec<Option<RegisteredActivity>>,
+    /// The converters of its outputs, by id.
+    converters: HashMap<String, RegisteredConverter>,
     /// The activity types that it uses, with the versions that it names.
     required_types: BTreeSet<String>,
     /// Those of them that the catalogue does not have.
@@ -74,7 +78,7 @@ impl Program {
     }
 
     /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a
-    /// version is `Type@version`.
+    /// version is `Type@version`, a converter of outputs `converter:id`.
     pub fn activity_types(&self) -> Vec<String> {
         self.required_types.iter().cloned().collect()
     }
@@ -114,6 +118,10 @@ impl Program {
             .get(index.0)?
             .as_ref()
             .map(|registered| &registered.activity)
+    }
+
+    pub(super) fn converter(&self, id: &str) -> Option<&RegisteredConverter> {
+        self.converters.get(id)
     }
 
     pub(super) fn descriptor(&self, index: NodeIndex) -> Option<&Descriptor> {
@@ -166,6 +174,7 @@ pub(super) fn compile(
         flowchart_modes: HashMap::new(),
         needs_outputs: false,
         inputs: HashMap::new(),
+        converters: HashMap::new(),
         required_types: BTreeSet::new(),
         unknown_types: BTreeSet::new(),
     };
@@ -194,6 +203,7 @@ pub(super) fn compile(
         needs_outputs: compiler.needs_outputs,
         tree: compiler.tree,
         registered: compiler.registered,
+        converters: compiler.converters,
         required_types: compiler.required_types,
         unknown_types: compiler.unknown_types,
     })
@@ -216,6 +226,7 @@ struct Compiler<'a> {
     needs_outputs: bool,
     /// The declared inputs of each workflow.
     inputs: HashMap<NodeIndex, Vec<Argument>>,
+    converters: HashMap<String, RegisteredConverter>,
     required_types: BTreeSet<String>,
     unknown_types: BTreeSet<String>,
 }
@@ -377,6 +388,15 @@ impl<'a> Compiler<'a> {
         let outputs = descriptor
             .map(|descriptor| outputs(descriptor, &properties))
             .unwrap_or_default();
+        let converters = outputs.iter().filter_map(|output| output.converter.as_ref());
+        for converter in converters.filter(|converter| !converter.id.is_empty()) {
+            let required = converter_requirement(&converter.id);
+            match self.catalogue.converter(&converter.id) {
+                Some(found) => drop(self.converters.insert(converter.id.clone(), found.clone())),
+                None => drop(self.unknown_types.insert(required.clone())),
+            }
+            self.required_types.insert(required);
+        }
         self.registered.push(registered.clone());
         self.tree.push(ActivityNode {
             index,
@@ -552,10 +572,14 @@ fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeI
         .collect()
 }
 
-fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<(String, String)> {
+fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeOutput> {
     let bound = descriptor.outputs.iter().filter_map(|output| {
-        let binding = InputBinding::parse(property(properties, &output.name))?;
-        Some((output.name.clone(), binding.memory_reference?))
+        let OutputBinding { target, converter } = OutputBinding::parse(property(properties, &output.name))?;
+        Some(NodeOutput {
+            name: output.name.clone(),
+            target,
+            converter,
+        })
     });
     bound.collect()
 }

@@ -28,4 +28,4 @@ pub use javascript::{EventUrls, NamedValues, ScriptEngine, ScriptOptions, Script
 pub(crate) use javascript::{LongScript, ScriptErrorKind, ScriptNames, ScriptSession};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
 pub(crate) use time_span::TimeSpan;
-pub(crate) use type_name::{TypeName, short_type_name};
+pub(crate) use type_name::{TypeName, allows_null, is_assignable, short_type_name};

@@ -4,14 +4,16 @@ use std::sync::LazyLock;
 
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::{json_response, list_of};
+use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::openapi::Counted;
-use crate::http::ApiResult;
+use crate::http::{ApiError, ApiResult};
 
 /// Category, type name and description. The first one is what a designer proposes, and what it falls back to: a type of
 /// Elsa's that is missing here would change in a definition that has it.
@@ -80,17 +82,36 @@ pub(super) async fn storage_drivers() -> Json<Value> {
     Json(json!({"count": drivers.len(), "items": drivers}))
 }
 
-/// Lists the converters of outputs: none, because outputs are JSON and become what their variable is.
+/// Lists the converters that can stand between an output and what it is bound to. The program has none; they are those of a
+/// program that embeds the engine.
 #[utoipa::path(get, path = "/descriptors/output-converters", tag = "For designers",
     params(
-        ("sourceType" = Option<String>, Query, description = "The type of the output."),
-        ("destinationType" = Option<String>, Query, description = "The type of the variable."),
+        ("sourceType" = String, Query, description = "The type of the output."),
+        ("destinationType" = String, Query, description = "The type of the variable or of the workflow's output."),
     ),
-    responses((status = 200, description = "An empty list.", body = Counted<Value>)))]
-pub(super) async fn output_converters(uri: Uri) -> ApiResult {
+    responses((status = 200, description = "The converters, by id.", body = Counted<Value>)))]
+pub(super) async fn output_converters(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
-    for name in ["sourceType", "destinationType"] {
-        fields.text(name)?;
-    }
-    Ok(Json(json!({"items": [], "count": 0})).into_response())
+    let mut required = |name: &str| -> Result<String, ApiError> {
+        let given = fields.id(name)?;
+        given.ok_or_else(|| ApiError::invalid_field(name, format!("{name} is required.")))
+    };
+    let (source, target) = (required("sourceType")?, required("destinationType")?);
+    let catalogue = api.engine.catalogue();
+    let compatible = catalogue
+        .converters()
+        .filter(|converter| converter.is_compatible(&source, &target));
+    let items: Vec<Value> = compatible
+        .map(|converter| {
+            json!({
+                "id": converter.id,
+                "sourceTypeName": converter.source_type,
+                "resultTypeName": converter.result_type,
+                "displayName": converter.display_name,
+                "description": converter.description,
+                "settingsSchema": converter.settings_schema,
+            })
+        })
+        .collect();
+    Ok(Json(json!({"count": items.len(), "items": items})).into_response())
 }

@@ -12,7 +12,6 @@ use crate::execution::bounds::admit;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
 use crate::execution::state::{Interruption, WorkItem};
-use crate::expression::{TypeName, coerce};
 use crate::id::{ActivityId, DefinitionId, InstanceId};
 use crate::weight;
 
@@ -113,7 +112,7 @@ impl BurstRun<'_> {
         Ok(())
     }
 
-    fn write(&mut self, location: &scope::VariableLocation<'_>, value: Value) {
+    pub(super) fn write(&mut self, location: &scope::VariableLocation<'_>, value: Value) {
         let value = scope::convert(value, location.declared);
         if let Some(context) = self.state.contexts.get_mut(&location.context) {
             context.variables.insert(location.name.clone(), value);
@@ -130,66 +129,6 @@ impl BurstRun<'_> {
         )?;
         self.write(&location, value);
         Ok(())
-    }
-
-    fn set_output(&mut self, number: u64, name: String, value: Value) -> Result<(), Fault> {
-        admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
-        let Some(context) = self.state.contexts.get(&number) else {
-            return Ok(());
-        };
-        let Some(node) = self.program.tree.find(&context.node_id) else {
-            return Ok(());
-        };
-        let bound = node.outputs.iter().find(|(output, _)| *output == name);
-        if self.program.needs_outputs {
-            let kept = self
-                .state
-                .activity_outputs
-                .entry(node.node_id.clone())
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(kept) = kept {
-                kept.insert(name.clone(), value.clone());
-            }
-            if name == "Result" {
-                self.state.last_result = Some(value.clone());
-            }
-        }
-        // A binding without a variable is Elsa's internal name of the output, which is not read.
-        let location = bound.and_then(|(_, id)| scope::find(self.program, &self.state, number, id));
-        if let Some(location) = location {
-            self.write(&location, value.clone());
-        }
-        if let Some((_, id)) = bound {
-            self.set_bound_output(number, id, &value)?;
-        }
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            context.outputs.insert(name, value);
-        }
-        Ok(())
-    }
-
-    /// As in Elsa, a binding may name an output of the workflow: inside a workflow as an activity of that one.
-    fn set_bound_output(&mut self, number: u64, name: &str, value: &Value) -> Result<(), Fault> {
-        let program = self.program;
-        let converted = |to: &TypeName| coerce(value.clone(), to).unwrap_or_else(|_| value.clone());
-        let Some(activity) = scope::nested_in(program, &self.state, number) else {
-            if let Some(output) = program.outputs.iter().find(|output| output.name == name) {
-                let to = TypeName::parse(&output.type_name, output.is_array);
-                self.state.output.insert(output.name.clone(), converted(&to));
-            }
-            return Ok(());
-        };
-        let context = self.state.contexts.get(&activity);
-        let node = context.and_then(|context| program.tree.find(&context.node_id));
-        let descriptor = node.and_then(|node| program.descriptor(node.index));
-        let property = safe_name(name);
-        match descriptor.and_then(|it| it.outputs.iter().find(|output| output.name == property)) {
-            Some(output) => {
-                let to = TypeName::parse(&output.type_name, false);
-                self.set_output(activity, property, converted(&to))
-            }
-            None => Ok(()),
-        }
     }
 
     fn set_correlation_id(&mut self, id: Option<String>) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 //!
 //! - `instructions` turns instructions into work items. One activity runs at a time, so that "parallel" branches are
 //!   executed in one sequence.
-//! - `commands` carries out the commands of an activity after its call has returned; `transitions` does what follows:
+//! - `commands` carries out the commands of an activity after its call has returned, with `outputs`; `transitions` does what follows:
 //!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its
 //!   child's call: it gets a notification, and all notifications are delivered before the next work item. So there is no
 //!   recursion.
@@ -40,6 +40,7 @@ mod children;
 mod commands;
 mod faults;
 mod instructions;
+mod outputs;
 mod transitions;
 
 pub(super) struct BurstRun<'p> {

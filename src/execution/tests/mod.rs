@@ -18,6 +18,7 @@ mod flowchart_tokens;
 mod in_memory;
 mod incidents;
 mod nested;
+mod output_converters;
 mod random;
 mod random_workflow;
 mod sample_definitions;

@@ -20,6 +20,7 @@ use crate::execution::program::{self, Program};
 use crate::expression::{TypeName, coerce, is_runnable};
 
 mod control_flow;
+mod converters;
 mod guards;
 mod input_names;
 mod shown;
@@ -29,6 +30,7 @@ mod templates;
 mod unsupported;
 mod warnings;
 
+use converters::Targets;
 use templates::Templates;
 
 pub(super) fn validate(
@@ -46,6 +48,7 @@ pub(super) fn validate(
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(&program, &mut errors);
     let templates = Templates::of(&program);
+    let targets = Targets::of(&program);
     for node in program.tree.iter().filter(|node| node.is_own()) {
         variables(node, &mut errors);
         let Some(descriptor) = program.descriptor(node.index) else {
@@ -61,6 +64,7 @@ pub(super) fn validate(
         guards::check(catalogue, &program, node, &mut errors);
         inputs(&templates, node, &mut errors);
         csharp(&program, node, &mut errors);
+        converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
         connections(&program, node, &mut errors);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use crate::activity::{Activity, Catalogue, FlowchartMode};
+use crate::activity::{Activity, Catalogue, FlowchartMode, OutputConverter};
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
 use crate::lock::LockProvider;
@@ -23,6 +23,8 @@ pub struct EngineBuilder {
     catalogue: Catalogue,
     interpreter: InterpreterOptions,
     disabled: Vec<String>,
+    /// The first problem of what was registered.
+    problem: Option<Error>,
 }
 
 impl EngineBuilder {
@@ -56,6 +58,7 @@ impl EngineBuilder {
             catalogue: Catalogue::standard(),
             interpreter: InterpreterOptions::default(),
             disabled: Vec::new(),
+            problem: None,
         }
     }
 
@@ -156,6 +159,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds a converter of outputs; definitions can then name it. Nodes without it leave the versions that use it to other nodes.
+    /// The start fails if its descriptor is invalid, or its id is taken.
+    pub fn output_converter(mut self, converter: impl OutputConverter) -> Self {
+        let registered = self.catalogue.register_converter(converter);
+        self.problem = self.problem.take().or(registered.err());
+        self
+    }
+
     /// Removes an activity type: this node runs no version that uses it, and leaves those to the other nodes. For staged
     /// roll-outs, and for tests.
     pub fn disable_activity(mut self, type_name: impl Into<String>) -> Self {
@@ -238,6 +249,9 @@ impl EngineBuilder {
 
     /// Registers the node with the database and starts it. Dropped half-way, only a row in `node` is left, which expires.
     pub async fn start(mut self) -> Result<Engine> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
         let Settings {
             node_id,
             check_in,

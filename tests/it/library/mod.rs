@@ -4,6 +4,7 @@ mod engine;
 mod examples;
 mod lifecycle;
 mod lost_locks;
+mod output_converters;
 #[cfg(feature = "testing")]
 mod providers;
 #[path = "../../../examples/providers.rs"]

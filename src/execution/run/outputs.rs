@@ -1,0 +1,180 @@
+//! Outputs of activities: kept for scripts and the journal, converted, and written to what they are bound to.
+
+use serde_json::{Map, Value};
+
+use super::BurstRun;
+use crate::activity::{ActivityNode, ConversionStage, Fault, NodeOutput, OutputConversion, safe_name};
+use crate::definition::ConverterReference;
+use crate::execution::bounds::admit;
+use crate::execution::program::Program;
+use crate::execution::scope::{self, VariableLocation};
+use crate::execution::state::InstanceState;
+use crate::expression::{TypeName, allows_null, coerce};
+
+/// What an output is bound to. The name that Elsa gives to an output itself is none.
+enum Target<'p> {
+    Variable(VariableLocation<'p>),
+    /// An output of the workflow, with its type.
+    Workflow(&'p str, String),
+    /// An output of a workflow as an activity: the execution of that activity, its output, and the type.
+    Nested(u64, String, String),
+}
+
+impl Target<'_> {
+    fn type_name(&self) -> String {
+        match self {
+            Self::Variable(location) => location.declared.map_or_else(
+                || "Object".to_owned(),
+                |variable| variable.full_type_name().into_owned(),
+            ),
+            Self::Workflow(_, type_name) | Self::Nested(_, _, type_name) => type_name.clone(),
+        }
+    }
+}
+
+impl BurstRun<'_> {
+    pub(super) fn set_output(&mut self, number: u64, name: String, value: Value) -> Result<(), Fault> {
+        admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
+        let program = self.program;
+        let Some(context) = self.state.contexts.get_mut(&number) else {
+            return Ok(());
+        };
+        let Some(node) = program.tree.find(&context.node_id) else {
+            return Ok(());
+        };
+        context.outputs.insert(name.clone(), value.clone());
+        if program.needs_outputs {
+            let kept = self
+                .state
+                .activity_outputs
+                .entry(node.node_id.clone())
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(kept) = kept {
+                kept.insert(name.clone(), value.clone());
+            }
+            if name == "Result" {
+                self.state.last_result = Some(value.clone());
+            }
+        }
+        let Some(bound) = node.outputs.iter().find(|output| output.name == name) else {
+            return Ok(());
+        };
+        let targets = targets(program, &self.state, number, &bound.target);
+        let Some(reference) = &bound.converter else {
+            return targets
+                .into_iter()
+                .try_for_each(|target| self.set_target(target, value.clone()));
+        };
+        // A converted value has the type of one target.
+        let target = targets.into_iter().next();
+        match (self.converted(node, bound, reference, target.as_ref(), &value), target) {
+            (Ok(value), Some(target)) => {
+                admit(
+                    &format!("The converted output {name}"),
+                    &value,
+                    self.options.max_value_bytes,
+                )?;
+                self.set_target(target, value)
+            }
+            (Ok(_), None) => Ok(()),
+            (Err(stage), _) => Err(self.conversion_fault(number, node, bound, reference, stage)),
+        }
+    }
+
+    /// As in Elsa, it has neither the value nor what the converter said of it.
+    fn conversion_fault(
+        &self,
+        number: u64,
+        node: &ActivityNode,
+        bound: &NodeOutput,
+        reference: &ConverterReference,
+        stage: ConversionStage,
+    ) -> Fault {
+        let context = self.state.contexts.get(&number);
+        let may_hold_secret = context.is_some_and(|context| context.unrecorded.contains(&bound.name));
+        if let (ConversionStage::Invocation(error), false) = (&stage, may_hold_secret) {
+            tracing::debug!(
+                instance_id = %self.state.instance_id,
+                activity_id = node.id,
+                converter = reference.id,
+                error,
+                "an output converter failed"
+            );
+        }
+        Fault::new(format!(
+            "Output converter '{}' failed during {stage} for output '{}' of activity '{}'",
+            reference.id, bound.name, node.id
+        ))
+        .category("OutputConversion")
+    }
+
+    fn set_target(&mut self, target: Target<'_>, value: Value) -> Result<(), Fault> {
+        let converted = |to: &str| coerce(value.clone(), &TypeName::parse(to, false)).unwrap_or_else(|_| value.clone());
+        match target {
+            Target::Variable(location) => self.write(&location, value),
+            Target::Workflow(name, to) => {
+                let value = converted(&to);
+                self.state.output.insert(name.to_owned(), value);
+            }
+            Target::Nested(activity, name, to) => {
+                let value = converted(&to);
+                return self.set_output(activity, name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a converter makes of a value for its target. Null is not converted.
+    fn converted(
+        &self,
+        node: &ActivityNode,
+        bound: &NodeOutput,
+        reference: &ConverterReference,
+        target: Option<&Target<'_>>,
+        value: &Value,
+    ) -> Result<Value, ConversionStage> {
+        let target = target.ok_or(ConversionStage::Resolution)?.type_name();
+        if value.is_null() {
+            return match allows_null(&target) {
+                true => Ok(Value::Null),
+                false => Err(ConversionStage::ResultValidation),
+            };
+        }
+        let converter = self
+            .program
+            .converter(&reference.id)
+            .ok_or(ConversionStage::Resolution)?;
+        let descriptor = self.program.descriptor(node.index);
+        let output = descriptor.and_then(|it| it.outputs.iter().find(|output| output.name == bound.name));
+        let conversion = OutputConversion {
+            value,
+            source_type: output.map_or("Object", |output| &output.type_name),
+            target_type: &target,
+            settings: reference.settings.as_ref(),
+        };
+        match converter.convert(conversion)? {
+            Value::Null if !allows_null(&target) => Err(ConversionStage::ResultValidation),
+            value => Ok(value),
+        }
+    }
+}
+
+/// What a binding names: a variable in scope, and as in Elsa an output of the workflow that the activity is in.
+fn targets<'p>(program: &'p Program, state: &InstanceState, number: u64, key: &str) -> Vec<Target<'p>> {
+    let variable = scope::find(program, state, number, key).map(Target::Variable);
+    let output = match scope::nested_in(program, state, number) {
+        None => {
+            let output = program.outputs.iter().find(|output| output.name == key);
+            output.map(|output| Target::Workflow(&output.name, output.full_type_name().into_owned()))
+        }
+        Some(activity) => {
+            let context = state.contexts.get(&activity);
+            let node = context.and_then(|context| program.tree.find(&context.node_id));
+            let descriptor = node.and_then(|node| program.descriptor(node.index));
+            let name = safe_name(key);
+            let output = descriptor.and_then(|it| it.outputs.iter().find(|output| output.name == name));
+            output.map(|output| Target::Nested(activity, name, output.type_name.clone()))
+        }
+    };
+    variable.into_iter().chain(output).collect()
+}
