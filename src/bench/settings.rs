@@ -262,6 +262,8 @@ pub(crate) enum Mode {
     Tokens,
     /// The iterations of a loop whose condition is JavaScript, against a loop that counts by itself
     ScriptLoop,
+    /// Executes of one line beside workflows whose scripts never end, against executes alone
+    Hostile,
 }
 
 impl Mode {
@@ -269,7 +271,13 @@ impl Mode {
     pub(crate) fn is_composed(self) -> bool {
         match self {
             Self::Execute | Self::Dispatch | Self::Http | Self::Event => false,
-            Self::Bulk | Self::BulkPorts | Self::Loop | Self::Nested | Self::Tokens | Self::ScriptLoop => true,
+            Self::Bulk
+            | Self::BulkPorts
+            | Self::Loop
+            | Self::Nested
+            | Self::Tokens
+            | Self::ScriptLoop
+            | Self::Hostile => true,
         }
     }
 }

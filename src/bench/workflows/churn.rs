@@ -29,6 +29,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchChurn) -> Result<(), Fa
             nodes: 1,
             workers: 512,
             pool_size: 8,
+            script_time_limit: None,
             counter,
             counts: None,
         };

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::engines::EngineGroup;
-use super::{Scenario, load, with_options};
+use super::engines::{EngineGroup, start};
+use super::{Scenario, hostile, load, with_options};
 use crate::bench::report::nearest_rank;
 use crate::bench::settings::{BenchWorkflows, Mode, name_of};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
-use crate::id::{DefinitionId, InstanceId};
-use crate::runtime::{Engine, StartRequest};
+use crate::id::InstanceId;
+use crate::runtime::Engine;
 
 /// The measured rounds of a mode with a baseline.
 const ROUNDS: usize = 3;
@@ -33,6 +33,8 @@ pub(super) struct Composed {
     took: Duration,
     per_second: f64,
     baseline: Option<f64>,
+    /// Of executes in milliseconds: measured, and of the baseline.
+    p99: Option<[f64; 2]>,
     lost: u64,
     errors: usize,
 }
@@ -69,6 +71,19 @@ pub(super) async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -
             group.end().await;
             measured
         }
+        Mode::Hostile => {
+            scenario.script_time_limit = Some(hostile::TIME_LIMIT);
+            scenario.parts = hostile::definitions().map(save).collect::<Result<_, _>>()?;
+            scenario.definition = save(json!({"definitionId": "bench", "root": line("line")}))?;
+            let group = EngineGroup::engines(&scenario, scenario.nodes, None).await?;
+            group.publish(&scenario).await?;
+            let measured = match group.all_engines().first() {
+                Some(engine) => beside_hostile(engine, settings).await,
+                None => Err(Failure::failed("no engine was started")),
+            };
+            group.end().await;
+            measured
+        }
         _ => {
             scenario.parts = vec![save(child())?];
             scenario.definition = save(parent(settings.mode, count))?;
@@ -96,6 +111,7 @@ pub(super) fn report(
         took,
         per_second,
         baseline,
+        p99,
         lost,
         errors,
     } = measured;
@@ -114,6 +130,12 @@ pub(super) fn report(
             "{ratio} times the {baseline:.1}/s of the baseline, medians of {ROUNDS} rounds"
         ));
     }
+    let p99_ratio = p99.map(|[measured, baseline]| hundredths(measured / baseline));
+    if let (Some([measured, baseline]), Some(ratio)) = (p99, p99_ratio) {
+        print_line(&format!(
+            "p99 {measured:.2} ms, {ratio} times the {baseline:.2} ms of the baseline, medians of {ROUNDS} rounds"
+        ));
+    }
     print_line(&format!("{lost} lost, {errors} errors"));
     if settings.json {
         let report = json!({
@@ -127,6 +149,9 @@ pub(super) fn report(
             "ops_per_s": hundredths(*per_second),
             "baseline_ops_per_s": baseline.map(hundredths),
             "ratio": ratio,
+            "p99_ms": p99.map(|[measured, _]| hundredths(measured)),
+            "baseline_p99_ms": p99.map(|[_, baseline]| hundredths(baseline)),
+            "p99_ratio": p99_ratio,
             "lost": lost,
             "errors": errors,
         });
@@ -206,6 +231,29 @@ async fn of_iterations(engine: &Engine, count: usize) -> Result<Composed, Failur
     Ok(found.at(measured, Some(baseline)))
 }
 
+/// Executes beside hostile workflows, against executes alone.
+async fn beside_hostile(engine: &Engine, settings: &BenchWorkflows) -> Result<Composed, Failure> {
+    let (mut rates, mut p99) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let mut found = Composed::empty(0);
+    for round in 0..=ROUNDS {
+        let time = Duration::from_secs(if round == 0 { 1 } else { settings.seconds as u64 });
+        for ((is_hostile, rates), p99) in [true, false].into_iter().zip(&mut rates).zip(&mut p99) {
+            let executes = hostile::run(engine, settings.clients, time, is_hostile).await?;
+            found.errors += executes.errors;
+            if round > 0 {
+                found.instances += executes.hostile;
+                rates.push(executes.per_second);
+                p99.push(executes.p99);
+            }
+        }
+    }
+    let [measured, baseline] = rates.map(|rates| nearest_rank(&rates, 50));
+    found.p99 = Some(p99.map(|times| nearest_rank(&times, 50)));
+    found.took = Duration::from_secs((ROUNDS * settings.seconds) as u64);
+    (found.per_second, found.baseline) = (measured, Some(baseline));
+    Ok(found)
+}
+
 async fn run_parent(
     scenario: &Scenario,
     engine: &Engine,
@@ -232,6 +280,7 @@ impl Composed {
             took: Duration::ZERO,
             per_second: 0.0,
             baseline: None,
+            p99: None,
             lost: 0,
             errors: 0,
         }
@@ -244,14 +293,6 @@ impl Composed {
             baseline,
             ..self
         }
-    }
-}
-
-fn start(definition: &str, instance_id: Option<InstanceId>) -> StartRequest {
-    StartRequest {
-        definition_id: DefinitionId::new(definition),
-        instance_id,
-        ..StartRequest::default()
     }
 }
 

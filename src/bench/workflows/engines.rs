@@ -11,7 +11,8 @@ use crate::execution::InterpreterOptions;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, Node, NodeOptions, log_only};
-use crate::runtime::Engine;
+use crate::id::{DefinitionId, InstanceId};
+use crate::runtime::{Engine, StartRequest};
 
 /// Discards the lines of workflows: a terminal would be the bottleneck.
 struct DiscardConsole;
@@ -29,16 +30,19 @@ pub(super) enum EngineGroup {
 impl EngineGroup {
     pub(super) async fn engines(scenario: &Scenario, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
         let started = (1..=count).map(|number| {
-            let console = InterpreterOptions {
+            let mut options = InterpreterOptions {
                 console: Arc::new(DiscardConsole),
                 ..InterpreterOptions::default()
             };
+            if let Some(limit) = scenario.script_time_limit {
+                options.script.time_limit = limit;
+            }
             let builder = Engine::builder(&scenario.url)
                 .schema(&scenario.schema)
                 .node_id(format!("node-{number}"))
                 .workers(workers.unwrap_or(scenario.workers))
                 .pool_size(scenario.pool_size)
-                .interpreter(console);
+                .interpreter(options);
             builder.start()
         });
         // Two at a time: the first engine should not drain a backlog before the last one starts, and a starting node needs
@@ -103,5 +107,14 @@ impl EngineGroup {
             }
             Self::Nodes { mut nodes, .. } => nodes::stop_all(&mut nodes).await,
         }
+    }
+}
+
+/// A start of a definition.
+pub(super) fn start(definition: &str, instance_id: Option<InstanceId>) -> StartRequest {
+    StartRequest {
+        definition_id: DefinitionId::new(definition),
+        instance_id,
+        ..StartRequest::default()
     }
 }

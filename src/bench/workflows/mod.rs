@@ -9,10 +9,12 @@ mod composed;
 mod cost;
 mod counting_proxy;
 mod engines;
+mod hostile;
 mod load;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use serde_json::{Value, json};
@@ -46,6 +48,8 @@ struct Scenario {
     nodes: usize,
     workers: usize,
     pool_size: usize,
+    /// That of scripts; none: the default.
+    script_time_limit: Option<Duration>,
     /// Instances that finished in engines of this process.
     counter: Arc<AtomicU64>,
     counts: Option<Arc<MessageCounts>>,
@@ -63,8 +67,10 @@ impl Scenario {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<(), Failure> {
-    if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http) {
-        return Err(Failure::usage("--instances is not for --mode execute and http"));
+    if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http | Mode::Hostile) {
+        return Err(Failure::usage(
+            "--instances is not for --mode execute, http and hostile",
+        ));
     }
     if settings.definition.is_some() && settings.mode.is_composed() {
         return Err(Failure::usage(
@@ -85,6 +91,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
             nodes: settings.nodes,
             workers: settings.workers,
             pool_size: settings.pool_size,
+            script_time_limit: None,
             counter: FinishedCounter::install()?,
             counts: None,
         };

@@ -182,7 +182,8 @@ async fn workflows_of_each_start_mode_finish_and_are_counted() {
 
 #[tokio::test]
 async fn children_nested_workflows_and_tokens_are_measured() {
-    let fields = "bench mode commit journal nodes instances took_s ops_per_s baseline_ops_per_s ratio lost errors";
+    let fields = "bench mode commit journal nodes instances took_s ops_per_s baseline_ops_per_s ratio p99_ms baseline_p99_ms \
+                  p99_ratio lost errors";
     for (mode, arguments, has_baseline) in [
         ("bulk", "--instances 1200 --nodes 2", false),
         ("bulk-ports", "--instances 40 --journal off", false),
@@ -190,6 +191,7 @@ async fn children_nested_workflows_and_tokens_are_measured() {
         ("nested", "--instances 6", true),
         ("tokens", "--instances 2", true),
         ("script-loop", "--instances 30", true),
+        ("hostile", "--seconds 1 --clients 4", true),
     ] {
         let bench = run(&format!("workflows --json --mode {mode} {arguments}")).await;
         let report = super::report(&bench);
@@ -202,6 +204,9 @@ async fn children_nested_workflows_and_tokens_are_measured() {
                 has_baseline,
                 "{report}"
             );
+        }
+        for name in ["p99_ms", "baseline_p99_ms", "p99_ratio"] {
+            assert_eq!(report[name].is_number(), mode == "hostile", "{report}");
         }
         assert_line(&bench.stdout(), "server: server_version");
     }

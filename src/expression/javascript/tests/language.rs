@@ -285,6 +285,13 @@ async fn the_host_is_not_accessible() {
         );
     }
     assert_eq!(run("import('std')").await.unwrap_err().kind, ScriptErrorKind::Thrown);
+    // The module of the built-in scripts exports nothing.
+    let own = "import('mainspring').then(names => Object.keys(names).length, () => 0)";
+    assert_eq!(run(own).await.unwrap().value, json!(0));
+    assert_eq!(
+        run("typeof __mainspring_parts__").await.unwrap().value,
+        json!("undefined")
+    );
     assert_eq!(
         run("import x from 'os'; x").await.unwrap_err().kind,
         ScriptErrorKind::Syntax
