@@ -10,6 +10,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::key::{KeyFunction, LockKey};
 use super::request::{KeyRequest, LockRequest};
 use super::stats::{Counters, LockStats};
+#[cfg(feature = "redis")]
+use super::table::NamedKey;
 use super::table::{Backend, Batch, HeldLock, KeyView, LockMessage, Peer, Table, TableResults, Ticket};
 use crate::{Error, Result};
 
@@ -281,7 +283,7 @@ impl Frontend {
 
     /// The same with the names of what is taken, in its order.
     #[cfg(feature = "redis")]
-    pub(super) fn named_batch(&self, most: usize) -> Option<(Batch, Vec<Arc<str>>)> {
+    pub(super) fn named_batch(&self, most: usize) -> Option<(Batch, Vec<NamedKey>)> {
         let mut table = self.table();
         table.has_batch().then(|| {
             let batch = table.batch(most);

@@ -50,12 +50,37 @@ const NOT_NEEDED: [&str; 26] = [
     "writebuffer",
 ];
 
-/// A server, or sentinels, with what is needed to connect.
+/// What the hosts of an address are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AddressKind {
+    /// One server.
+    Single,
+    /// Sentinels that know a master by this name.
+    Sentinels(String),
+    /// Some nodes of a cluster.
+    Cluster,
+    /// The same as a connection string names them: several servers without `serviceName`.
+    Several,
+}
+
+impl AddressKind {
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster | Self::Several)
+    }
+
+    fn default_port(&self) -> u16 {
+        match self {
+            Self::Sentinels(_) => SENTINEL_PORT,
+            Self::Single | Self::Cluster | Self::Several => PORT,
+        }
+    }
+}
+
+/// A server, sentinels or a cluster, with what is needed to connect.
 pub(super) struct RedisAddress {
-    /// The server, or the sentinels that know it.
+    /// The server, the sentinels that know it, or some nodes of the cluster.
     pub(super) hosts: Vec<(String, u16)>,
-    /// The name of the master at the sentinels; none: the host is the server.
-    pub(super) service: Option<String>,
+    pub(super) kind: AddressKind,
     settings: RedisConnectionInfo,
     tls: bool,
     tls_files: RedisTlsFiles,
@@ -65,7 +90,7 @@ pub(super) struct RedisAddress {
 }
 
 impl RedisAddress {
-    /// Parses `redis://user:password@host:port/database`, `rediss://…`, `redis-sentinel://…`, or
+    /// Parses `redis://user:password@host:port/database`, `rediss://…`, `redis-sentinel://…`, `redis-cluster://…`, or
     /// `host:port,password=…,ssl=true`.
     pub(super) fn parse(text: &str, tls_files: &RedisTlsFiles) -> Result<Self> {
         let text = text.trim();
@@ -82,33 +107,31 @@ impl RedisAddress {
                 "it is one without TLS, but files for TLS are given: begin with rediss://, or add ssl=true",
             ));
         }
+        if address.kind.is_cluster() && address.database() != 0 {
+            return Err(invalid("a cluster has database 0 only: leave the number out"));
+        }
         address.tls_files = tls_files.clone();
         Ok(address)
     }
 
     fn of_url(text: &str) -> Result<Self> {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
-        let tls = match scheme {
-            "redis" | "redis-sentinel" => false,
-            "rediss" | "rediss-sentinel" => true,
-            "redis-cluster" | "rediss-cluster" => {
-                return Err(invalid(
-                    "Redis Cluster is not supported: name a single server, or sentinels",
-                ));
+        let tls = scheme.starts_with("rediss");
+        let (rest, kind) = match scheme {
+            "redis" | "rediss" => (rest, AddressKind::Single),
+            "redis-cluster" | "rediss-cluster" => (rest, AddressKind::Cluster),
+            "redis-sentinel" | "rediss-sentinel" => {
+                let (rest, name) = rest
+                    .split_once("?service=")
+                    .ok_or_else(|| invalid("a URL of sentinels ends with `?service=` and the name of the master"))?;
+                (rest, AddressKind::Sentinels(service_name(name)?))
             }
             _ => {
                 return Err(invalid(
-                    "the scheme of a URL is redis, or rediss for TLS; redis-sentinel or rediss-sentinel for sentinels",
+                    "the scheme of a URL is redis, redis-sentinel or redis-cluster, with TLS rediss, rediss-sentinel or \
+                     rediss-cluster",
                 ));
             }
-        };
-        let (rest, service) = if scheme.ends_with("-sentinel") {
-            let (rest, name) = rest
-                .split_once("?service=")
-                .ok_or_else(|| invalid("a URL of sentinels ends with `?service=` and the name of the master"))?;
-            (rest, Some(service_name(name)?))
-        } else {
-            (rest, None)
         };
         if rest.contains('#') {
             return Err(invalid(
@@ -123,14 +146,15 @@ impl RedisAddress {
             Some((login, hosts)) => (format!("{login}@"), hosts),
             None => (String::new(), authority),
         };
-        if service.is_none() && hosts.contains(',') {
+        if kind == AddressKind::Single && hosts.contains(',') {
             return Err(invalid(
-                "it names several servers: name one, or sentinels with redis-sentinel://",
+                "it names several servers: name one, sentinels with redis-sentinel://, or a cluster with redis-cluster://",
             ));
         }
         let form = || invalid("it is no URL of the form redis://user:password@host:port/database");
-        let port = if service.is_some() { SENTINEL_PORT } else { PORT };
-        let each = hosts.split(',').map(|host| host_and_port(host.trim(), port));
+        let each = hosts
+            .split(',')
+            .map(|host| host_and_port(host.trim(), kind.default_port()));
         let hosts = each.collect::<Result<Vec<_>>>().map_err(|_| form())?;
         // The crate reads what is encoded, and the database. Its error is dropped: it may show the text.
         let of_one = format!("redis://{login}localhost{path}");
@@ -140,7 +164,7 @@ impl RedisAddress {
         }
         Ok(Self {
             hosts,
-            service,
+            kind,
             settings: info.redis_settings().clone(),
             tls,
             tls_files: RedisTlsFiles::default(),
@@ -181,21 +205,19 @@ impl RedisAddress {
         if hosts.is_empty() {
             return Err(invalid("it names no server: begin with host:port"));
         }
-        if hosts.len() > 1 && service.is_none() {
-            return Err(invalid(
-                "it names several servers: name one, or sentinels and the `serviceName` of their master; Redis Cluster is not \
-                 supported",
-            ));
-        }
-        let port = if service.is_some() { SENTINEL_PORT } else { PORT };
-        let each = hosts.iter().map(|host| host_and_port(host, port));
+        let kind = match service {
+            Some(name) => AddressKind::Sentinels(name),
+            None if hosts.len() > 1 => AddressKind::Several,
+            None => AddressKind::Single,
+        };
+        let each = hosts.iter().map(|host| host_and_port(host, kind.default_port()));
         let mut hosts = each.collect::<Result<Vec<_>>>()?;
         if let Some(name) = tls_name.filter(|_| tls) {
             hosts.iter_mut().for_each(|(host, _)| name.clone_into(host));
         }
         Ok(Self {
             hosts,
-            service,
+            kind,
             settings,
             tls,
             tls_files: RedisTlsFiles::default(),
@@ -242,14 +264,13 @@ impl RedisAddress {
         self.settings.db()
     }
 
-    /// The server, or the sentinels and the name, as messages name it, without user and password.
+    /// The server, the sentinels and the name, or the nodes of a cluster, as messages name it, without user and password.
     pub(super) fn place(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-        let service = self
-            .service
-            .as_ref()
-            .map(|name| format!(" ({name})"))
-            .unwrap_or_default();
+        let service = match &self.kind {
+            AddressKind::Sentinels(name) => format!(" ({name})"),
+            AddressKind::Single | AddressKind::Cluster | AddressKind::Several => String::new(),
+        };
         format!("{}/{}{service}", hosts.join(","), self.database())
     }
 }
@@ -361,6 +382,24 @@ mod tests {
     }
 
     #[test]
+    fn clusters_are_named_in_both_forms() {
+        let expected = |user: Option<&str>, tls| {
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            ("c1:7000,c2:6379/0".to_owned(), owned(user), owned(Some("p,q")), tls)
+        };
+        assert_eq!(parse("redis-cluster://u:p%2Cq@c1:7000,c2"), expected(Some("u"), false));
+        for more in ["/", "/0", "/?protocol=resp3"] {
+            let url = format!("rediss-cluster://:p%2Cq@c1:7000,c2{more}");
+            assert_eq!(parse(&url), expected(None, true));
+            assert!(parsed(&url).unwrap().kind.is_cluster());
+        }
+        let several = parsed("c1:7000,c2,password=p,defaultDatabase=0").unwrap();
+        assert_eq!(several.kind, AddressKind::Several);
+        assert_eq!(parsed("redis-cluster://h").unwrap().kind, AddressKind::Cluster);
+        assert_eq!(parsed("h").unwrap().kind, AddressKind::Single);
+    }
+
+    #[test]
     fn what_cannot_be_used_is_named_without_a_secret() {
         for (text, named) in [
             ("", "empty"),
@@ -368,14 +407,14 @@ mod tests {
             ("redis://u:geheim@h:port", "URL"),
             ("redis://u:geheim@a,b", "several"),
             ("rediss://u:geheim@h#insecure", "certificate"),
-            ("redis-cluster://u:geheim@h", "Cluster"),
+            ("redis-cluster://u:geheim@h/3", "database 0"),
+            ("a:1,b:2,password=geheim,defaultDatabase=1", "database 0"),
             ("redis-sentinel://u:geheim@h", "?service="),
             ("redis-sentinel://u:geheim@h?service=a b", "name of the master"),
             ("h:6379,passwort=geheim", "`passwort`"),
             ("h:6379,password=x,geheim!=y", "comma"),
             ("h:6379,ssl=geheim", "`ssl`"),
             ("h:6379,serviceName=geheim!", "name of the master"),
-            ("a:1,b:2,password=geheim", "several"),
             ("password=geheim", "no server"),
             ("h:99999", "65535"),
         ] {

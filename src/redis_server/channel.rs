@@ -4,7 +4,8 @@
 //!
 //! - After each new subscription [`ChannelEvent::Subscribed`] comes first: anything may have been missed before it.
 //! - What is published passes through the server to the subscription of the same process: a heartbeat shows that both connections
-//!   lead to one server and that it answers. A subscriber of a server that was replaced would hear nothing for ever.
+//!   lead to one server and that it answers. A subscriber of a server that was replaced would hear nothing for ever. In a cluster
+//!   both lead to nodes at random, between which it passes.
 
 use std::time::Duration;
 
@@ -77,8 +78,8 @@ pub(crate) async fn follow(
 }
 
 async fn open(server: &RedisServer, channel: &str, own: &str) -> Result<(PubSub, MultiplexedConnection)> {
-    let publisher = server.connect().await?;
-    let subscriber = server.subscribe(&[channel, own]).await?;
+    let (publisher, node) = server.publisher().await?;
+    let subscriber = server.subscribe(&[channel, own], node.as_ref()).await?;
     Ok((subscriber, publisher))
 }
 
@@ -139,7 +140,8 @@ async fn send(
             continue;
         }
         match pipeline.query_async::<Vec<u64>>(&mut publisher).await {
-            Ok(receivers) if beats && receivers.first() == Some(&0) => {
+            // The nodes of a cluster count only their own receivers.
+            Ok(receivers) if beats && receivers.first() == Some(&0) && !server.is_cluster() => {
                 return unavailable(&server.place(), "the subscription is at another server");
             }
             Ok(_) => {}

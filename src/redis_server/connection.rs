@@ -1,4 +1,5 @@
-//! Connects to one server, and checks what answers: a master of version 6 or newer, alone.
+//! Connects to one server, and checks what answers: a version of 6 or newer, a master where it keeps what is written, and a cluster
+//! only where one is named.
 
 use std::time::Duration;
 
@@ -87,8 +88,23 @@ impl Endpoint {
     }
 }
 
-/// Refuses a server that cannot keep what is written.
-pub(super) fn check(place: &str, info: &str, by_sentinel: bool) -> Result<()> {
+/// What a server is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerRole {
+    /// The master that the address names, alone.
+    Master,
+    /// The same as sentinels name it.
+    MasterOfSentinels,
+    /// A node of the cluster that the address names, which tells of the others.
+    Member,
+    /// The same, where the address names several servers and no `serviceName`.
+    MemberOfSeveral,
+    /// The master of some slots of the cluster, as a node names it.
+    MasterOfSlots,
+}
+
+/// Refuses a server that is not what it is to be.
+pub(super) fn check(place: &str, info: &str, expected: ServerRole) -> Result<()> {
     let field = |name: &str| {
         let lines = info.lines().filter_map(|line| line.split_once(':'));
         let mut found = lines.filter(|(key, _)| *key == name);
@@ -104,26 +120,36 @@ pub(super) fn check(place: &str, info: &str, by_sentinel: bool) -> Result<()> {
     if major.is_some_and(|major| major < 6) {
         return refuse("it is older than 6.0; upgrade it");
     }
-    match field("redis_mode") {
-        Some("cluster") => return refuse("it belongs to a cluster, which is not supported; name a single server"),
-        Some("sentinel") => {
-            return refuse("it is a sentinel; add `serviceName` (in a URL: redis-sentinel://HOSTS/0?service=NAME)");
+    if field("redis_mode") == Some("sentinel") {
+        return refuse("it is a sentinel; add `serviceName` (in a URL: redis-sentinel://HOSTS/0?service=NAME)");
+    }
+    let is_member = field("redis_mode") == Some("cluster") || field("cluster_enabled") == Some("1");
+    let is_replica = field("role").is_some_and(|role| role != "master");
+    match expected {
+        ServerRole::Master | ServerRole::MasterOfSentinels if is_member => refuse(
+            "it belongs to a cluster; let --redis-url be a URL of its nodes, redis-cluster://HOSTS (with TLS rediss-cluster://), or a \
+             connection string that names several of them",
+        ),
+        ServerRole::Master if is_replica => {
+            refuse("it is a replica, which takes no locks; name the master, or sentinels, which know it")
         }
-        _ => {}
+        ServerRole::MasterOfSentinels if is_replica => Err(unavailable(
+            place,
+            "it is a replica, though a sentinel names it as the master",
+        )),
+        ServerRole::Member if !is_member => refuse(
+            "it belongs to no cluster; let --redis-url name it with redis:// (with TLS rediss://), or name the nodes of a cluster",
+        ),
+        ServerRole::MemberOfSeveral if !is_member => refuse(
+            "the connection string names several servers, and it belongs to no cluster; name one, or sentinels and the `serviceName` \
+             of their master",
+        ),
+        ServerRole::MasterOfSlots if !is_member || is_replica => Err(unavailable(
+            place,
+            "it is no master of the cluster, though a node names it as one",
+        )),
+        _ => Ok(()),
     }
-    if field("cluster_enabled") == Some("1") {
-        return refuse("it belongs to a cluster, which is not supported; name a single server");
-    }
-    if field("role").is_some_and(|role| role != "master") {
-        if by_sentinel {
-            return Err(unavailable(
-                place,
-                "it is a replica, though a sentinel names it as the master",
-            ));
-        }
-        return refuse("it is a replica, which takes no locks; name the master, or sentinels, which know it");
-    }
-    Ok(())
 }
 
 /// Whether the server has answered, and the connection serves on.
@@ -146,8 +172,8 @@ pub(super) fn refused(place: &str, error: RedisError) -> Error {
     }
     if error.code() == Some("NOPERM") {
         let message = format!(
-            "the Redis server {place} denies its user a command: allow it INFO, GET, SET, EVALSHA, SCRIPT, SUBSCRIBE, PUBLISH, the \
-             keys and the channels"
+            "the Redis server {place} denies its user a command: allow it INFO, GET, SET, EVALSHA, SCRIPT, SUBSCRIBE, PUBLISH, in a \
+             cluster PING, ASKING and CLUSTER, the keys and the channels"
         );
         return Error::invalid("redis-refused", message);
     }
@@ -174,19 +200,43 @@ mod tests {
                 "# Server\r\nredis_version:{version}\r\nredis_mode:{mode}\r\nrole:{role}\r\ncluster_enabled:{cluster}\r\n"
             )
         };
-        assert!(check("h", &info("7.0.15", "master", "0", "standalone"), false).is_ok());
-        for (bad, why) in [
-            (info("5.0.3", "master", "0", "standalone"), "6.0"),
-            (info("7.0.15", "slave", "0", "standalone"), "replica"),
-            (info("7.0.15", "master", "1", "standalone"), "cluster"),
-            (info("7.0.15", "master", "1", "cluster"), "cluster"),
-            (info("7.0.15", "", "", "sentinel"), "serviceName"),
+        let alone = info("7.0.15", "master", "0", "standalone");
+        let (member, replica) = (
+            info("7.0.15", "master", "1", "cluster"),
+            info("7.0.15", "slave", "1", "cluster"),
+        );
+        assert!(check("h", &alone, ServerRole::Master).is_ok());
+        for (role, good) in [
+            (ServerRole::Member, &member),
+            (ServerRole::MemberOfSeveral, &replica),
+            (ServerRole::MasterOfSlots, &member),
         ] {
-            let error = check("h", &bad, false).unwrap_err();
+            assert!(check("h", good, role).is_ok());
+        }
+        for (bad, role, why) in [
+            (&info("5.0.3", "master", "0", "standalone"), ServerRole::Master, "6.0"),
+            (
+                &info("7.0.15", "slave", "0", "standalone"),
+                ServerRole::Master,
+                "replica",
+            ),
+            (
+                &info("7.0.15", "master", "1", "standalone"),
+                ServerRole::Master,
+                "redis-cluster://",
+            ),
+            (&member, ServerRole::MasterOfSentinels, "redis-cluster://"),
+            (&info("7.0.15", "", "", "sentinel"), ServerRole::Member, "serviceName"),
+            (&alone, ServerRole::Member, "redis://"),
+            (&alone, ServerRole::MemberOfSeveral, "serviceName"),
+        ] {
+            let error = check("h", bad, role).unwrap_err();
             assert!(
                 error.to_string().contains(why) && error.code() == "redis-refused",
                 "{error}"
             );
         }
+        let stale = check("h", &replica, ServerRole::MasterOfSlots).unwrap_err();
+        assert!(stale.is_unavailable(), "{stale}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::sync::watch;
 
-use super::address::RedisAddress;
+use super::address::{AddressKind, RedisAddress};
 use super::connection::{Endpoint, refused, unavailable};
 use crate::{Error, Result};
 
@@ -78,7 +78,7 @@ pub(super) async fn watch(address: impl Fn() -> Result<RedisAddress>, switched: 
     let (mut next, mut known) = (0, None);
     loop {
         if let Ok(address) = address()
-            && let Some(service) = address.service.clone()
+            && let AddressKind::Sentinels(service) = address.kind.clone()
             && let Some((host, port)) = address.hosts.get(next % address.hosts.len().max(1))
         {
             let reported = listen(&address, host, *port, &service, &switched, &mut known).await;

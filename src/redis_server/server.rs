@@ -2,22 +2,26 @@
 //!
 //! # Invariants
 //!
-//! - Each connection reads the URL, the files for TLS and, with sentinels, the master anew.
+//! - Each connection reads the URL, the files for TLS and, with sentinels, the master anew. Whether it is one server or a cluster
+//!   stays as it was at the start.
 //! - The server keeps a nonce outside of the keys of locks. Two nodes that see one nonce share the server; one that has changed means
-//!   another server, or an emptied one.
+//!   another server, or an emptied one. In a cluster the master of its hash slot has it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redis::aio::{MultiplexedConnection, PubSub};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::address::RedisAddress;
-use super::connection::{self, Endpoint, refused};
+use super::address::{AddressKind, RedisAddress};
+use super::cluster::{self, ClusterView};
+use super::connection::{self, Endpoint, ServerRole, refused, unavailable};
+use super::hash_slot::HashSlot;
 use super::sentinel;
 use super::tls::RedisTlsFiles;
+use super::topology::{ClusterTopology, NodeAddress};
 use crate::{Error, Result};
 
 /// The longest file with a URL, in bytes.
@@ -38,6 +42,9 @@ pub(crate) struct RedisServer {
 struct Shared {
     source: Source,
     tls_files: RedisTlsFiles,
+    is_cluster: bool,
+    /// The masters of the cluster as they were seen last.
+    masters: Mutex<Vec<NodeAddress>>,
     nonce: Mutex<Option<String>>,
     /// How often sentinels have reported another master.
     switched: watch::Sender<u64>,
@@ -94,6 +101,8 @@ impl RedisServer {
         let shared = Shared {
             source,
             tls_files,
+            is_cluster: found.kind.is_cluster(),
+            masters: Mutex::default(),
             nonce: Mutex::default(),
             switched: watch::Sender::new(0),
             watcher: OnceLock::new(),
@@ -104,7 +113,17 @@ impl RedisServer {
     }
 
     fn address(&self) -> Result<RedisAddress> {
-        address(&self.shared.source, &self.shared.tls_files)
+        let address = address(&self.shared.source, &self.shared.tls_files)?;
+        if address.kind.is_cluster() != self.shared.is_cluster {
+            let message = "the Redis URL names a cluster instead of one server, or the reverse: start the node again";
+            return Err(Error::invalid("invalid-redis-url", message));
+        }
+        Ok(address)
+    }
+
+    /// Whether it is a cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.shared.is_cluster
     }
 
     /// Whether a server that is away at the start is an error (`abortConnect` of a connection string).
@@ -129,10 +148,10 @@ impl RedisServer {
         nonce.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The server of now. Must be called within a tokio runtime.
-    async fn endpoint(&self) -> Result<Endpoint> {
+    /// The server of now, and what it is to be. Must be called within a tokio runtime.
+    async fn endpoint(&self) -> Result<(Endpoint, ServerRole)> {
         let address = self.address()?;
-        if let Some(service) = &address.service {
+        if let AddressKind::Sentinels(service) = &address.kind {
             let (source, tls_files) = (self.shared.source.clone(), self.shared.tls_files.clone());
             let switched = self.shared.switched.clone();
             self.shared.watcher.get_or_init(|| {
@@ -140,40 +159,130 @@ impl RedisServer {
                 AbortOnDropHandle::new(tokio::spawn(sentinel::watch(again, switched)))
             });
             let (host, port) = sentinel::master(&address, service).await?;
-            return address.server(&host, port);
+            return Ok((address.server(&host, port)?, ServerRole::MasterOfSentinels));
         }
         match address.hosts.first() {
-            Some((host, port)) => address.server(host, *port),
+            Some((host, port)) => Ok((address.server(host, *port)?, ServerRole::Master)),
             None => Err(connection::away("")),
         }
     }
 
-    /// Connects, checks what answers, and agrees on the nonce.
+    /// Connects, checks what answers, and agrees on the nonce. In a cluster the connection is one to the master that has the nonce.
     ///
     /// # Errors
-    /// `redis-refused` where a setting must change: a wrong password, a replica, a cluster, a version below 6.0. `redis-unavailable`
-    /// where the server does not answer.
+    /// `redis-refused` where a setting must change: a wrong password, a replica, a cluster where none is named or the reverse, a version
+    /// below 6.0. `redis-unavailable` where the server does not answer.
     pub(crate) async fn connect(&self) -> Result<MultiplexedConnection> {
-        let endpoint = self.endpoint().await?;
-        let mut connection = endpoint.open().await?;
-        let answered = redis::cmd("INFO").query_async(&mut connection).await;
-        let info: String = answered.map_err(|error| refused(endpoint.place(), error))?;
-        let by_sentinel = self.shared.watcher.get().is_some();
-        connection::check(endpoint.place(), &info, by_sentinel)?;
+        if self.shared.is_cluster {
+            let found = self.discover().await?;
+            if !found.is_ok || !found.topology.is_complete() {
+                return Err(unavailable(
+                    &self.place(),
+                    "the cluster is down, or not all hash slots have a master",
+                ));
+            }
+            return self.agree_in_cluster(&found.topology).await;
+        }
+        let (endpoint, expected) = self.endpoint().await?;
+        let mut connection = cluster::open(&endpoint, expected).await?;
         self.agree(&mut connection).await?;
         Ok(connection)
     }
 
-    /// A connection that receives what is published on these channels.
-    pub(crate) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub> {
-        self.endpoint().await?.subscribe(channels).await
+    /// What a node says of the cluster, one of those that were seen last or that the address names.
+    ///
+    /// # Errors
+    /// Those of the servers.
+    pub(crate) async fn discover(&self) -> Result<ClusterView> {
+        let known = self.known_masters().clone();
+        let found = cluster::discover(&self.address()?, known).await?;
+        self.note_masters(&found.topology);
+        Ok(found)
+    }
+
+    /// The cluster is found by these masters from now on.
+    pub(crate) fn note_masters(&self, topology: &ClusterTopology) {
+        if !topology.masters.is_empty() {
+            self.known_masters().clone_from(&topology.masters);
+        }
+    }
+
+    fn known_masters(&self) -> MutexGuard<'_, Vec<NodeAddress>> {
+        self.shared.masters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects to a master of the cluster, and checks that it is one.
+    ///
+    /// # Errors
+    /// Those of the server.
+    pub(crate) async fn connect_to(&self, node: &NodeAddress) -> Result<MultiplexedConnection> {
+        let endpoint = self.address()?.server(&node.host, node.port)?;
+        cluster::open(&endpoint, ServerRole::MasterOfSlots).await
+    }
+
+    /// Connects to the master that has the nonce, and agrees on it.
+    async fn agree_in_cluster(&self, topology: &ClusterTopology) -> Result<MultiplexedConnection> {
+        let Some(owner) = topology.owner(Self::nonce_slot()) else {
+            return Err(unavailable(&self.place(), "the hash slot of the nonce has no master"));
+        };
+        let mut connection = self.connect_to(owner).await?;
+        self.agree(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// A connection that publishes, and in a cluster the node that it leads to: any, whichever has the nonce.
+    ///
+    /// # Errors
+    /// Those of the server.
+    pub(super) async fn publisher(&self) -> Result<(MultiplexedConnection, Option<NodeAddress>)> {
+        if !self.shared.is_cluster {
+            return Ok((self.connect().await?, None));
+        }
+        let found = self.discover().await?;
+        if let Err(error) = self.agree_in_cluster(&found.topology).await {
+            tracing::debug!(%error, "the nonce of the cluster cannot be read");
+        }
+        let mut away = None;
+        let address = self.address()?;
+        for node in cluster::nodes(&address, found.topology.masters) {
+            match self.connect_to(&node).await {
+                Ok(connection) => return Ok((connection, Some(node))),
+                Err(error) => away = Some(error),
+            }
+        }
+        Err(away.unwrap_or_else(|| connection::away(&self.place())))
+    }
+
+    /// A connection that receives what is published on these channels, of a cluster what is published at any node. It leads to another
+    /// node than that of the publisher, if there is one: a node that has left the cluster would hear only itself.
+    pub(super) async fn subscribe(&self, channels: &[&str], publisher: Option<&NodeAddress>) -> Result<PubSub> {
+        if !self.shared.is_cluster {
+            return self.endpoint().await?.0.subscribe(channels).await;
+        }
+        let address = self.address()?;
+        let known = self.known_masters().clone();
+        let mut nodes = cluster::nodes(&address, known);
+        nodes.sort_by_key(|node| Some(node) == publisher);
+        let mut away = None;
+        for node in nodes {
+            match address.server(&node.host, node.port)?.subscribe(channels).await {
+                Ok(subscriber) => return Ok(subscriber),
+                Err(error) => away = Some(error),
+            }
+        }
+        Err(away.unwrap_or_else(|| connection::away(&self.place())))
+    }
+
+    /// The hash slot of the nonce.
+    pub(crate) fn nonce_slot() -> HashSlot {
+        HashSlot::of(NONCE)
     }
 
     /// Reads the nonce of the server, and sets one where there is none. One that has changed is logged.
     ///
     /// # Errors
     /// Those of the server.
-    async fn agree(&self, connection: &mut MultiplexedConnection) -> Result<()> {
+    pub(crate) async fn agree(&self, connection: &mut MultiplexedConnection) -> Result<()> {
         let failed = |error| refused(&self.place(), error);
         let mut get = redis::cmd("GET");
         get.arg(NONCE);
@@ -199,14 +308,27 @@ impl RedisServer {
         Ok(())
     }
 
-    /// Reads the nonce from time to time. Returns why it cannot be read any more.
+    /// Reads the nonce from time to time. Returns why it cannot be read any more; of a cluster, whose other masters serve on, never.
     pub(crate) async fn keep_nonce(&self, mut connection: MultiplexedConnection) -> Error {
         loop {
             tokio::time::sleep(READ_NONCE).await;
-            if let Err(error) = self.agree(&mut connection).await {
-                return error;
+            match self.agree(&mut connection).await {
+                Ok(()) => {}
+                Err(error) if !self.shared.is_cluster => return error,
+                Err(_) => {
+                    // Another master has it by now, or is about to.
+                    match self.agree_anew().await {
+                        Ok(at_its_master) => connection = at_its_master,
+                        Err(error) => tracing::debug!(%error, "the nonce of the cluster cannot be read"),
+                    }
+                }
             }
         }
+    }
+
+    async fn agree_anew(&self) -> Result<MultiplexedConnection> {
+        let found = self.discover().await?;
+        self.agree_in_cluster(&found.topology).await
     }
 
     /// Changes when sentinels report another master. Taken before a connection is opened, it misses none.

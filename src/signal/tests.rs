@@ -64,7 +64,7 @@ async fn a_lost_connection_invalidates_the_cache() {
 mod redis {
     use super::*;
     use crate::signal::RedisSignal;
-    use crate::testing::RedisProcess;
+    use crate::testing::{RedisCluster, RedisProcess};
 
     async fn member(server: &RedisProcess, name: &str) -> RedisSignal {
         RedisSignal::connect(&server.url(), name).await.unwrap()
@@ -124,5 +124,44 @@ mod redis {
         // What was queued meanwhile may come, too.
         one.notify(change(2, "d"));
         while next(&mut subscription).await != CacheNotification::Changed(change(2, "d")) {}
+    }
+
+    /// What is published at one node of a cluster is received at the others; the subscription survives the master of the nonce.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_cluster_conforms_and_carries_on_without_one_of_its_masters() {
+        let mut servers = RedisCluster::start();
+        let url = servers.url();
+        let mut cluster = 0;
+        let pair = async |name: &str| {
+            let member = async || RedisSignal::connect(&url, name).await.unwrap();
+            let pair: Pair = (Box::new(member().await), Box::new(member().await));
+            pair
+        };
+        conforms(async || {
+            cluster += 1;
+            pair(&format!("cluster{cluster}")).await
+        })
+        .await;
+        let (one, other) = pair("a").await;
+        let mut subscription = other.subscribe();
+        let away = servers.master_of("mainspring:nonce").port();
+        let master = servers.nodes.iter_mut().find(|node| node.port() == away).unwrap();
+        master.kill();
+        // What was published before the connections are replaced is lost.
+        let mut revision = 0;
+        let received = async {
+            loop {
+                revision += 1;
+                one.notify(change(revision, "d"));
+                let next = tokio::time::timeout(std::time::Duration::from_millis(200), next(&mut subscription));
+                if let Ok(CacheNotification::Changed(_)) = next.await {
+                    break;
+                }
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(30), received)
+            .await
+            .unwrap();
+        assert!(!one.is_away() && !other.is_away());
     }
 }

@@ -17,6 +17,10 @@ mod proxy;
 #[path = "../../tests/it/support/redis.rs"]
 mod redis;
 #[cfg(test)]
+#[cfg(feature = "redis")]
+#[path = "../../tests/it/support/redis_cluster.rs"]
+mod redis_cluster;
+#[cfg(test)]
 pub(crate) mod store;
 
 #[cfg(test)]
@@ -26,6 +30,9 @@ pub(crate) use proxy::Proxy;
 #[cfg(test)]
 #[cfg(feature = "redis")]
 pub(crate) use redis::RedisProcess;
+#[cfg(test)]
+#[cfg(feature = "redis")]
+pub(crate) use redis_cluster::RedisCluster;
 
 /// Ends all other sessions of the client's database; returns how many there were.
 #[cfg(test)]

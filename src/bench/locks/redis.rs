@@ -43,7 +43,11 @@ mod with_redis {
 
     /// The pairs per second of all tasks over one connection, in two round trips each.
     pub(in crate::bench::locks) async fn plain(settings: &BenchLocks, warm_up: Duration) -> Result<f64, Failure> {
-        let connection = RedisServer::parse(url(settings)?)?.connect().await?;
+        let server = RedisServer::parse(url(settings)?)?;
+        if server.is_cluster() {
+            return Err(Failure::usage("--plain-redis measures one server: name no cluster"));
+        }
+        let connection = server.connect().await?;
         let (pairs, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut tasks = Vec::new();
         for _ in 0..settings.clients {

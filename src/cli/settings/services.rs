@@ -60,8 +60,8 @@ pub(crate) struct RabbitSettings {
 /// Where Redis is.
 #[derive(Debug, Args)]
 pub(crate) struct RedisSettings {
-    /// The server of --lock-provider redis and --signal redis, as redis://user:password@host:port/database (rediss:// with TLS) or
-    /// `host:6379,password=…`. A URL alone selects nothing
+    /// The server of --lock-provider redis and --signal redis, as redis://user:password@host:port/database (rediss:// with TLS),
+    /// redis-sentinel://…, redis-cluster://host1,host2 or `host:6379,password=…`. A URL alone selects nothing
     #[arg(long, value_name = "URL")]
     pub(crate) redis_url: Option<Secret>,
     /// A file with this URL, read again for each connection

@@ -205,6 +205,14 @@ pub(super) struct Batch {
     pub(super) messages: Vec<LockMessage>,
 }
 
+/// What a backend that keeps names gets of a key to take.
+#[cfg(feature = "redis")]
+pub(super) struct NamedKey {
+    pub(super) name: Arc<str>,
+    /// The request, if it asks for several keys.
+    pub(super) together: Option<Ticket>,
+}
+
 pub(super) struct Table {
     backend: Backend,
     entries: HashMap<LockKey, KeyEntry, BuildKeyHasher>,
@@ -360,13 +368,20 @@ impl Table {
 
     /// The names of the keys of a batch, in its order.
     #[cfg(feature = "redis")]
-    pub(super) fn names_of(&self, batch: &Batch) -> Vec<Arc<str>> {
-        let name = |key: &LockKey| self.entries.get(key).and_then(|of_key| of_key.name.clone());
-        batch
-            .take
-            .iter()
-            .map(|(key, _)| name(key).unwrap_or_default())
-            .collect()
+    pub(super) fn names_of(&self, batch: &Batch) -> Vec<NamedKey> {
+        let named = |(key, _): &(LockKey, LockMode)| {
+            let of_key = self.entries.get(key);
+            let ticket = of_key.and_then(|of_key| of_key.requesting.first().copied());
+            let asks_for_several = |ticket: &Ticket| {
+                let entry = self.requests.get(ticket);
+                entry.is_some_and(|entry| entry.keys().len() > 1)
+            };
+            NamedKey {
+                name: of_key.and_then(|of_key| of_key.name.clone()).unwrap_or_default(),
+                together: ticket.filter(asks_for_several),
+            }
+        };
+        batch.take.iter().map(named).collect()
     }
 
     /// The keys that a handle owns; none after their loss.

@@ -6,6 +6,8 @@ mod postgres;
 mod providers;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "redis")]
+mod redis_cluster;
 #[cfg(feature = "cli")]
 mod server_limits;
 mod session;

@@ -5,6 +5,8 @@ mod cancel;
 mod cancel_and_delete;
 mod expired_node;
 #[cfg(feature = "redis")]
+mod redis_clusters;
+#[cfg(feature = "redis")]
 mod redis_locks;
 #[cfg(feature = "redis")]
 mod redis_servers;

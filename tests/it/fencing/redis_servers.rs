@@ -1,25 +1,24 @@
 //! Redis servers that cannot be used as they are set, sentinels, and TLS.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mainspring::lock::{LockProvider, LockRequest, RedisLockOptions, RedisLocks};
 use serde_json::json;
 
+use crate::support::certificates::Certificates;
 use crate::support::node::{Node, assert_each_exactly_once, load, publish, spawn, start_three, wait_until_finished};
 use crate::support::redis::RedisProcess;
 use crate::support::sentinels::{MASTER, Sentinels};
 use crate::support::{Child, TIMEOUT, TestDatabase, long, wait_until};
 
-fn start(database: &TestDatabase, url: &str, more: &[&str]) -> Child {
+pub(super) fn start(database: &TestDatabase, url: &str, more: &[&str]) -> Child {
     let settings = ["--lock-provider", "redis", "--redis-url", url];
     spawn(&database.url(), "one", &[&settings[..], more].concat(), &[])
 }
 
 /// It ends with this exit code, and says these words and no password.
 #[track_caller]
-fn ends(mut child: Child, code: i32, words: &[&str]) {
+pub(super) fn ends(mut child: Child, code: i32, words: &[&str]) {
     let ended = child.wait(TIMEOUT).code();
     let said = child.stderr().join("\n");
     assert!(!said.contains("geheim") && !said.contains("falsch"), "{said}");
@@ -45,7 +44,7 @@ async fn a_node_exits_with_a_remedy_where_its_redis_cannot_be_used() {
     ends(
         start(&format!("redis-cluster://:geheim@127.0.0.1:{port}")),
         2,
-        &["Cluster"],
+        &["no cluster", "redis://"],
     );
     let replica = RedisProcess::start_with(&["--replicaof", "127.0.0.1", "1"]);
     ends(start(&replica.url()), 2, &["replica", "name the master"]);
@@ -330,73 +329,6 @@ async fn a_redis_that_cannot_be_used_any_more_is_named_once_until_it_is_put_righ
     wait_until_finished(&client, 3).await;
     assert_each_exactly_once(&database, &client, 3).await;
     std::fs::remove_file(&file).unwrap();
-}
-
-/// A private authority with a certificate for 127.0.0.1 and one for a client.
-struct Certificates(PathBuf);
-
-impl Certificates {
-    fn make() -> Self {
-        let folder = std::env::temp_dir().join(format!("mainspring-tls-{}", uuid::Uuid::new_v4().simple()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
-        let made = Self(folder);
-        let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-        made.openssl(
-            &[
-                "req",
-                "-x509",
-                "-subj",
-                "/CN=authority",
-                "-days",
-                "2",
-                "-keyout",
-                "ca.key",
-                "-out",
-                "ca.pem",
-            ],
-            &key,
-        );
-        for name in ["server", "client"] {
-            let (request, secret, signed) = (format!("{name}.csr"), format!("{name}.key"), format!("{name}.pem"));
-            let subject = format!("/CN={name}");
-            made.openssl(&["req", "-subj", &subject, "-keyout", &secret, "-out", &request], &key);
-            let authority = [
-                "-CA",
-                "ca.pem",
-                "-CAkey",
-                "ca.key",
-                "-CAcreateserial",
-                "-days",
-                "2",
-                "-extfile",
-                "names",
-            ];
-            made.openssl(&["x509", "-req", "-in", &request, "-out", &signed], &authority);
-        }
-        made
-    }
-
-    fn openssl(&self, arguments: &[&str], more: &[&str]) {
-        let mut command = Command::new("openssl");
-        let output = command
-            .args(arguments)
-            .args(more)
-            .current_dir(&self.0)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(Path::new(&self.0));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

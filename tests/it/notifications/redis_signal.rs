@@ -5,6 +5,7 @@ use serde_json::json;
 use super::wake::{NEVER, OFTEN, named, shown};
 use crate::support::node::{Node, spawn};
 use crate::support::redis::RedisProcess;
+use crate::support::redis_cluster::RedisCluster;
 use crate::support::{Http, TIMEOUT, TestDatabase, assert_contains, wait_until};
 
 async fn comes_to_show(http: &Http, version: usize) {
@@ -86,4 +87,32 @@ async fn an_emptied_redis_is_agreed_on_anew_over_the_connections_of_the_signal()
     let said = four.stderr().join("\n");
     assert_eq!(said.matches("redis #").count(), 2, "{said}");
     drop((one, two, three));
+}
+
+/// Nodes at different members of a cluster receive what each other publishes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publish_reaches_other_nodes_over_each_member_of_a_cluster() {
+    let database = TestDatabase::create().await;
+    let redis = RedisCluster::start();
+    let start = |name, member: &RedisProcess| {
+        let url = format!("redis-cluster://127.0.0.1:{}", member.port());
+        let over_redis = ["--signal", "redis", "--redis-url", &url];
+        Node::start_with(&database, name, &[&NEVER[..], &over_redis].concat(), "")
+    };
+    let nodes = ["one", "two", "three"];
+    let nodes: Vec<Node> = nodes
+        .into_iter()
+        .zip(&redis.nodes)
+        .map(|(name, member)| start(name, member))
+        .collect();
+    let all: Vec<&Http> = nodes.iter().filter_map(|node| node.http.as_ref()).collect();
+    for http in &all {
+        away_becomes(http, &[]).await;
+    }
+    for (version, at) in (1..).zip(&all) {
+        at.post("workflow-definitions", &named(version)).await.expect(200);
+        for http in &all {
+            comes_to_show(http, version).await;
+        }
+    }
 }

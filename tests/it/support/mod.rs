@@ -1,6 +1,8 @@
 //! What integration tests share: a database each, child processes, an HTTP client, and waiting without sleeping.
 
 pub(crate) mod browser;
+#[cfg(feature = "redis")]
+pub(crate) mod certificates;
 mod child;
 mod clock;
 mod database;
@@ -18,6 +20,8 @@ mod proxy;
 pub(crate) mod rabbitmq;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+#[cfg(feature = "redis")]
+pub(crate) mod redis_cluster;
 pub(crate) mod round_robin;
 pub(crate) mod routes;
 pub(crate) mod schedule_load;

@@ -12,10 +12,38 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// Where a server listens.
+struct Ports {
+    clients: u16,
+    tls: Option<u16>,
+    bus: Option<u16>,
+}
+
+impl Ports {
+    fn free(with_tls: bool, with_bus: bool) -> Self {
+        Self {
+            clients: free_port(),
+            tls: with_tls.then(free_port),
+            bus: with_bus.then(free_port),
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let given = [
+            ("--port", Some(self.clients)),
+            ("--tls-port", self.tls),
+            ("--cluster-port", self.bus),
+        ];
+        let each = given
+            .into_iter()
+            .filter_map(|(name, port)| Some([name.to_owned(), port?.to_string()]));
+        each.flatten().collect()
+    }
+}
+
 pub(crate) struct RedisProcess {
     child: Option<Child>,
-    port: u16,
-    tls_port: Option<u16>,
+    ports: Ports,
     directory: PathBuf,
     arguments: Vec<String>,
 }
@@ -27,50 +55,73 @@ impl RedisProcess {
 
     /// With further arguments of `redis-server`.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        Self::start_at(None, arguments)
+        Self::start_at(false, false, arguments)
     }
 
     /// The same with a second port for TLS.
     #[cfg_attr(test, allow(dead_code, reason = "tests of the library have no certificates"))]
     pub(crate) fn start_with_tls(arguments: &[&str]) -> Self {
-        Self::start_at(Some(free_port()), arguments)
+        Self::start_at(true, false, arguments)
     }
 
-    fn start_at(tls_port: Option<u16>, arguments: &[&str]) -> Self {
+    /// The same as a node of a cluster, perhaps with a port for TLS.
+    pub(crate) fn start_in_cluster(with_tls: bool, arguments: &[&str]) -> Self {
+        let of_cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+        Self::start_at(with_tls, true, &[&of_cluster, arguments].concat())
+    }
+
+    fn start_at(with_tls: bool, with_bus: bool, arguments: &[&str]) -> Self {
         let directory = std::env::temp_dir().join(format!("mainspring-redis-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir_all(&directory).unwrap();
         let mut server = Self {
             child: None,
-            port: free_port(),
-            tls_port,
+            ports: Ports::free(with_tls, with_bus),
             directory,
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
         };
-        server.restart();
+        let began = Instant::now();
+        // Another process may take a port before the server does.
+        while !server.starts() {
+            assert!(began.elapsed() < START, "redis-server does not start");
+            server.ports = Ports::free(with_tls, with_bus);
+        }
         server
     }
 
     /// Starts it, empty, on its port; kills the one before.
     pub(crate) fn restart(&mut self) {
         self.kill();
-        let child = Command::new("redis-server")
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--appendonly", "no"])
-            .args(
-                self.tls_port
-                    .iter()
-                    .flat_map(|port| ["--tls-port".to_owned(), port.to_string()]),
-            )
+        let began = Instant::now();
+        while !self.starts() {
+            assert!(began.elapsed() < START, "redis-server does not start again");
+        }
+    }
+
+    /// False: it has ended.
+    fn starts(&mut self) -> bool {
+        let mut child = Command::new("redis-server")
+            .args(self.ports.arguments())
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
             .args(&self.arguments)
             .current_dir(&self.directory)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("redis-server is missing: scripts/install-missing redis");
-        self.child = Some(child);
         let began = Instant::now();
-        while !self.answers() {
-            assert!(began.elapsed() < START, "redis-server does not answer");
+        loop {
+            let answers = self.answers();
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            if answers {
+                self.child = Some(child);
+                return true;
+            }
+            if began.elapsed() > START {
+                let _ = child.kill();
+                panic!("redis-server does not answer");
+            }
             std::thread::yield_now();
         }
     }
@@ -101,23 +152,28 @@ impl RedisProcess {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.ports.clients
     }
 
     /// The port for TLS.
     #[cfg_attr(test, allow(dead_code, reason = "tests of the library have no certificates"))]
     pub(crate) fn tls_port(&self) -> u16 {
-        self.tls_port.unwrap()
+        self.ports.tls.unwrap()
+    }
+
+    /// The port for other nodes of its cluster.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.ports.bus.unwrap()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://127.0.0.1:{}", self.port())
     }
 
     /// What `redis-cli` prints for a command.
     pub(crate) fn run(&self, command: &[&str]) -> String {
         let output = Command::new("redis-cli")
-            .args(["-p", &self.port.to_string()])
+            .args(["-p", &self.port().to_string()])
             .args(command)
             .output()
             .expect("redis-cli is missing: scripts/install-missing redis");

@@ -8,56 +8,43 @@
 //! - What failed is in doubt. A key that may have been taken counts as missed, and its value is released as soon as the server
 //!   answers, unless its time is over anyway.
 //! - A value of a registration that is gone is replaced by compare-and-set; that it is gone is read after the value was met.
+//! - The masters of a cluster do not wait for each other: each has its queue. The keys of one request are taken there one after the
+//!   other, and none after one that was missed.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use redis::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RedisLockOptions;
-use super::link::{RedisLink, Script};
+use super::calls::{CallAnswer, CallForm, Written};
+use super::cluster::MasterNumber;
+use super::holders::Holders;
+use super::links::{RedisLinks, by_master};
+use super::queue::MasterQueue;
+use super::take::{TakeAnswer, TakePlace};
+use crate::Error;
 use crate::lock::frontend::{BackendParts, EndGuard, FencingToken, Frontend, TokenRequest};
 use crate::lock::key::LockKey;
 use crate::lock::owner::LockOwner;
-use crate::lock::request::LockMode;
-use crate::lock::table::Batch;
-use crate::{Error, Result};
+use crate::lock::table::{Batch, NamedKey, Ticket};
 
 /// The most keys to take, or to extend, in one round trip.
 const BATCH: usize = 256;
-/// The most exchanges in flight.
+/// The most exchanges in flight with one master.
 const DEPTH: usize = 4;
 /// How often leases are checked.
 const TICK: Duration = Duration::from_millis(200);
-/// How long a registration that was found living is not asked about again. Only that it lives is kept, never that it is gone.
-const LIVING: Duration = Duration::from_millis(100);
 /// The most values that are released later.
 const OWED: usize = 4096;
 /// How long the end waits for its releases.
 const END: Duration = Duration::from_secs(1);
-
-/// What is written for a grant.
-#[derive(Clone)]
-struct Written {
-    key: String,
-    value: String,
-    mode: LockMode,
-}
-
-impl Written {
-    fn arguments(&self) -> [String; 2] {
-        let mode = match self.mode {
-            LockMode::Exclusive => "x",
-            LockMode::Shared => "s",
-        };
-        [self.value.clone(), mode.to_owned()]
-    }
-}
 
 struct Lease {
     written: Written,
@@ -69,91 +56,52 @@ struct Lease {
     token: Option<u64>,
 }
 
+/// An exchange that is to be sent.
+struct Exchange {
+    batch: Batch,
+    /// Whose queue it was in; none: its keys are taken in their order.
+    master: Option<MasterNumber>,
+    released: Vec<Written>,
+    taken: Vec<Written>,
+}
+
 /// An exchange whose answer has come.
 struct Exchanged {
     batch: Batch,
-    released: Vec<Written>,
-    taken: Vec<Written>,
-    sent: Instant,
-    /// For each of `taken` its token, or none.
-    answer: Result<Vec<Option<u64>>>,
+    master: Option<MasterNumber>,
+    unreleased: Vec<Written>,
+    /// What was to be taken, in the order of the batch, and when it was sent.
+    taken: Vec<(Written, Instant, TakeAnswer)>,
 }
 
 struct Extended {
     keys: Vec<LockKey>,
     sent: Instant,
-    answer: Result<Vec<i64>>,
+    /// For each key 1, or 0; none: the server has not answered.
+    answers: Vec<Option<i64>>,
 }
 
 pub(super) struct Actor {
-    pub(super) frontend: Arc<Frontend>,
-    pub(super) link: Arc<RedisLink>,
-    pub(super) options: RedisLockOptions,
-    pub(super) channel: String,
-    pub(super) owner: Option<Arc<Holders>>,
+    frontend: Arc<Frontend>,
+    place: TakePlace,
+    options: RedisLockOptions,
     /// Begins each value.
-    pub(super) me: String,
+    me: String,
     next: u64,
     leases: HashMap<LockKey, Lease>,
+    queues: HashMap<MasterNumber, MasterQueue>,
+    /// The keys of requests for several, which are taken in their order.
+    in_order: Vec<(Batch, Vec<Written>)>,
     /// Values to release with the next exchange, each until it expires anyway.
     owed: Vec<(Written, Instant)>,
-}
-
-/// Which registrations of the cluster live.
-pub(super) struct Holders {
-    owner: LockOwner,
-    living: Mutex<HashMap<i64, Instant>>,
-}
-
-impl Holders {
-    pub(super) fn new(owner: LockOwner) -> Self {
-        Self {
-            owner,
-            living: Mutex::default(),
-        }
-    }
-
-    /// The registration that has written a value; none: another cluster, or no engine.
-    fn incarnation_of(&self, value: &str) -> Option<i64> {
-        let (holder, _) = value.rsplit_once(':')?;
-        let (cluster, incarnation) = holder.rsplit_once('/')?;
-        let incarnation = incarnation.parse().ok()?;
-        (cluster == self.owner.cluster() && incarnation != self.owner.incarnation()).then_some(incarnation)
-    }
-
-    /// Which of these are gone. What cannot be read counts as living.
-    async fn gone(&self, incarnations: HashSet<i64>) -> HashSet<i64> {
-        let now = Instant::now();
-        let asked: Vec<i64> = {
-            let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
-            living.retain(|_, seen| now.duration_since(*seen) < LIVING);
-            incarnations
-                .into_iter()
-                .filter(|one| !living.contains_key(one))
-                .collect()
-        };
-        if asked.is_empty() {
-            return HashSet::new();
-        }
-        let gone: HashSet<i64> = match self.owner.gone(asked.clone()).await {
-            Ok(gone) => gone.into_iter().collect(),
-            Err(error) => {
-                tracing::debug!(%error, "whether the holders of locks live cannot be read");
-                return HashSet::new();
-            }
-        };
-        let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
-        living.extend(asked.iter().filter(|one| !gone.contains(one)).map(|one| (*one, now)));
-        gone
-    }
 }
 
 impl Actor {
     pub(super) fn new(
         frontend: &Arc<Frontend>,
-        link: &Arc<RedisLink>,
+        links: &Arc<RedisLinks>,
         options: RedisLockOptions,
-        channel: String,
+        form: CallForm,
         owner: Option<LockOwner>,
     ) -> Self {
         let me = match &owner {
@@ -162,13 +110,17 @@ impl Actor {
         };
         Self {
             frontend: Arc::clone(frontend),
-            link: Arc::clone(link),
+            place: TakePlace {
+                links: Arc::clone(links),
+                form: Arc::new(form),
+                holders: owner.map(|owner| Arc::new(Holders::new(owner))),
+            },
             options,
-            channel,
-            owner: owner.map(|owner| Arc::new(Holders::new(owner))),
             me,
             next: 0,
             leases: HashMap::new(),
+            queues: HashMap::new(),
+            in_order: Vec::new(),
             owed: Vec::new(),
         }
     }
@@ -176,19 +128,23 @@ impl Actor {
     /// Runs until the provider is closed; then releases everything.
     pub(super) async fn run(mut self, parts: (mpsc::Receiver<TokenRequest>, EndGuard), closing: CancellationToken) {
         let (mut tokens, end) = parts;
-        let mut exchanges = FuturesOrdered::new();
+        let mut exchanges = FuturesUnordered::new();
+        let place = self.place.clone();
+        let send = |what: Exchange| exchange(place.clone(), what);
         let mut extensions = FuturesUnordered::new();
         let mut drawn = FuturesUnordered::new();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            while exchanges.len() < DEPTH
+            while self.has_room()
                 && let Some((batch, names)) = self.frontend.named_batch(BATCH)
             {
-                exchanges.push_back(self.exchange(batch, &names));
+                self.sort(batch, names);
+                exchanges.extend(self.exchanges().into_iter().map(send));
             }
+            exchanges.extend(self.exchanges().into_iter().map(send));
             let frontend = Arc::clone(&self.frontend);
-            let has_room = exchanges.len() < DEPTH;
+            let has_room = self.has_room();
             let retry = async {
                 match frontend.next_retry() {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -206,10 +162,7 @@ impl Actor {
                 _ = tick.tick() => {
                     self.lose_expired();
                     extensions.extend(self.extend());
-                    // What is owed goes with the next exchange, or alone.
-                    if exchanges.is_empty() && !self.owed.is_empty() && self.link.check().is_ok() {
-                        exchanges.push_back(self.exchange(Batch::default(), &[]));
-                    }
+                    exchanges.extend(self.exchanges_of_owed().into_iter().map(send));
                 }
                 () = retry => frontend.step(|table, step| table.retry(step)),
             }
@@ -219,102 +172,163 @@ impl Actor {
         self.owed
             .extend(self.leases.drain().map(|(_, lease)| (lease.written, lease.valid_until)));
         let release = async {
+            let mut waiting: Vec<Written> = Vec::new();
+            for queue in self.queues.values_mut() {
+                waiting.extend(queue.next(usize::MAX).1);
+            }
             while let Some(exchanged) = exchanges.next().await {
-                if exchanged.answer.is_ok() {
-                    let until = exchanged.sent + self.options.expiry;
-                    self.owed
-                        .extend(exchanged.taken.into_iter().map(|taken| (taken, until)));
-                }
+                let taken = exchanged.taken.into_iter();
+                let granted = taken.filter(|(.., answer)| matches!(answer, TakeAnswer::Granted(_)));
+                waiting.extend(granted.map(|(written, ..)| written));
             }
-            for owed in std::mem::take(&mut self.owed).chunks(BATCH) {
-                let owed: Vec<Written> = owed.iter().map(|(written, _)| written.clone()).collect();
-                let (keys, arguments) = self.exchange_arguments(&owed, &[]);
-                let _: Result<Value> = self.link.run(Script::Exchange, &keys, &arguments).await;
-            }
+            waiting.extend(self.owed.drain(..).map(|(written, _)| written));
+            let each = waiting
+                .chunks(BATCH)
+                .map(|page| self.place.exchange(page.to_vec(), Vec::new()));
+            join_all(each).await;
         };
         let _ = tokio::time::timeout(END, release).await;
     }
 
-    fn counter(&self) -> String {
-        format!("mainspring:tokens:{}", self.options.prefix)
+    /// Whether more is taken from the table. What waits for one master of a cluster does not hold up what is for another one.
+    fn has_room(&self) -> bool {
+        let only = self.queues.get(&MasterNumber::default());
+        self.place.links.is_cluster() || only.is_none_or(|queue| queue.in_flight < DEPTH)
     }
 
-    fn exchange_arguments(&self, released: &[Written], taken: &[Written]) -> (Vec<String>, Vec<String>) {
-        let mut keys = vec![self.counter()];
-        let mut arguments = vec![
-            self.options.expiry.as_millis().to_string(),
-            released.len().to_string(),
-            self.channel.clone(),
-            self.options.prefix.len().to_string(),
-        ];
-        for written in released.iter().chain(taken) {
-            keys.push(written.key.clone());
-            arguments.extend(written.arguments());
-        }
-        (keys, arguments)
-    }
-
-    /// Sends a batch. The future runs by itself.
-    fn exchange(&mut self, batch: Batch, names: &[Arc<str>]) -> impl Future<Output = Exchanged> + Send + use<> {
-        let now = Instant::now();
-        self.owed.retain(|(_, until)| *until > now);
-        let owed = self.owed.split_off(self.owed.len().saturating_sub(BATCH));
-        let mut released: Vec<Written> = owed.into_iter().map(|(written, _)| written).collect();
-        let freed = batch.free.iter().filter_map(|(key, _)| self.leases.remove(key));
-        released.extend(freed.map(|lease| lease.written));
-        let mut taken = Vec::with_capacity(batch.take.len());
-        for ((_, mode), name) in batch.take.iter().zip(names) {
-            self.next += 1;
-            taken.push(Written {
-                key: format!("{}{name}", self.options.prefix),
-                value: format!("{}:{}", self.me, self.next),
-                mode: *mode,
-            });
-        }
-        let (keys, arguments) = self.exchange_arguments(&released, &taken);
-        let (link, owner) = (Arc::clone(&self.link), self.owner.clone());
-        let (expiry, counter) = (self.options.expiry, self.counter());
-        async move {
-            let sent = Instant::now();
-            let answer = link.run::<Vec<Value>>(Script::Exchange, &keys, &arguments).await;
-            let answer = match answer {
-                Ok(answers) => Ok(take_over(&link, owner.as_deref(), &counter, expiry, &taken, answers).await),
-                Err(error) => Err(error),
-            };
-            Exchanged {
-                batch,
-                released,
-                taken,
-                sent,
-                answer,
+    /// Puts a batch into the queues of those who have its keys.
+    fn sort(&mut self, batch: Batch, names: Vec<NamedKey>) {
+        let is_cluster = self.place.links.is_cluster();
+        let mut lost = Batch::default();
+        for key in batch.free {
+            match self.leases.remove(&key.0) {
+                Some(lease) => self.queue_of(&lease.written).free(key, lease.written),
+                None => lost.free.push(key),
             }
         }
+        if !lost.free.is_empty() {
+            self.frontend
+                .step(|table, step| table.complete(&lost, &HashSet::new(), false, step));
+        }
+        let mut together: HashMap<Ticket, (Batch, Vec<Written>)> = HashMap::new();
+        for (key, named) in batch.take.into_iter().zip(names) {
+            self.next += 1;
+            let written = Written {
+                key: format!("{}{}", self.options.prefix, named.name),
+                value: format!("{}:{}", self.me, self.next),
+                mode: key.1,
+            };
+            match named.together.filter(|_| is_cluster) {
+                Some(ticket) => {
+                    let (batch, taken) = together.entry(ticket).or_default();
+                    batch.take.push(key);
+                    taken.push(written);
+                }
+                None => self.queue_of(&written).take(key, written),
+            }
+        }
+        self.in_order.extend(together.into_values());
+    }
+
+    fn queue_of(&mut self, written: &Written) -> &mut MasterQueue {
+        let master = self.place.links.master_of(&written.key);
+        self.queues.entry(master).or_default()
+    }
+
+    /// What waits, as far as there is room for it.
+    fn exchanges(&mut self) -> Vec<Exchange> {
+        let in_order = std::mem::take(&mut self.in_order).into_iter();
+        let mut all: Vec<Exchange> = in_order
+            .map(|(batch, taken)| Exchange {
+                batch,
+                master: None,
+                released: Vec::new(),
+                taken,
+            })
+            .collect();
+        let mut queues = std::mem::take(&mut self.queues);
+        queues.retain(|_, queue| queue.in_flight > 0 || !queue.is_empty());
+        for (master, queue) in &mut queues {
+            while queue.in_flight < DEPTH && !queue.is_empty() {
+                queue.in_flight += 1;
+                let (batch, mut released, taken) = queue.next(BATCH);
+                released.extend(self.take_owed(*master));
+                let master = Some(*master);
+                all.push(Exchange {
+                    batch,
+                    master,
+                    released,
+                    taken,
+                });
+            }
+        }
+        self.queues = queues;
+        all
+    }
+
+    /// What is owed goes with the next exchange; alone where nothing is in flight.
+    fn exchanges_of_owed(&mut self) -> Vec<Exchange> {
+        let links = Arc::clone(&self.place.links);
+        let mut masters: HashSet<MasterNumber> = self.owed.iter().map(|(one, _)| links.master_of(&one.key)).collect();
+        let is_idle = |master: &MasterNumber| self.queues.get(master).is_none_or(|queue| queue.in_flight == 0);
+        masters.retain(|master| is_idle(master) && links.is_open(*master));
+        let mut all = Vec::new();
+        for master in masters {
+            let released = self.take_owed(master);
+            if !released.is_empty() {
+                self.queues.entry(master).or_default().in_flight += 1;
+                all.push(Exchange {
+                    batch: Batch::default(),
+                    master: Some(master),
+                    released,
+                    taken: Vec::new(),
+                });
+            }
+        }
+        all
+    }
+
+    /// What one master releases later, up to a batch.
+    fn take_owed(&mut self, master: MasterNumber) -> Vec<Written> {
+        if self.owed.is_empty() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let links = &self.place.links;
+        let (mut taken, mut kept) = (Vec::new(), Vec::new());
+        for (written, until) in self.owed.drain(..).filter(|(_, until)| *until > now) {
+            if taken.len() < BATCH && links.master_of(&written.key) == master {
+                taken.push(written);
+            } else {
+                kept.push((written, until));
+            }
+        }
+        self.owed = kept;
+        taken
     }
 
     fn complete(&mut self, exchanged: Exchanged) {
         let Exchanged {
             batch,
-            released,
+            master,
+            unreleased,
             taken,
-            sent,
-            answer,
         } = exchanged;
-        let took = sent.elapsed();
-        let is_late = took > self.options.expiry.saturating_sub(self.options.min_validity);
-        let until = sent + self.options.expiry;
-        let (tokens, failed) = match answer {
-            Ok(tokens) => (tokens, false),
-            Err(_) => (vec![None; taken.len()], true),
-        };
-        if failed {
-            self.owe(released, Instant::now() + self.options.expiry);
-        } else {
-            self.frontend.record_round_trip(took);
+        if let Some(queue) = master.and_then(|master| self.queues.get_mut(&master)) {
+            queue.in_flight = queue.in_flight.saturating_sub(1);
         }
-        let mut missed = HashSet::new();
-        for (((key, _), written), token) in batch.take.iter().zip(taken).zip(tokens) {
-            match token {
-                Some(token) if !is_late => {
+        if unreleased.is_empty()
+            && master.is_some()
+            && let Some((_, sent, TakeAnswer::Granted(_) | TakeAnswer::Held(_))) = taken.first()
+        {
+            self.frontend.record_round_trip(sent.elapsed());
+        }
+        self.owe(unreleased, Instant::now() + self.options.expiry);
+        let mut missed: HashSet<LockKey> = batch.take.iter().map(|(key, _)| *key).collect();
+        let longest = self.options.expiry.saturating_sub(self.options.min_validity);
+        for ((key, _), (written, sent, answer)) in batch.take.iter().zip(taken) {
+            match answer {
+                TakeAnswer::Granted(token) if sent.elapsed() <= longest => {
                     let lease = Lease {
                         written,
                         valid_until: sent + self.options.validity(),
@@ -323,13 +337,10 @@ impl Actor {
                         token: Some(token),
                     };
                     self.leases.insert(*key, lease);
+                    missed.remove(key);
                 }
-                token => {
-                    missed.insert(*key);
-                    if failed || token.is_some() {
-                        self.owe(vec![written], until);
-                    }
-                }
+                TakeAnswer::Granted(_) | TakeAnswer::InDoubt => self.owe(vec![written], sent + self.options.expiry),
+                TakeAnswer::Held(_) | TakeAnswer::Missed => {}
             }
         }
         self.note_validity();
@@ -375,45 +386,45 @@ impl Actor {
         self.note_validity();
     }
 
-    /// Extends what is due.
+    /// Extends what is due, at each master by itself.
     fn extend(&mut self) -> Vec<impl Future<Output = Extended> + Send + use<>> {
         let now = Instant::now();
-        if self.link.check().is_err() {
+        let links = Arc::clone(&self.place.links);
+        if links.check().is_err() {
             return Vec::new();
         }
         let is_due =
             |lease: &Lease| !lease.is_extending && now.duration_since(lease.extended) >= self.options.extension;
-        let mut due: Vec<(LockKey, Written)> = Vec::new();
-        for (key, lease) in self.leases.iter_mut().filter(|(_, lease)| is_due(lease)) {
-            lease.is_extending = true;
-            due.push((*key, lease.written.clone()));
-        }
-        let expiry = self.options.expiry.as_millis().to_string();
-        let send = |page: &[(LockKey, Written)]| {
-            let link = Arc::clone(&self.link);
-            let keys: Vec<LockKey> = page.iter().map(|(key, _)| *key).collect();
-            let names: Vec<String> = page.iter().map(|(_, written)| written.key.clone()).collect();
-            let mut arguments = vec![expiry.clone()];
-            arguments.extend(page.iter().flat_map(|(_, written)| written.arguments()));
-            async move {
-                let sent = Instant::now();
-                let answer = link.run(Script::Extend, &names, &arguments).await;
-                Extended { keys, sent, answer }
+        let due = self.leases.iter().filter(|(_, lease)| is_due(lease));
+        let due: Vec<(LockKey, Written)> = due.map(|(key, lease)| (*key, lease.written.clone())).collect();
+        let mut sent = Vec::new();
+        for (master, due) in by_master(&links, due, |(_, written)| &written.key) {
+            // Its time runs on; it is asked for when the master is back, perhaps another one.
+            if !links.is_open(master) {
+                continue;
             }
-        };
-        due.chunks(BATCH).map(send).collect()
+            for page in due.chunks(BATCH) {
+                let (keys, written): (Vec<LockKey>, Vec<Written>) = page.iter().cloned().unzip();
+                for key in &keys {
+                    if let Some(lease) = self.leases.get_mut(key) {
+                        lease.is_extending = true;
+                    }
+                }
+                sent.push(extend(self.place.clone(), keys, written));
+            }
+        }
+        sent
     }
 
     fn complete_extension(&mut self, extended: Extended) {
-        let Extended { keys, sent, answer } = extended;
-        let answers = answer.unwrap_or_default();
+        let Extended { keys, sent, answers } = extended;
         let mut lost = Vec::new();
         for (place, key) in keys.into_iter().enumerate() {
             let Some(lease) = self.leases.get_mut(&key) else {
                 continue;
             };
             lease.is_extending = false;
-            match answers.get(place) {
+            match answers.get(place).copied().flatten() {
                 Some(1) => {
                     lease.valid_until = sent + self.options.validity();
                     lease.extended = sent;
@@ -443,73 +454,60 @@ impl Actor {
                 lease.token = None;
             }
         }
-        if let Some(token) = of_grant.and_then(|tokens| tokens.into_iter().max()) {
+        let granted = of_grant.and_then(|tokens| tokens.into_iter().max());
+        let is_one = written.len() == 1 || !self.place.links.is_cluster();
+        if let Some(token) = granted.filter(|_| is_one) {
             let _ = reply.send(Ok(FencingToken::new(token)));
             return None;
         }
-        let mut names = vec![self.counter()];
-        names.extend(written.iter().map(|written| written.key.clone()));
-        let arguments: Vec<String> = written.iter().flat_map(Written::arguments).collect();
-        let link = Arc::clone(&self.link);
+        let place = self.place.clone();
         Some(async move {
-            let drawn = link.run::<Option<u64>>(Script::Token, &names, &arguments).await;
-            let token = drawn.and_then(|token| {
-                let token = token.ok_or_else(|| Error::lost_lock("the server has another value for the lock"));
-                token.map(FencingToken::new)
-            });
+            let token = place.draw(&written, granted).await;
             // Fails for a dropped future; the number is skipped.
-            let _ = reply.send(token);
+            let _ = reply.send(token.map(FencingToken::new));
         })
     }
 }
 
-/// The tokens of an exchange, after locks of registrations that are gone were taken over.
-async fn take_over(
-    link: &RedisLink,
-    holders: Option<&Holders>,
-    counter: &str,
-    expiry: Duration,
-    taken: &[Written],
-    answers: Vec<Value>,
-) -> Vec<Option<u64>> {
-    let mut tokens = Vec::with_capacity(answers.len());
-    let mut met = Vec::new();
-    for (place, answer) in answers.into_iter().enumerate() {
-        tokens.push(match answer {
-            Value::Int(token) => u64::try_from(token).ok(),
-            Value::BulkString(value) => {
-                met.extend(String::from_utf8(value).ok().map(|value| (place, value)));
-                None
-            }
+async fn exchange(place: TakePlace, what: Exchange) -> Exchanged {
+    let Exchange {
+        batch,
+        master,
+        released,
+        taken,
+    } = what;
+    let (unreleased, taken) = match master {
+        Some(_) => place.exchange(released, taken).await,
+        None => (released, place.take_in_order(taken).await),
+    };
+    Exchanged {
+        batch,
+        master,
+        unreleased,
+        taken,
+    }
+}
+
+async fn extend(place: TakePlace, keys: Vec<LockKey>, written: Vec<Written>) -> Extended {
+    let sent = Instant::now();
+    let answered = place.links.run(&place.form.extend(&written)).await;
+    let per_call = written.len().div_ceil(answered.len().max(1));
+    let of_call = |answer: CallAnswer| {
+        let mut values = match answer {
+            CallAnswer::Done(Value::Array(values)) => values.into_iter(),
+            CallAnswer::Done(_) | CallAnswer::NotRun | CallAnswer::InDoubt => Vec::new().into_iter(),
+        };
+        let one = move |_| match values.next() {
+            Some(Value::Int(answer)) => Some(answer),
             _ => None,
-        });
+        };
+        (0..per_call).map(one).collect::<Vec<_>>()
+    };
+    Extended {
+        keys,
+        sent,
+        answers: answered.into_iter().flat_map(of_call).collect(),
     }
-    let Some(holders) = holders else { return tokens };
-    let candidates = met.into_iter().filter_map(|(place, value)| {
-        let written = taken.get(place).filter(|written| written.mode == LockMode::Exclusive)?;
-        let incarnation = holders.incarnation_of(&value)?;
-        Some((place, written, value, incarnation))
-    });
-    let candidates: Vec<_> = candidates.collect();
-    let incarnations: HashSet<i64> = candidates.iter().map(|(.., incarnation)| *incarnation).collect();
-    let gone = holders.gone(incarnations).await;
-    let theirs: Vec<_> = candidates.into_iter().filter(|(.., one)| gone.contains(one)).collect();
-    if theirs.is_empty() {
-        return tokens;
-    }
-    let mut keys = vec![counter.to_owned()];
-    let mut arguments = vec![expiry.as_millis().to_string()];
-    for (_, written, value, _) in &theirs {
-        keys.push(written.key.clone());
-        arguments.extend([value.clone(), written.value.clone()]);
-    }
-    let answered = link.run::<Vec<u64>>(Script::TakeOver, &keys, &arguments).await;
-    for ((place, ..), token) in theirs.iter().zip(answered.unwrap_or_default()) {
-        if let Some(slot) = tokens.get_mut(*place).filter(|_| token > 0) {
-            *slot = Some(token);
-        }
-    }
-    tokens
 }
 
 /// Starts the task of a provider.

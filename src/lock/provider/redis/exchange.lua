@@ -1,6 +1,6 @@
--- Releases, then takes. KEYS: the counter of tokens, the keys to release, the keys to take.
--- ARGV: expiry in milliseconds, the number of keys to release, the channel of freed names, the length of the prefix of keys;
--- then for each key the value of its holder and its mode (x: exclusive, s: shared).
+-- Releases, then takes. Keys: those to release, those to take.
+-- ARGV: expiry in milliseconds, the number of keys to release, the channel of freed names, the length of the prefix of keys, what
+-- begins the names of marks; then for each key the value of its holder and its mode (x: exclusive, s: shared).
 -- Returns for each key to take its token, or the value of its first holder.
 local expiry, released, channel, prefix = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local time = redis.call('TIME')
@@ -9,22 +9,19 @@ local now = math.floor(micros / 1000)
 local last, drawn = nil, false
 
 local function token()
-    if not last then
-        last = tonumber(redis.call('GET', KEYS[1]) or '0')
-    end
-    last = math.max(last + 1, micros)
+    last = math.max((last or last_token()) + 1, micros)
     drawn = true
     return last
 end
 
 -- What is waited for is marked beside the lock: only then is its release published.
 local function waiting(key)
-    return 'mainspring:waiting:' .. key
+    return ARGV[5] .. key
 end
 
 local freed, marks = {}, {}
 for i = 1, released do
-    local key, value, mode = KEYS[i + 1], ARGV[3 + 2 * i], ARGV[4 + 2 * i]
+    local key, value, mode = KEYS[i + from], ARGV[4 + 2 * i], ARGV[5 + 2 * i]
     local is_freed = false
     if mode == 'x' then
         -- Of a sorted set this is an error, which is no value.
@@ -41,9 +38,10 @@ for i = 1, released do
         marks[#marks + 1] = waiting(key)
     end
 end
-if #marks > 0 and redis.call('EXISTS', unpack(marks)) > 0 then
+-- A mark that is on its way to another node is an error, which counts as one.
+if #marks > 0 and (asked or redis.pcall('EXISTS', unpack(marks)) ~= 0) then
     for i, key in ipairs(freed) do
-        if redis.call('DEL', marks[i]) == 1 then
+        if redis.pcall('DEL', marks[i]) ~= 0 or asked then
             redis.call('PUBLISH', channel, string.sub(key, prefix + 1))
         end
     end
@@ -69,7 +67,9 @@ local function take(key, value, mode)
         redis.call('PEXPIRE', key, math.max(expiry, redis.call('PTTL', key)))
         return token()
     end
-    redis.call('SET', waiting(key), '1', 'PX', expiry)
+    if not asked then
+        redis.pcall('SET', waiting(key), '1', 'PX', expiry)
+    end
     if kind == 'string' then
         return redis.call('GET', key)
     elseif kind == 'zset' then
@@ -79,10 +79,10 @@ local function take(key, value, mode)
 end
 
 local answers = {}
-for i = released + 1, #KEYS - 1 do
-    answers[i - released] = take(KEYS[i + 1], ARGV[3 + 2 * i], ARGV[4 + 2 * i])
+for i = released + 1, #KEYS - from do
+    answers[i - released] = take(KEYS[i + from], ARGV[4 + 2 * i], ARGV[5 + 2 * i])
 end
 if drawn then
-    redis.call('SET', KEYS[1], string.format('%.0f', last))
+    keep_token(last)
 end
 return answers

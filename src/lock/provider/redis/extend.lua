@@ -1,10 +1,11 @@
--- Extends what is still held. KEYS: the keys. ARGV: expiry in milliseconds, then for each key the value of its holder and its
+-- Extends what is still held. ARGV: expiry in milliseconds, then for each key the value of its holder and its
 -- mode. Returns for each key 1, or 0 where another holder has it or none.
 local expiry = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local answers = {}
-for i, key in ipairs(KEYS) do
+for i = 1, #KEYS - from do
+    local key = KEYS[i + from]
     local value, mode = ARGV[2 * i], ARGV[2 * i + 1]
     local kind = redis.call('TYPE', key).ok
     answers[i] = 0

@@ -1,33 +1,22 @@
-//! The connection to the server, and a circuit breaker: while the server is away no request waits for it.
+//! The connection to one server, and a circuit breaker: while the server is away no request waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{FromRedisValue, RedisError};
+use redis::{ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 
-use crate::redis_server::{Availability, RedisServer, away, is_answer};
+use super::calls::{CallAnswer, SCRIPTS, ScriptCall};
+use crate::redis_server::{Availability, NodeAddress, RedisServer, away, is_answer};
 use crate::{Error, Result};
 
 /// Between two tries to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-
-/// A script of the server. Its keys and arguments are described in its file.
-#[derive(Clone, Copy)]
-pub(super) enum Script {
-    Exchange,
-    Extend,
-    Token,
-    TakeOver,
-}
-
-const SCRIPTS: [&str; 4] = [
-    include_str!("exchange.lua"),
-    include_str!("extend.lua"),
-    include_str!("token.lua"),
-    include_str!("take_over.lua"),
-];
+/// How often it is checked that a master of a cluster answers.
+const CHECK: Duration = Duration::from_secs(1);
+/// How long calls wait for the first try to connect to a master that a redirection names.
+const FIRST_TRY: Duration = Duration::from_secs(2);
 
 /// Whether there is a connection.
 #[derive(Clone)]
@@ -41,21 +30,29 @@ enum LinkState {
     Away(Arc<Error>),
 }
 
+/// What a link leads to.
+pub(super) enum LinkTarget {
+    /// The only server, whose nonce it keeps.
+    Server(Availability),
+    /// A master of a cluster. The notification follows each change of its state.
+    Master(NodeAddress, Arc<Notify>),
+}
+
 /// The link to one server. One task keeps it ([`RedisLink::keep`]).
 pub(super) struct RedisLink {
     server: RedisServer,
+    target: LinkTarget,
     state: watch::Sender<LinkState>,
     broken: Notify,
-    availability: Availability,
 }
 
 impl RedisLink {
-    pub(super) fn new(server: RedisServer) -> Self {
+    pub(super) fn new(server: RedisServer, target: LinkTarget) -> Self {
         Self {
             server,
+            target,
             state: watch::Sender::new(LinkState::Connecting),
             broken: Notify::new(),
-            availability: Availability::of_locks(),
         }
     }
 
@@ -67,8 +64,10 @@ impl RedisLink {
             match self.open().await {
                 Ok((connection, digests)) => {
                     number += 1;
-                    self.availability.back(&self.server.place());
-                    self.state.send_replace(LinkState::Open {
+                    if let LinkTarget::Server(availability) = &self.target {
+                        availability.back(&self.server.place());
+                    }
+                    self.set(LinkState::Open {
                         connection: connection.clone(),
                         digests,
                         number,
@@ -76,13 +75,15 @@ impl RedisLink {
                     tokio::select! {
                         () = self.broken.notified() => {}
                         _ = switches.changed() => { self.mark_lost(number); }
-                        _ = self.server.keep_nonce(connection) => { self.mark_lost(number); }
+                        () = self.check_periodically(connection) => { self.mark_lost(number); }
                     }
                     pause = RETRY.0;
                 }
                 Err(error) => {
-                    self.availability.away(&error);
-                    self.state.send_replace(LinkState::Away(Arc::new(error)));
+                    if let LinkTarget::Server(availability) = &self.target {
+                        availability.away(&error);
+                    }
+                    self.set(LinkState::Away(Arc::new(error)));
                     tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
                     pause = (pause * 2).min(RETRY.1);
                 }
@@ -90,30 +91,90 @@ impl RedisLink {
         }
     }
 
+    fn set(&self, state: LinkState) {
+        self.state.send_replace(state);
+        self.changed();
+    }
+
+    fn changed(&self) {
+        if let LinkTarget::Master(_, changed) = &self.target {
+            changed.notify_one();
+        }
+    }
+
+    /// Returns when the server does not answer.
+    async fn check_periodically(&self, mut connection: MultiplexedConnection) {
+        if let LinkTarget::Server(_) = &self.target {
+            self.server.keep_nonce(connection).await;
+            return;
+        }
+        loop {
+            tokio::time::sleep(CHECK).await;
+            let answer = redis::cmd("PING").query_async::<Value>(&mut connection).await;
+            if !answer.is_ok_and(|answer| matches!(answer, Value::SimpleString(_))) {
+                return;
+            }
+        }
+    }
+
     /// Whether there is no connection.
     pub(super) fn is_away(&self) -> bool {
-        self.availability.is_away()
+        match &self.target {
+            LinkTarget::Server(availability) => availability.is_away(),
+            LinkTarget::Master(..) => matches!(&*self.state.borrow(), LinkState::Away(_)),
+        }
+    }
+
+    /// Whether there is a connection.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(&*self.state.borrow(), LinkState::Open { .. })
+    }
+
+    /// The connection, if there is one.
+    pub(super) fn connection(&self) -> Option<MultiplexedConnection> {
+        match &*self.state.borrow() {
+            LinkState::Open { connection, .. } => Some(connection.clone()),
+            LinkState::Connecting | LinkState::Away(_) => None,
+        }
     }
 
     async fn open(&self) -> Result<(MultiplexedConnection, Arc<[String]>)> {
-        let mut connection = self.server.connect().await?;
+        let mut connection = match &self.target {
+            LinkTarget::Server(_) => self.server.connect().await?,
+            LinkTarget::Master(address, _) => self.server.connect_to(address).await?,
+        };
+        let digests = self.load(&mut connection).await;
+        Ok((connection, digests.map_err(|error| self.failed(&error))?))
+    }
+
+    async fn load(&self, connection: &mut MultiplexedConnection) -> redis::RedisResult<Arc<[String]>> {
+        let is_cluster = matches!(self.target, LinkTarget::Master(..));
         let mut digests = Vec::with_capacity(SCRIPTS.len());
         for script in SCRIPTS {
-            let loaded = redis::cmd("SCRIPT")
-                .arg("LOAD")
-                .arg(script)
-                .query_async(&mut connection)
-                .await;
-            digests.push(loaded.map_err(|error: RedisError| self.failed(&error))?);
+            let mut load = redis::cmd("SCRIPT");
+            load.arg("LOAD").arg(script.text(is_cluster));
+            digests.push(load.query_async(connection).await?);
         }
-        Ok((connection, digests.into()))
+        Ok(digests.into())
+    }
+
+    fn place(&self) -> String {
+        match &self.target {
+            LinkTarget::Server(_) => self.server.place(),
+            LinkTarget::Master(address, _) => address.to_string(),
+        }
     }
 
     fn failed(&self, error: &RedisError) -> Error {
         // Its text is left out: it may repeat an argument.
         let code = error.code().unwrap_or("no answer").to_owned();
-        let message = format!("the Redis server {} refused a command ({code})", self.server.place());
+        let message = format!("the Redis server {} refused a command ({code})", self.place());
         Error::unavailable("redis-unavailable", message)
+    }
+
+    /// The error of a call that has not run.
+    pub(super) fn failed_call(&self) -> Error {
+        away(&self.place())
     }
 
     /// Waits for the end of the first try to connect.
@@ -128,27 +189,22 @@ impl RedisLink {
                 Err(Error::invalid("redis-refused", error.message().to_owned()))
             }
             Ok(LinkState::Open { .. }) => Ok(()),
-            Ok(_) | Err(_) => Err(away(&self.server.place())),
+            Ok(_) | Err(_) => Err(away(&self.place())),
         }
     }
 
     /// An error while the breaker is open; at once.
     pub(super) fn check(&self) -> Result<()> {
         match &*self.state.borrow() {
-            LinkState::Away(_) => Err(away(&self.server.place())),
+            LinkState::Away(_) => Err(away(&self.place())),
             LinkState::Connecting | LinkState::Open { .. } => Ok(()),
         }
     }
 
-    /// Runs a script. After an error the connection is replaced.
-    pub(super) async fn run<T: FromRedisValue>(
-        &self,
-        script: Script,
-        keys: &[String],
-        arguments: &[String],
-    ) -> Result<T> {
+    /// Waits for the first try to connect.
+    async fn opened(&self) -> Result<(MultiplexedConnection, Arc<[String]>, u64)> {
         let mut state = self.state.subscribe();
-        let open = match state
+        match state
             .wait_for(|state| !matches!(state, LinkState::Connecting))
             .await
             .as_deref()
@@ -157,27 +213,99 @@ impl RedisLink {
                 connection,
                 digests,
                 number,
-            }) => (connection.clone(), digests.get(script as usize).cloned(), *number),
-            Ok(_) | Err(_) => return Err(away(&self.server.place())),
+            }) => Ok((connection.clone(), Arc::clone(digests), *number)),
+            Ok(_) | Err(_) => Err(away(&self.place())),
+        }
+    }
+
+    /// Runs a script. After an error the connection is replaced.
+    pub(super) async fn run(&self, call: &ScriptCall) -> CallAnswer {
+        let Ok((mut connection, digests, number)) = self.opened().await else {
+            return CallAnswer::NotRun;
         };
-        let (mut connection, digest, number) = open;
-        let mut command = redis::cmd("EVALSHA");
-        command
-            .arg(digest.unwrap_or_default())
-            .arg(keys.len())
-            .arg(keys)
-            .arg(arguments);
-        let answered = command.query_async(&mut connection).await;
-        answered.map_err(|error: RedisError| {
-            // A script that is gone, a master that has become a replica: both need a new connection, too.
-            tracing::debug!(
-                answered = is_answer(&error),
-                code = error.code(),
-                "a Redis command failed"
-            );
+        let answered: redis::RedisResult<Value> = call.command(&digests, false).query_async(&mut connection).await;
+        answered.map_or_else(
+            |error| {
+                // A script that is gone, a master that has become a replica: both need a new connection, too.
+                tracing::debug!(
+                    answered = is_answer(&error),
+                    code = error.code(),
+                    "a Redis command failed"
+                );
+                self.lose(number);
+                CallAnswer::InDoubt
+            },
+            CallAnswer::Done,
+        )
+    }
+
+    /// Runs scripts in one round trip, each by itself; with `asking` at the node to which their hash slot moves. Scripts that the server
+    /// does not have are loaded.
+    ///
+    /// # Errors
+    /// [`CallAnswer::NotRun`] if there is no connection, [`CallAnswer::InDoubt`] without an answer: for all of them.
+    pub(super) async fn run_each(
+        &self,
+        calls: &[&ScriptCall],
+        asking: bool,
+    ) -> std::result::Result<Vec<redis::RedisResult<Value>>, CallAnswer> {
+        let Ok(Ok((mut connection, digests, number))) = tokio::time::timeout(FIRST_TRY, self.opened()).await else {
+            return Err(CallAnswer::NotRun);
+        };
+        let mut answers = self.send(&mut connection, calls, &digests, asking, number).await?;
+        let is_missing = |answer: &redis::RedisResult<Value>| {
+            let error = answer.as_ref().err();
+            error.is_some_and(|error| error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+        };
+        if !answers.iter().any(is_missing) {
+            return Ok(answers);
+        }
+        let Ok(digests) = self.load(&mut connection).await else {
             self.lose(number);
-            self.failed(&error)
-        })
+            return Ok(answers);
+        };
+        let missing = calls.iter().zip(&answers).filter(|(_, answer)| is_missing(answer));
+        let missing: Vec<&ScriptCall> = missing.map(|(call, _)| *call).collect();
+        // Without an answer now those of before are in doubt, too: that costs their release.
+        let again = self.send(&mut connection, &missing, &digests, asking, number).await?;
+        let places = answers.iter_mut().filter(|answer| is_missing(answer));
+        places.zip(again).for_each(|(place, answer)| *place = answer);
+        Ok(answers)
+    }
+
+    async fn send(
+        &self,
+        connection: &mut MultiplexedConnection,
+        calls: &[&ScriptCall],
+        digests: &[String],
+        asking: bool,
+        number: u64,
+    ) -> std::result::Result<Vec<redis::RedisResult<Value>>, CallAnswer> {
+        let mut pipeline = Pipeline::with_capacity(calls.len());
+        pipeline.ignore_errors();
+        for call in calls {
+            if asking {
+                // Holds for the next command.
+                pipeline.add_command(redis::cmd("ASKING")).ignore();
+            }
+            pipeline.add_command(call.command(digests, asking));
+        }
+        match pipeline.query_async::<Vec<redis::RedisResult<Value>>>(connection).await {
+            Ok(answers) if answers.len() == calls.len() => return Ok(answers),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(code = error.code(), place = %self.place(), "a master does not answer"),
+        }
+        self.lose(number);
+        Err(CallAnswer::InDoubt)
+    }
+
+    /// The server has answered what a master does not: it is looked at anew.
+    pub(super) fn reconnect(&self) {
+        let number = match &*self.state.borrow() {
+            LinkState::Open { number, .. } => *number,
+            LinkState::Connecting | LinkState::Away(_) => return,
+        };
+        self.lose(number);
     }
 
     /// The connection with this number has failed, and is replaced.
@@ -192,12 +320,15 @@ impl RedisLink {
         let lost = self.state.send_if_modified(|state| {
             let is_current = matches!(state, LinkState::Open { number: current, .. } if *current == number);
             if is_current {
-                *state = LinkState::Away(Arc::new(away(&self.server.place())));
+                *state = LinkState::Away(Arc::new(away(&self.place())));
             }
             is_current
         });
         if lost {
-            self.availability.failed();
+            if let LinkTarget::Server(availability) = &self.target {
+                availability.failed();
+            }
+            self.changed();
         }
         lost
     }

@@ -5,16 +5,25 @@
 //! - A lock is a key, named by a prefix and the name of the lock; its value is the holder (of an engine: cluster and
 //!   incarnation) and the number of its grant. A lock that is shared is a sorted set of such values by the time of their end.
 //! - Release, extension and the drawing of tokens compare the value in the same script.
+//! - In a cluster the keys beside a lock are in its hash slot, by a tag; the name of the lock's own key is the same everywhere.
 //! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a failover
 //!   costs a repeated activity at most.
 //!
 //! # Layout
 //!
-//! - `actor`: batches, leases, tokens and take-over; `link`: the connection, and the circuit breaker.
-//! - `*.lua`: the scripts, each with its keys and arguments at its head.
+//! - `actor`: batches and leases; `queue`: what waits for one master; `take`: grants, tokens and take-over; `holders`: which
+//!   registrations live.
+//! - `links`: where the scripts run: `link`, the connection to one server, and the circuit breaker; `cluster`, the masters of a cluster.
+//! - `calls`: what the scripts are given; `*.lua`: the scripts, each with its keys and arguments at its head.
 
 mod actor;
+mod calls;
+mod cluster;
+mod holders;
 mod link;
+mod links;
+mod queue;
+mod take;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +45,8 @@ use crate::lock::table::{Backend, HeldLock};
 use crate::redis_server::{ChannelEvent, RedisServer, follow};
 use crate::{Error, Result};
 use actor::Actor;
-use link::RedisLink;
+use calls::CallForm;
+use links::RedisLinks;
 
 /// The most freed names that a slow receiver has not seen.
 const FREED: usize = 1024;
@@ -119,11 +129,15 @@ impl RedisLockOptions {
     }
 }
 
-/// Locks in Redis 6.0 or newer, on a single server. Cheap to clone; when the last clone is dropped, every lock is released.
+/// Locks in Redis 6.0 or newer, on a single server, behind sentinels or in a cluster. Cheap to clone; when the last clone is dropped,
+/// every lock is released.
 ///
 /// A connection that is lost loses no lock as long as the server keeps it: leases are extended over the next one. While the server
 /// is away, a try fails at once with `redis-unavailable`, and a request that waits goes on waiting. Tokens grow as long as
 /// the server keeps its counter, or its clock does not go back.
+///
+/// In a cluster a try fails so as long as the master of the lock is away, and locks of other masters go on. Several locks at once are
+/// tried one after the other there, and released again when one of them is held.
 #[derive(Clone)]
 pub struct RedisLocks {
     shared: Arc<Shared>,
@@ -131,7 +145,7 @@ pub struct RedisLocks {
 
 struct Shared {
     frontend: Arc<Frontend>,
-    link: Arc<RedisLink>,
+    links: Arc<RedisLinks>,
     server: RedisServer,
     options: RedisLockOptions,
     freed: broadcast::Sender<Arc<str>>,
@@ -143,14 +157,14 @@ struct Shared {
 }
 
 impl RedisLocks {
-    /// Connects to `redis://user:password@host:port/database` (`rediss://` with TLS), or to a connection string of
-    /// StackExchange.Redis (`host:6379,password=…`). Must be called within a tokio runtime.
+    /// Connects to `redis://user:password@host:port/database` (`rediss://` with TLS), `redis-sentinel://…`, `redis-cluster://host1,host2`,
+    /// or to a connection string of StackExchange.Redis (`host:6379,password=…`). Must be called within a tokio runtime.
     ///
     /// # Errors
     /// `invalid-redis-url` and `redis-refused` where a setting must change, `redis-unavailable`.
     pub async fn connect(url: &str, options: RedisLockOptions) -> Result<Self> {
         let locks = Self::open(RedisServer::parse(url)?, options)?;
-        locks.shared.link.first_try().await?;
+        locks.shared.links.first_try().await?;
         Ok(locks)
     }
 
@@ -179,23 +193,24 @@ impl RedisLocks {
         options.check()?;
         let parts = Frontend::open(Backend::Leased(options.most_locks), "redis", key_function);
         let frontend = Arc::clone(&parts.frontend);
-        let link = match &parent {
-            Some(parent) => Arc::clone(&parent.link),
-            None => Arc::new(RedisLink::new(server.clone())),
+        let links = match &parent {
+            Some(parent) => Arc::clone(&parent.links),
+            None => Arc::new(RedisLinks::new(server.clone())),
         };
         let channel = format!("mainspring:freed:{}:{}", server.database(), options.prefix);
         let (freed, _) = broadcast::channel(FREED);
         let closing = CancellationToken::new();
-        let actor = Actor::new(&frontend, &link, options.clone(), channel.clone(), owner);
+        let form = CallForm::new(&options.prefix, channel.clone(), options.expiry, links.is_cluster());
+        let actor = Actor::new(&frontend, &links, options.clone(), form, owner);
         if parent.is_none() {
-            tokio::spawn(keep(Arc::clone(&link), closing.clone()));
+            tokio::spawn(keep(Arc::clone(&links), closing.clone()));
         }
         actor::start(actor, parts, closing.clone());
         let subscriber = receive_freed(server.clone(), channel, Arc::clone(&frontend), freed.clone());
         Ok(Self {
             shared: Arc::new(Shared {
                 frontend,
-                link,
+                links,
                 server,
                 options,
                 freed,
@@ -208,13 +223,13 @@ impl RedisLocks {
 }
 
 /// Keeps the link until some time after the provider is closed: the last releases still need it.
-async fn keep(link: Arc<RedisLink>, closing: CancellationToken) {
+async fn keep(links: Arc<RedisLinks>, closing: CancellationToken) {
     let gone = async {
         closing.cancelled().await;
         tokio::time::sleep(LAST_RELEASES).await;
     };
     tokio::select! {
-        () = link.keep() => {}
+        () = links.keep() => {}
         () = gone => {}
     }
 }
@@ -249,14 +264,16 @@ impl LockProvider for RedisLocks {
 
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
         Box::pin(async move {
-            self.shared.link.check()?;
+            self.shared.links.check_request(&self.shared.options.prefix, &request)?;
             handle::try_acquire(&self.shared.frontend, request).await
         })
     }
 
     fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
         Box::pin(async move {
-            self.shared.link.check()?;
+            self.shared
+                .links
+                .check_requests(&self.shared.options.prefix, &requests)?;
             handle::try_acquire_many(&self.shared.frontend, requests).await
         })
     }
@@ -278,7 +295,7 @@ impl LockProvider for RedisLocks {
     }
 
     fn is_away(&self) -> bool {
-        self.shared.link.is_away()
+        self.shared.links.is_away()
     }
 
     fn freed(&self) -> BoxStream<'static, Arc<str>> {

@@ -1,9 +1,9 @@
--- Draws a token for a holder of all of these keys. KEYS: the counter of tokens, the keys. ARGV: for each key the value of its
--- holder and its mode. Returns the token, or nothing where one of the keys is not held any more.
+-- Draws a token for a holder of all of these keys. ARGV: for each key the value of its holder and its mode; what the token must be
+-- at least. Returns the token, or nothing where one of the keys is not held any more.
 local time = redis.call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
-for i = 1, #KEYS - 1 do
-    local key, value, mode = KEYS[i + 1], ARGV[2 * i - 1], ARGV[2 * i]
+for i = 1, #KEYS - from do
+    local key, value, mode = KEYS[i + from], ARGV[2 * i - 1], ARGV[2 * i]
     local kind = redis.call('TYPE', key).ok
     local held = false
     if mode == 'x' and kind == 'string' then
@@ -16,6 +16,6 @@ for i = 1, #KEYS - 1 do
         return false
     end
 end
-local last = math.max(tonumber(redis.call('GET', KEYS[1]) or '0') + 1, micros)
-redis.call('SET', KEYS[1], string.format('%.0f', last))
+local last = math.max(last_token() + 1, micros, tonumber(ARGV[2 * (#KEYS - from) + 1]))
+keep_token(last)
 return last
