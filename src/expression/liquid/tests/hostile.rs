@@ -59,8 +59,11 @@ fn hostile() -> Vec<String> {
         "{{ Variables.When | date: \"%999999999t\" }}".to_owned(),
         "{{ Variables.When | date: \"%99999999N\" }}".to_owned(),
         "{{ \"{0,2000000000}\" | format_string: 1 }}".to_owned(),
-        "{{ Variables.Long | append: Variables.Long | append: Variables.Long | append: Variables.Long | escape | json | escape }}"
-            .to_owned(),
+        // More than may be written, and four times as much on its way there.
+        format!(
+            "{{{{ Variables.Long{} | escape | json | escape }}}}",
+            " | append: Variables.Long".repeat(7)
+        ),
     ];
     for body in [
         DOUBLE,
