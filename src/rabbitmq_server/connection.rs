@@ -237,9 +237,13 @@ pub(super) fn failed(place: &str, error: &lapin::Error, asked: &Asked<'_>) -> Er
 
 fn unreachable(place: &str, is_tls: bool, error: &std::io::Error) -> Error {
     match error.kind() {
-        IoErrorKind::InvalidData if is_tls => unavailable(
-            place,
-            &format!("its certificate or its TLS is not accepted ({error}); `cacertfile` names a private authority"),
+        // A code of its own, so that it is logged also where the broker was away before.
+        IoErrorKind::InvalidData if is_tls => Error::unavailable(
+            "rabbitmq-tls-failed",
+            format!(
+                "the RabbitMQ broker {place} is not available: its certificate or its TLS is not accepted ({error}); \
+                 `cacertfile` names a private authority, and a port without TLS needs amqp://"
+            ),
         ),
         kind => unavailable(place, &format!("it cannot be reached ({kind})")),
     }

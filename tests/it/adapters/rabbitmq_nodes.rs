@@ -263,6 +263,88 @@ async fn what_is_deleted_closed_or_taken_at_the_broker_is_logged_once_and_heals(
     assert_invariants(&database).await;
 }
 
+/// Each is logged once for each service while a node runs, and heals when it is put right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_cannot_be_used_any_more_is_named_once_until_it_is_put_right() {
+    let database = TestDatabase::create().await;
+    let (broker, name) = (RabbitProcess::shared(), database.name());
+    // A user and a virtual host of this test.
+    let host = format!("rabbit_vhost:add(<<\"{name}\">>, <<\"t\">>)");
+    let rights = |pattern: &str| {
+        let pattern = format!("<<\"{pattern}\">>");
+        format!(
+            "rabbit_auth_backend_internal:set_permissions(<<\"{name}\">>, <<\"{name}\">>, {pattern}, {pattern}, {pattern}, \
+             <<\"t\">>)"
+        )
+    };
+    let user = format!("rabbit_auth_backend_internal:add_user(<<\"{name}\">>, <<\"geheim\">>, <<\"t\">>)");
+    broker.eval(&format!("{host}, {user}, {}.", rights(".*")));
+    let close = format!(
+        "[rabbit_networking:close_connection(P, <<\"test\">>) || [{{pid, P}}, {{user, <<\"{name}\">>}}] <- \
+         rabbit_networking:connection_info_all([pid, user])]"
+    );
+    let url = |scheme: &str| format!("{scheme}://{name}:geheim@127.0.0.1:{}/{name}", broker.port());
+    let file = std::env::temp_dir().join(format!("{name}.rabbitmq-url"));
+    std::fs::write(&file, url("amqp")).unwrap();
+    let cluster = ["--check-in", "1s", "--tolerance", "20s"];
+    let node = Node::start_with(&database, "one", &from_file(file.to_str().unwrap(), name, &cluster), "");
+    let http = node.http.as_ref().unwrap();
+    http.post("workflow-definitions", &named(1)).await.expect(200);
+    let said = |part: &str| node.child.stderr().iter().filter(|line| line.contains(part)).count();
+    let away = async |names: &[&str]| {
+        wait_until("readiness to name what is away", async || {
+            http.get("/health/ready").await.expect(200)["away"] == json!(names)
+        })
+        .await;
+    };
+    let (no_rights, all_rights) = (rights("^$"), rights(".*"));
+    let delete_host = format!("rabbit_vhost:delete(<<\"{name}\">>, <<\"t\">>)");
+    let end = "is connected again";
+    for (n, remedy, wrong, right) in [
+        (
+            1,
+            "rabbitmqctl set_permissions` grants it",
+            no_rights,
+            all_rights.clone(),
+        ),
+        (
+            2,
+            "`rabbitmqctl add_vhost`",
+            delete_host,
+            format!("{host}, {all_rights}"),
+        ),
+    ] {
+        broker.eval(&format!("{wrong}, {close}."));
+        away(&["signal", "wake"]).await;
+        wait_until(remedy, async || said(remedy) == 2).await;
+        // Some more tries, none of which is logged.
+        for _ in 0..2 {
+            lateness(&database, http).await;
+        }
+        assert_eq!(said(remedy), 2, "{:?}", node.child.stderr());
+        broker.eval(&format!("{right}."));
+        away(&[]).await;
+        wait_until(end, async || said(end) == 2 * n).await;
+    }
+    // TLS where the broker speaks none.
+    std::fs::write(&file, url("amqps")).unwrap();
+    broker.eval(&format!("{close}."));
+    away(&["signal", "wake"]).await;
+    let no_tls = "a port without TLS needs amqp://";
+    wait_until(no_tls, async || said(no_tls) == 2).await;
+    lateness(&database, http).await;
+    std::fs::write(&file, url("amqp")).unwrap();
+    away(&[]).await;
+    wait_until(end, async || said(end) == 6).await;
+    assert_eq!((said(no_tls), said("geheim")), (2, 0), "{:?}", node.child.stderr());
+    // Each time one line for the lost connection of a service, and one for what keeps it from coming back.
+    assert_eq!(said("notifications do not go over RabbitMQ"), 12);
+    lateness(&database, http).await;
+    std::fs::remove_file(&file).unwrap();
+    broker.eval(&format!("rabbit_vhost:delete(<<\"{name}\">>, <<\"t\">>), rabbit_auth_backend_internal:delete_user(<<\"{name}\">>, <<\"t\">>)."));
+    assert_invariants(&database).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_exits_with_a_remedy_where_its_broker_cannot_be_used() {
     let database = TestDatabase::create().await;
