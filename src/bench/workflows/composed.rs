@@ -62,42 +62,40 @@ pub(super) async fn measure(mut scenario: Scenario, settings: &BenchWorkflows) -
         Mode::ScriptLoop => {
             scenario.parts = vec![save(counting_loop(count, false))?];
             scenario.definition = save(counting_loop(count, true))?;
-            let group = EngineGroup::engines(&scenario, scenario.nodes, None).await?;
-            group.publish(&scenario).await?;
-            let measured = match group.all_engines().first() {
-                Some(engine) => of_iterations(engine, count).await,
-                None => Err(Failure::failed("no engine was started")),
-            };
-            group.end().await;
-            measured
+            with_engine(&scenario, async |engine| of_iterations(engine, count).await).await
         }
         Mode::Hostile => {
             scenario.script_time_limit = Some(hostile::TIME_LIMIT);
             scenario.parts = hostile::definitions().map(save).collect::<Result<_, _>>()?;
             scenario.definition = save(json!({"definitionId": "bench", "root": line("line")}))?;
-            let group = EngineGroup::engines(&scenario, scenario.nodes, None).await?;
-            group.publish(&scenario).await?;
-            let measured = match group.all_engines().first() {
-                Some(engine) => beside_hostile(engine, settings).await,
-                None => Err(Failure::failed("no engine was started")),
-            };
-            group.end().await;
-            measured
+            with_engine(&scenario, async |engine| beside_hostile(engine, settings).await).await
         }
         _ => {
             scenario.parts = vec![save(child())?];
             scenario.definition = save(parent(settings.mode, count))?;
-            let group = EngineGroup::engines(&scenario, scenario.nodes, None).await?;
-            group.publish(&scenario).await?;
-            let measured = match group.all_engines().first() {
-                Some(engine) if settings.mode == Mode::Loop => in_a_loop(&scenario, engine, count).await,
-                Some(engine) => of_one_parent(&scenario, engine, count).await,
-                None => Err(Failure::failed("no engine was started")),
-            };
-            group.end().await;
-            measured
+            let is_loop = settings.mode == Mode::Loop;
+            with_engine(&scenario, async |engine| match is_loop {
+                true => in_a_loop(&scenario, engine, count).await,
+                false => of_one_parent(&scenario, engine, count).await,
+            })
+            .await
         }
     }
+}
+
+/// Measures at the first engine of a group that has the definitions, and ends the group.
+async fn with_engine(
+    scenario: &Scenario,
+    measure: impl AsyncFnOnce(&Engine) -> Result<Composed, Failure>,
+) -> Result<Composed, Failure> {
+    let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
+    group.publish(scenario).await?;
+    let measured = match group.all_engines().first() {
+        Some(engine) => measure(engine).await,
+        None => Err(Failure::failed("no engine was started")),
+    };
+    group.end().await;
+    measured
 }
 
 pub(super) fn report(

@@ -32,7 +32,7 @@ async fn the_redis_provider_conforms() {
     conforms(async || Redis(RedisProcess::start())).await;
 }
 
-fn exclusive(name: &str) -> LockRequest {
+pub(super) fn exclusive(name: &str) -> LockRequest {
     LockRequest::exclusive(name)
 }
 
@@ -40,12 +40,12 @@ async fn connect(server: &RedisProcess, options: RedisLockOptions) -> RedisLocks
     RedisLocks::connect(&server.url(), options).await.unwrap()
 }
 
-fn short() -> RedisLockOptions {
+pub(super) fn short() -> RedisLockOptions {
     RedisLockOptions::default().expiry(Duration::from_millis(1500))
 }
 
 /// Waits for a condition that other processes bring about.
-async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < LONG, "{what}");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::redis::{exclusive, short, until};
+use crate::lock::LockProvider;
 use crate::lock::provider::redis::{RedisLockOptions, RedisLocks};
-use crate::lock::{LockProvider, LockRequest};
 use crate::redis_server::HashSlot;
 use crate::testing::conformance::lock::{LONG, LockMembers, Provider, conforms};
 use crate::testing::{RedisCluster, RedisProcess};
@@ -23,25 +24,8 @@ impl LockMembers for OfCluster {
     }
 }
 
-fn exclusive(name: &str) -> LockRequest {
-    LockRequest::exclusive(name)
-}
-
 async fn connect(cluster: &RedisCluster, options: RedisLockOptions) -> RedisLocks {
     RedisLocks::connect(&cluster.url(), options).await.unwrap()
-}
-
-fn short() -> RedisLockOptions {
-    RedisLockOptions::default().expiry(Duration::from_millis(1500))
-}
-
-/// Waits for a condition that other processes bring about.
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < LONG, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

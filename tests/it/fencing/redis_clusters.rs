@@ -121,6 +121,12 @@ async fn locks_flow_again_soon_after_a_cluster_has_promoted_a_replica() {
         .filter(|name| redis.master_of(&format!("workflow:{name}")).port() == redis.nodes[1].port())
         .take(2)
         .collect::<Vec<_>>();
+    let take_each = async || {
+        for name in &of_killed {
+            let request = LockRequest::exclusive(name.as_str());
+            drop(locks.acquire(request, TIMEOUT).await.unwrap());
+        }
+    };
     let walks = load(addresses.clone(), 90);
     let client = database.connect().await;
     wait_until("some instances to be under way", async || {
@@ -131,14 +137,7 @@ async fn locks_flow_again_soon_after_a_cluster_has_promoted_a_replica() {
     let killed = Instant::now();
     wait_until("the promotion of the replica", async || redis.is_promoted()).await;
     let promoted = Instant::now();
-    for name in &of_killed {
-        drop(
-            locks
-                .acquire(LockRequest::exclusive(name.as_str()), TIMEOUT)
-                .await
-                .unwrap(),
-        );
-    }
+    take_each().await;
     let flow = promoted.elapsed();
     for http in &addresses {
         nothing_is_away(http).await;
@@ -158,14 +157,7 @@ async fn locks_flow_again_soon_after_a_cluster_has_promoted_a_replica() {
         redis.nodes[1].run(&["ROLE"]).starts_with("slave")
     })
     .await;
-    for name in &of_killed {
-        drop(
-            locks
-                .acquire(LockRequest::exclusive(name.as_str()), TIMEOUT)
-                .await
-                .unwrap(),
-        );
-    }
+    take_each().await;
     wait_until_finished(&client, 90).await;
     for http in &addresses {
         nothing_is_away(http).await;

@@ -125,6 +125,7 @@ async fn fails_over(failover: Failover) {
     let nodes = start_three(&database, &[&redis[..], &["--lock-expiry", "3s"]].concat());
     let addresses: Vec<_> = nodes.iter().filter_map(|node| node.http.clone()).collect();
     publish(&addresses[0]).await;
+    let locks = RedisLocks::connect(&url, RedisLockOptions::default()).await.unwrap();
     let walks = load(addresses.clone(), 60);
     let before = sentinels.master();
     if failover == Failover::NeverSeen {
@@ -148,6 +149,13 @@ async fn fails_over(failover: Failover) {
     })
     .await;
     let promoted = Instant::now();
+    // Readiness may not have seen yet that the former master is silent: what counts is a lock at the new one.
+    wait_until("a lock at the promoted server", async || {
+        let held = locks.acquire(LockRequest::exclusive("flows"), TIMEOUT).await;
+        held.is_ok() && sentinels.run_at_master(&["EXISTS", "workflow:flows"]).trim() == "1"
+    })
+    .await;
+    let flow = promoted.elapsed();
     for http in &addresses {
         wait_until("the locks to be back", async || {
             http.get("/health/ready").await.expect(200)["away"] == json!([])
@@ -156,7 +164,7 @@ async fn fails_over(failover: Failover) {
     }
     let took = promoted.elapsed();
     assert!(took < Duration::from_secs(10), "{took:?}");
-    println!("all nodes have the promoted server after {took:?}");
+    println!("locks flow after {flow:?}, and all nodes have the promoted server after {took:?}");
     if let Some(paused) = paused {
         sentinels.resume(paused);
         wait_until("the former master to follow", async || {
