@@ -82,8 +82,9 @@ pub(super) async fn storage_drivers() -> Json<Value> {
     Json(json!({"count": drivers.len(), "items": drivers}))
 }
 
-/// Lists the converters that can stand between an output and what it is bound to. The program has none; they are those of a
-/// program that embeds the engine.
+/// Lists the converters that fit between an output and what it is bound to.
+///
+/// The program has none; they are those of a program that embeds the engine.
 #[utoipa::path(get, path = "/descriptors/output-converters", tag = "For designers",
     params(
         ("sourceType" = String, Query, description = "The type of the output."),
