@@ -88,7 +88,11 @@ async fn wait_for_end(
 ) -> Result<bool> {
     let session = match connection {
         Some(session) => session,
-        None => connection.insert(take_over.connector().open().await?),
+        None => {
+            let session = take_over.connector().open().await?;
+            store_lock::prepare_waits(&session.client).await?;
+            connection.insert(session)
+        }
     };
     // Jittered, so that nodes that were started together do not repeat their waits together.
     let timeout = wait_timeout(reports.borrow().writes).mul_f64(rand::random_range(1.0..2.5));

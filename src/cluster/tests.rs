@@ -7,7 +7,7 @@ use crate::db::{Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::WRITERS;
-use crate::store::node;
+use crate::store::{lock, node};
 use crate::testing::store::{Fixture, execute};
 
 pub(super) fn options(node: &str) -> MembershipOptions {
@@ -202,4 +202,36 @@ async fn a_check_in_shows_expired_nodes() {
         .collect();
     assert_eq!(expired, [late]);
     assert!(report.check_in.registered);
+}
+
+/// DROP DATABASE of any database waits until every session of the server has answered it, and the timeout of a wait comes first.
+#[tokio::test]
+async fn a_session_that_waits_again_and_again_lets_a_database_be_dropped() {
+    let fixture = Fixture::new().await;
+    let key = LockKey::liveness(fixture.base.schema().as_str(), Incarnation(1)).0;
+    let _held = hold_liveness(&fixture, Incarnation(1)).await;
+    let waits = fixture.session().await;
+    lock::prepare_waits(&waits.client).await.unwrap();
+    let dropped = async {
+        let session = fixture.session().await;
+        let name = format!("mainspring_dropped_{}", uuid::Uuid::new_v4().simple());
+        execute(&session, "SET statement_timeout = '20s'").await;
+        for _ in 0..10 {
+            execute(&session, &format!("CREATE DATABASE {name}")).await;
+            execute(&session, &format!("DROP DATABASE {name}")).await;
+        }
+    };
+    let waiting = async {
+        loop {
+            assert!(
+                !lock::wait_until_free(&waits.client, key, Duration::from_millis(1))
+                    .await
+                    .unwrap()
+            );
+        }
+    };
+    tokio::select! {
+        () = dropped => {}
+        () = waiting => {}
+    }
 }

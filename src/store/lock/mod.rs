@@ -15,6 +15,8 @@ pub(crate) mod report;
 const TRY: &str = include_str!("../../../sql/queries/lock/try.sql");
 const RELEASE: &str = include_str!("../../../sql/queries/lock/release.sql");
 const WAIT: &str = include_str!("../../../sql/queries/lock/wait_until_free.sql");
+/// Where waits are repeated.
+const CHECK_CONNECTION: &str = include_str!("../../../sql/queries/lock/check_connection.sql");
 const FOREIGN: &str = include_str!("../../../sql/queries/lock/list_foreign.sql");
 
 /// The least time between two log messages about one session and key.
@@ -123,6 +125,11 @@ pub(crate) async fn log_foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[
             );
         }
     }
+}
+
+/// Prepares a session for repeated waits by [`wait_until_free`]: between them it answers what the server asks of all sessions.
+pub(crate) async fn prepare_waits(client: &Client) -> Result<()> {
+    within(ANSWER_TIMEOUT, client.batch_execute(CHECK_CONNECTION)).await
 }
 
 /// Waits until a lock of the 64-bit space is free, at most `timeout` (counted in milliseconds by the server); returns whether

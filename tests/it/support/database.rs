@@ -210,6 +210,8 @@ async fn template(server: &Client) -> String {
 
 async fn drop_database(server: &str, name: &str) -> Result<(), tokio_postgres::Error> {
     let server = connect(server).await;
+    // The server waits for all of its sessions, also those of other databases.
+    server.batch_execute("SET statement_timeout = '60s'").await?;
     server
         .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
         .await
