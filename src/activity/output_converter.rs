@@ -17,10 +17,10 @@ use crate::{Error, Result};
 /// The longest id of a converter, in bytes.
 const LONGEST_ID: usize = 200;
 
-/// What a program tells of a converter.
+/// The id, the types and the settings of a converter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConverterDescriptor {
-    /// What definitions name it by, in exactly these letters. It stays what it is: a converter that behaves otherwise, or has
+    /// What definitions name it by, case-sensitive. It stays what it is: a converter that behaves otherwise, or has
     /// other settings, gets another id.
     pub id: String,
     /// Elsa's name of the type that it accepts; `Object` accepts every output.

@@ -95,7 +95,7 @@ pub(super) enum ServerRole {
     Master,
     /// The same as sentinels name it.
     MasterOfSentinels,
-    /// A node of the cluster that the address names, which tells of the others.
+    /// A node of the cluster that the address names, which names the others.
     Member,
     /// The same, where the address names several servers and no `serviceName`.
     MemberOfSeveral,

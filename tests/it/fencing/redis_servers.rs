@@ -1,8 +1,11 @@
 //! Redis servers that cannot be used as they are set, sentinels, and TLS.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mainspring::lock::{LockProvider, LockRequest, RedisLockOptions, RedisLocks};
+use mainspring::testing::conformance::lock::{LockMembers, Provider, conforms};
 use serde_json::json;
 
 use crate::support::certificates::Certificates;
@@ -206,6 +209,33 @@ async fn a_master_that_was_stopped_while_another_one_was_promoted_decides_nothin
         return;
     }
     fails_over(Failover::Paused).await;
+}
+
+/// Members of one master behind sentinels; each case has a prefix of its own.
+struct BehindSentinels {
+    url: String,
+    prefix: String,
+}
+
+impl LockMembers for BehindSentinels {
+    async fn provider(&self) -> Provider {
+        let options = RedisLockOptions::default().prefix(&self.prefix);
+        Arc::new(RedisLocks::connect(&self.url, options).await.unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_provider_conforms_behind_sentinels() {
+    if !long() {
+        return;
+    }
+    let sentinels = Sentinels::start();
+    let cases = AtomicU64::new(0);
+    conforms(async || BehindSentinels {
+        url: sentinels.connection_string(),
+        prefix: format!("case-{}:", cases.fetch_add(1, Ordering::SeqCst)),
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

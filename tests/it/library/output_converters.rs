@@ -19,7 +19,7 @@ impl OutputConverter for Capitals {
     fn descriptor(&self) -> ConverterDescriptor {
         ConverterDescriptor::new("test.capitals.v1", "Object", "String")
             .display_name("Capitals")
-            .describe("The text in capital letters.")
+            .describe("The text in upper case.")
             .settings_schema(json!({"type": "object", "properties": {"prefix": {"type": "string"}}}))
     }
 
@@ -77,7 +77,7 @@ async fn a_program_brings_converters_of_outputs() {
     assert_eq!(
         found["items"][0],
         json!({"id": "test.capitals.v1", "sourceTypeName": "Object", "resultTypeName": "String",
-            "displayName": "Capitals", "description": "The text in capital letters.",
+            "displayName": "Capitals", "description": "The text in upper case.",
             "settingsSchema": {"type": "object", "properties": {"prefix": {"type": "string"}}}})
     );
     let (_, none) = listed(address, "?sourceType=Object&destinationType=Int32").await;

@@ -23,9 +23,9 @@ use super::link::{LinkTarget, RedisLink};
 use crate::redis_server::{Availability, ClusterTopology, ClusterView, HashSlot, NodeAddress, RedisServer, away, view};
 use crate::{Error, Result};
 
-/// How often the cluster is looked at: while it serves, and while it does not.
-const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
-/// The shortest time between two looks.
+/// How often the view of the cluster is read: while it serves, and while it does not.
+const READ_VIEW: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
+/// The shortest time between two reads of it.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often a call follows a redirection.
 const REDIRECTIONS: usize = 5;
@@ -105,15 +105,15 @@ impl ClusterLink {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the cluster again and again, and keeps a link to each master. Never returns.
+    /// Reads the view of the cluster again and again, and keeps a link to each master. Never returns.
     pub(super) async fn keep(&self) {
         let mut nonce_read: Option<Instant> = None;
         loop {
-            let serves = match self.look().await {
+            let serves = match self.read_view().await {
                 Ok(seen) => {
                     self.follow(&seen.topology);
                     let is_linked = self.map().masters.iter().all(|master| master.link.is_open());
-                    if nonce_read.is_none_or(|at| at.elapsed() >= LOOK.0) && self.agree().await {
+                    if nonce_read.is_none_or(|at| at.elapsed() >= READ_VIEW.0) && self.agree().await {
                         nonce_read = Some(Instant::now());
                     }
                     self.judge(&seen, is_linked, nonce_read.is_some())
@@ -125,15 +125,15 @@ impl ClusterLink {
                 }
             };
             tokio::time::sleep(PAUSE).await;
-            let pause = if serves { LOOK.0 } else { LOOK.1 };
+            let pause = if serves { READ_VIEW.0 } else { READ_VIEW.1 };
             let pause = pause.mul_f64(rand::random_range(0.8..1.0));
-            // A timeout is the next look.
+            // At the timeout it is read again.
             let _ = tokio::time::timeout(pause, self.changed.notified()).await;
         }
     }
 
     /// What a node says of the cluster: one with a link if possible, and one that sees it serve.
-    async fn look(&self) -> Result<ClusterView> {
+    async fn read_view(&self) -> Result<ClusterView> {
         let mut open: Vec<_> = {
             let map = self.map();
             let each = map.topology.masters.iter().zip(&map.masters);
