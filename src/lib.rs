@@ -38,7 +38,7 @@
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
 //! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
 //! what is cancelled then.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod activity;
 #[cfg(feature = "http")]

@@ -3,13 +3,16 @@
 //
 // Arrays: a loop over `length` is at most MAX steps. The length must not change between the check and the loop, so it
 // has to be a plain property: proxies and getters are refused for these few methods. Some do more for each element: SLOW.
-// Texts: a search is at most WORK comparisons of characters.
+// Texts: a search of more than WORK comparisons of characters is made in parts.
+// Long texts in long lists: what converts or compares each of them natively is followed in JavaScript, or refused.
 // Proxies: QuickJS compares each key that `ownKeys` returns with all others, so there are at most KEYS of them.
 // Iterators: native ones are followed in JavaScript where that takes long.
-(function (isProxy) {
+(function (isProxy, mustStop) {
   'use strict';
-  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 10000000000;
-  const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
+  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000;
+  const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect;
+  const { trunc: truncate, max: most, min: least } = Math, test = RegExp.prototype.test, setKeys = Set.prototype.keys,
+    mapKeys = Map.prototype.keys, valuesOf = Array.prototype.values;
   const isView = ArrayBuffer.isView, views = Reflect.getPrototypeOf(Uint8Array.prototype);
   const bytesOf = getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get;
   const lengthOf = getOwnPropertyDescriptor(views, 'length').get;
@@ -26,6 +29,10 @@
     defineProperty(guarded, 'length', { value: native.length, configurable: true });
     defineProperty(holder, name, { value: guarded, writable: true, enumerable: false, configurable: true });
   }
+  // Such a call may take as long as a thousand steps do, so the interrupt handler is asked before it.
+  function ask(size) {
+    if (!(size < LONG) && mustStop()) throw new range('the script must stop');
+  }
   function check(value, what, most = MAX) {
     if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return;
     if (isProxy(value)) throw new range(what + ' is not available on proxies here');
@@ -34,14 +41,15 @@
       const found = getOwnPropertyDescriptor(holder, 'length');
       if (found === undefined) continue;
       if (isView(value)) {
-        if (apply(viewLength, value, []) > most) throw new range(what + ' is limited to ' + most + ' elements here');
-        return;
+        const elements = apply(viewLength, value, []);
+        if (elements > most) throw new range(what + ' is limited to ' + most + ' elements here');
+        return ask(elements);
       }
       if (!('value' in found)) throw new range(what + ' needs a plain length here');
       const length = found.value;
       if (typeof length === 'object' && length !== null) throw new range(what + ' needs a plain length here');
       if (+length > most) throw new range(what + ' is limited to ' + most + ' elements here');
-      return;
+      return ask(+length);
     }
   }
 
@@ -101,22 +109,133 @@
   }).guarded);
   replaceIn(JSON, 'stringify', (native) => ({
     guarded(value, replacer, space) {
-      if (isArray(replacer)) check(replacer, 'a replacer');
+      if (isArray(replacer)) {
+        check(replacer, 'a replacer');
+        refuseLongTexts(replacer, 'a replacer');
+      }
       if (isArray(value) && !isProxy(value)) check(value, 'JSON.stringify');
       return apply(native, JSON, [value, replacer, space]);
     },
   }).guarded);
   const slow = ['join', 'toLocaleString', 'sort', 'toSorted'];
   for (let i = 0; i < slow.length; i++) {
-    const name = slow[i];
+    const name = slow[i], isSort = i > 1;
     for (const holder of [Array.prototype, views]) {
       replaceIn(holder, name, (native) => ({
         guarded(...rest) {
           check(this, name, SLOW);
+          if (isSort && rest[0] === undefined && holder !== views && hasLongTexts(this)) rest[0] = byText;
           return apply(native, this, rest);
         },
       }).guarded);
     }
+  }
+  const isLong = (value) => typeof value === 'string' ? value.length > LONG : typeof value === 'bigint';
+  // Whether a list of many elements has long texts, or objects that may become such.
+  function hasLongTexts(list) {
+    const length = list.length;
+    if (!(length > 2)) return false;
+    for (let i = 0; i < length; i++) {
+      const value = list[i];
+      if (typeof value === 'object' ? value !== null : isLong(value)) return true;
+    }
+    return false;
+  }
+  function byText(one, other) {
+    const a = `${one}`, b = `${other}`;
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+  function refuseLongTexts(list, what) {
+    check(list, what);
+    const length = list.length;
+    if (!(length > LONG)) return;
+    for (let i = 0; i < length; i++) {
+      const value = list[i];
+      if (typeof value === 'string' && value.length > LONG) {
+        throw new range(what + ' is limited to texts of ' + LONG + ' characters here');
+      }
+    }
+  }
+  // What a list of numbers is made from, without long texts.
+  function elements(source, what) {
+    if (typeof source !== 'object' || source === null || isView(source)) return source;
+    const each = source[Symbol.iterator];
+    const list = each === undefined || each === null || (isArray(source) && each === valuesOf) ? source : [...source];
+    refuseLongTexts(list, what);
+    return list;
+  }
+  const finds = ['indexOf', 'lastIndexOf', 'includes'];
+  for (let n = 0; n < finds.length; n++) {
+    const name = finds[n], step = n === 1 ? -1 : 1;
+    replaceIn(Array.prototype, name, (native) => ({
+      guarded(...rest) {
+        const wanted = rest[0];
+        if (!isLong(wanted) || this === undefined || this === null) return apply(native, this, rest);
+        const list = Object(this), length = list.length, given = rest.length > 1;
+        let from = given ? +rest[1] : step < 0 ? length - 1 : 0;
+        from = from !== from ? 0 : truncate(from);
+        if (from < 0) from += length;
+        for (let i = step < 0 ? least(from, length - 1) : most(from, 0); i >= 0 && i < length; i += step) {
+          if (list[i] === wanted) return n === 2 ? true : i;
+        }
+        return n === 2 ? false : -1;
+      },
+    }).guarded);
+  }
+  const many = [[Math, 'max'], [Math, 'min'], [Math, 'hypot'], [String, 'fromCharCode'], [String, 'fromCodePoint'],
+    [Reflect.getPrototypeOf(Uint8Array), 'of']];
+  for (let i = 0; i < many.length; i++) {
+    replaceIn(many[i][0], many[i][1], (native) => ({
+      guarded(...rest) {
+        if (rest.length > LONG) refuseLongTexts(rest, many[i][1]);
+        return apply(native, this, rest);
+      },
+    }).guarded);
+  }
+  replaceIn(Reflect.getPrototypeOf(Uint8Array), 'from', (native) => ({
+    guarded(...rest) {
+      if (rest[1] === undefined) rest[0] = elements(rest[0], 'from');
+      return apply(native, this, rest);
+    },
+  }).guarded);
+  replaceIn(views, 'set', (native) => ({
+    guarded(...rest) {
+      if (typeof rest[0] === 'object' && rest[0] !== null && !isView(rest[0])) refuseLongTexts(rest[0], 'set');
+      return apply(native, this, rest);
+    },
+  }).guarded);
+  // Marks that combine with the character before them are sorted, each run of them in quadratic time.
+  const isMarked = (value) => value.length > LONG && apply(test, /\p{M}{1000}/u, [value]);
+  for (const name of ['normalize', 'localeCompare']) {
+    replaceIn(String.prototype, name, (native) => ({
+      guarded(...rest) {
+        if (this === undefined || this === null) return apply(native, this, rest);
+        const whole = text(this);
+        if (name === 'localeCompare') rest[0] = text(rest[0]);
+        if (isMarked(whole) || (name === 'localeCompare' && isMarked(rest[0]))) {
+          throw new range(name + ' is limited to ' + LONG + ' combining marks in a row here');
+        }
+        return apply(native, whole, rest);
+      },
+    }).guarded);
+  }
+  // The keys of what is no set may be the same long text many times.
+  for (const name of ['union', 'intersection', 'difference', 'symmetricDifference', 'isSubsetOf', 'isSupersetOf',
+    'isDisjointFrom']) {
+    replaceIn(Set.prototype, name, (native) => ({
+      guarded(other, ...rest) {
+        if (typeof other !== 'object' || other === null) return apply(native, this, [other, ...rest]);
+        const { size, has, keys } = other;
+        const each = typeof keys !== 'function' ? keys : () => {
+          const all = apply(keys, other, []);
+          if (keys === setKeys || keys === mapKeys) return all;
+          const next = all.next;
+          return { next: () => apply(next, all, []), return: () => all.return?.() ?? {} };
+        };
+        const bound = typeof has !== 'function' ? has : (key) => apply(has, other, [key]);
+        return apply(native, this, [{ size, has: bound, keys: each }, ...rest]);
+      },
+    }).guarded);
   }
   const drop = Iterator.prototype.drop;
   function* after(source, next, count) {
@@ -190,19 +309,89 @@
     value: { revocable(target, handler) { return apply(revocable, proxy, [target, bounded(handler)]); } }.revocable,
   });
   defineProperty(globalThis, 'Proxy', { value: guardedProxy, writable: true, enumerable: false, configurable: true });
+  for (const name of ['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array',
+    'Uint32Array', 'Float16Array', 'Float32Array', 'Float64Array', 'BigInt64Array', 'BigUint64Array']) {
+    const native = globalThis[name];
+    if (native === undefined) continue;
+    const guarded = new Proxy(native, {
+      __proto__: null,
+      construct(target, list, made) {
+        if (list.length > 0) list[0] = elements(list[0], name);
+        return construct(target, list, made === guarded ? target : made);
+      },
+    });
+    defineProperty(globalThis, name, { value: guarded, writable: true, enumerable: false, configurable: true });
+    defineProperty(native.prototype, 'constructor', { value: guarded, writable: true, configurable: true });
+  }
   for (const name of ['Set', 'Map', 'WeakSet', 'WeakMap']) {
     const native = globalThis[name];
     const guarded = new Proxy(native, {
       __proto__: null,
       construct(target, list, made) {
         if (isArray(list[0])) check(list[0], name);
-        return Reflect.construct(target, list, made === guarded ? target : made);
+        return construct(target, list, made === guarded ? target : made);
       },
     });
     defineProperty(globalThis, name, { value: guarded, writable: true, enumerable: false, configurable: true });
     defineProperty(native.prototype, 'constructor', { value: guarded, writable: true, configurable: true });
   }
 
+  const { indexOf: first, lastIndexOf: last, slice } = String.prototype;
+  // Places where the part may begin, so many at a time that it takes no longer than a step may.
+  function find(whole, part, from, isLast) {
+    const end = whole.length - part.length, places = most(1, truncate(WORK / part.length));
+    if (isLast) {
+      for (let to = least(from, end); to >= 0; to -= places) {
+        const start = most(0, to - places + 1);
+        const at = apply(last, apply(slice, whole, [start, to + part.length]), [part]);
+        if (at >= 0) return start + at;
+        ask(LONG);
+      }
+      return -1;
+    }
+    for (let start = from; start <= end; start += places) {
+      const at = apply(first, apply(slice, whole, [start, start + places - 1 + part.length]), [part]);
+      if (at >= 0) return start + at;
+      ask(LONG);
+    }
+    return -1;
+  }
+  // As the native method does it, but for replacements in parts of a text, which name what stands around them.
+  function searchInParts(name, whole, part, more) {
+    const length = whole.length;
+    if (name === 'lastIndexOf') {
+      const from = more === undefined || +more !== +more ? length : most(0, truncate(+more));
+      return find(whole, part, from, true);
+    }
+    if (name === 'indexOf' || name === 'includes') {
+      const from = most(0, truncate(+more || 0)), at = find(whole, part, from, false);
+      return name === 'indexOf' ? at : at >= 0;
+    }
+    const pieces = [], places = [], isSplit = name === 'split';
+    const limit = name === 'replace' ? 1 : isSplit && more !== undefined ? more >>> 0 : Infinity;
+    let from = 0;
+    while (pieces.length < limit) {
+      const at = find(whole, part, from, false);
+      if (at < 0) break;
+      places[places.length] = at;
+      pieces[pieces.length] = apply(slice, whole, [from, at]);
+      from = at + part.length;
+    }
+    const rest = apply(slice, whole, [from]);
+    if (isSplit) {
+      if (pieces.length < limit) pieces[pieces.length] = rest;
+      return pieces;
+    }
+    const isFunction = typeof more === 'function', written = isFunction ? '' : text(more);
+    if (!isFunction && apply(first, written, ['$']) >= 0) {
+      throw new range(name + ' takes no replacement with $ on texts of this length');
+    }
+    let made = '';
+    for (let i = 0; i < pieces.length; i++) {
+      made += pieces[i] + (isFunction ? text(more(part, places[i], whole)) : written);
+    }
+    return made + rest;
+  }
   const searches = { indexOf: null, lastIndexOf: null, includes: null, replaceAll: Symbol.replace,
     replace: Symbol.replace, split: Symbol.split };
   for (const name of Object.keys(searches)) {
@@ -216,8 +405,9 @@
         const whole = text(this);
         let part = search;
         if (!(search instanceof RegExp) && search !== undefined) part = typeof search === 'string' ? search : text(search);
+        ask(whole.length);
         if (typeof part === 'string' && whole.length * part.length > WORK) {
-          throw new range(name + ' would take too long on texts of this length');
+          return searchInParts(name, whole, part, rest[0]);
         }
         return apply(native, whole, arguments.length === 0 ? [] : [part, ...rest]);
       },

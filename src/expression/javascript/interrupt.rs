@@ -1,6 +1,6 @@
 //! The interrupt handler of a script's thread: whether the script may go on.
 //!
-//! The engine calls it every few thousand steps; most often the check is a comparison of times. After [`FIRST_SLICE`]
+//! QuickJS calls it after some steps (`script_watch`) and for each large allocation; most often the check is a comparison of times. After [`FIRST_SLICE`]
 //! the script leaves its queue to another thread and goes on as a slow script; when a time slice is over, the thread
 //! waits here for the next one. The time limit counts the time in which the script ran, not the time that it waited.
 
@@ -37,6 +37,8 @@ pub(super) struct InterruptHandler {
     handle: RefCell<Option<Arc<TaskHandle>>>,
     is_slow: Cell<bool>,
     stop: Cell<Option<StopReason>>,
+    /// The handler runs: what it frees may allocate.
+    is_running: Cell<bool>,
     deadline: Cell<Instant>,
     /// The end of the time slice; before it only cancellation is checked.
     slice_end: Cell<Instant>,
@@ -54,6 +56,7 @@ impl InterruptHandler {
             handle: RefCell::new(None),
             is_slow: Cell::new(false),
             stop: Cell::new(None),
+            is_running: Cell::new(false),
             deadline: Cell::new(now),
             slice_end: Cell::new(now),
             slice_start: Cell::new(now),
@@ -120,8 +123,8 @@ impl InterruptHandler {
 
     /// Whether the script must stop. Blocks while the script waits for a time slice.
     pub(super) fn should_stop(&self) -> bool {
-        if self.stop.get().is_some() {
-            return true;
+        if self.stop.get().is_some() || self.is_running.get() {
+            return self.stop.get().is_some();
         }
         let handle = self.handle.borrow();
         let now = Instant::now();
@@ -129,7 +132,12 @@ impl InterruptHandler {
             Some(handle) if handle.is_cancelled() => Some(StopReason::Cancelled),
             _ if now < self.slice_end.get() => None,
             _ if now >= self.deadline.get() => Some(StopReason::TimedOut),
-            Some(handle) => self.next_slice(handle, now),
+            Some(handle) => {
+                self.is_running.set(true);
+                let stop = self.next_slice(handle, now);
+                self.is_running.set(false);
+                stop
+            }
             None => None,
         };
         self.stop.set(stop);

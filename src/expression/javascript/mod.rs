@@ -4,8 +4,8 @@
 //! it, one [`ScriptScope`] each. These invariants hold for every script:
 //!
 //! - **It ends.** After [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular expression, in a
-//!   sort, in a promise chain, in a getter that the conversion of its result calls. If it hangs in a native loop that
-//!   cannot be interrupted, its caller receives a timeout all the same, and the thread is replaced.
+//!   sort, in a promise chain, in a getter that the conversion of its result calls. If it hangs in native code all
+//!   the same, its caller receives a timeout, and the thread is replaced.
 //! - **It does not block others.** A script that takes longer than 50 ms goes on beside the others, in time slices;
 //!   if no slot is free for it, its burst is deferred ([`ScriptErrorKind::Busy`]).
 //! - **It is bounded.** Its heap, its stack and its result have limits, each with its own error kind.
@@ -23,7 +23,7 @@
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
+//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`, `step_counter`: how often it is asked; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
 //!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
 //! - `event_urls`: the URLs that trigger an event of an instance.
 //! - `named_values`: settings and secrets of the operator.
@@ -36,6 +36,7 @@ mod declarations;
 mod engine;
 mod event_urls;
 mod fair_queue;
+mod heap_allocator;
 mod interrupt;
 mod long_script;
 mod named_values;
@@ -48,7 +49,9 @@ mod script;
 mod script_breaker;
 mod script_queue;
 mod script_thread;
+mod script_watch;
 mod slow_scripts;
+mod step_counter;
 mod task;
 #[cfg(test)]
 mod tests;

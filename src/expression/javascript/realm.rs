@@ -2,9 +2,10 @@
 //!
 //! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its limits:
 //!
-//! - **time**: QuickJS calls the interrupt handler every few thousand steps, in bytecode and inside regular expressions.
-//!   The error it raises cannot be caught by a script, and every further step is refused. The limit covers the whole
-//!   evaluation: parsing, running, promise jobs, and the conversion of its results;
+//! - **time**: QuickJS calls the interrupt handler in bytecode and inside regular expressions (`script_watch`: how often),
+//!   and for each large allocation (`heap_allocator`). The error it raises cannot be caught by a script, and every further
+//!   step is refused. The limit covers the whole evaluation: parsing, running, promise jobs, and the conversion of its
+//!   results;
 //! - **memory**: QuickJS's own allocator limit, which counts strings, array buffers and the stacks of regular
 //!   expressions. A script can catch an out of memory, and then goes on within the limit;
 //! - **stack**: QuickJS's own limit.
@@ -51,11 +52,13 @@ use rquickjs::{Array, Context, Ctx, Error, Function, Persistent, Runtime, String
 use super::accessor;
 use super::compiled_scripts::{Compiled, CompiledScripts};
 use super::convert::{ConversionError, JsonConverter, equal_in_script};
+use super::heap_allocator::HeapAllocator;
 use super::interrupt::{InterruptHandler, StopReason};
 use super::own_realm::{self, RealmKind};
 use super::pure_script;
 use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
+use super::script_watch::ScriptWatch;
 
 const MAX_MESSAGE: usize = 2_000;
 
@@ -93,6 +96,7 @@ pub(super) struct Realm {
     context: Context,
     runtime: Runtime,
     interrupt: Rc<InterruptHandler>,
+    watch: Rc<ScriptWatch>,
     state: Rc<HostState>,
     kind: RealmKind,
     memory_limit: usize,
@@ -104,6 +108,12 @@ pub(super) struct Realm {
     /// The last script is pure: it leaves nothing but the accessors that were defined for it.
     is_pure: Cell<bool>,
     defined: RefCell<Vec<String>>,
+}
+
+impl Drop for Realm {
+    fn drop(&mut self) {
+        self.watch.end();
+    }
 }
 
 impl Realm {
@@ -122,21 +132,25 @@ impl Realm {
     }
 
     fn build(kind: RealmKind, options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
-        let runtime = Runtime::new()?;
+        let handler = Rc::clone(interrupt);
+        let watch = Rc::new(ScriptWatch::new(move || handler.should_stop()));
+        let runtime = Runtime::new_with_alloc(HeapAllocator::new(&watch))?;
         runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
-        let handler = Rc::clone(interrupt);
-        runtime.set_interrupt_handler(Some(Box::new(move || handler.should_stop())));
-        let state = Rc::new(HostState::new(options));
+        let asked = Rc::clone(&watch);
+        runtime.set_interrupt_handler(Some(Box::new(move || asked.must_stop())));
+        let state = Rc::new(HostState::new(options, &watch));
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;
         let base = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
+        watch.begin(&context);
         Ok(Self {
             functions,
             compiled: CompiledScripts::default(),
             context,
             runtime,
             interrupt: Rc::clone(interrupt),
+            watch,
             state,
             kind,
             memory_limit: options.memory_limit,

@@ -14,6 +14,7 @@ use super::named_values::NamedValues;
 use super::own_realm::RealmKind;
 use super::realm_bytecode::RealmScripts;
 use super::script::{ScriptOptions, ScriptScope};
+use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
 
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
@@ -22,7 +23,6 @@ const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
 pub(super) const NEEDS_OWN: u8 = 1;
 
 /// What the functions of the host read and set.
-#[derive(Default)]
 pub(super) struct HostState {
     /// What the running script can see.
     pub(super) scope: RefCell<ScriptScope>,
@@ -34,14 +34,18 @@ pub(super) struct HostState {
     pub(super) named: NamedValues,
     /// Makes the URLs of events.
     pub(super) event_urls: EventUrls,
+    watch: Rc<ScriptWatch>,
 }
 
 impl HostState {
-    pub(super) fn new(options: &ScriptOptions) -> Self {
+    pub(super) fn new(options: &ScriptOptions, watch: &Rc<ScriptWatch>) -> Self {
         Self {
+            scope: RefCell::default(),
+            marks: Cell::default(),
+            secrets: RefCell::default(),
             named: options.named.clone(),
             event_urls: options.event_urls.clone(),
-            ..Self::default()
+            watch: Rc::clone(watch),
         }
     }
 
@@ -120,7 +124,9 @@ impl RealmFunctions {
         let scripts = RealmScripts::load(ctx)?;
         scripts.utc.call::<_, ()>(())?;
         let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
-        scripts.guards.call::<_, ()>((is_proxy,))?;
+        let from = Rc::clone(state);
+        let must_stop = Function::new(ctx.clone(), move || from.watch.must_stop())?;
+        scripts.guards.call::<_, ()>((is_proxy, must_stop))?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();

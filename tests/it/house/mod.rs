@@ -31,6 +31,12 @@ const SQL_ROOMS: [&str; 3] = ["src/store", "src/db", "src/bench"];
 /// The rooms that may take a query in from `sql/`.
 const QUERY_ROOMS: [&str; 4] = ["src/store", "src/db", "src/bench", "src/lock/provider/postgres"];
 
+/// The files with `unsafe` code: what QuickJS has no function for.
+const UNSAFE_FILES: [&str; 2] = [
+    "src/expression/javascript/heap_allocator.rs",
+    "src/expression/javascript/step_counter.rs",
+];
+
 /// What each named query says about itself, in lines of comment before its text.
 const QUERY_HEADER: [&str; 4] = ["-- purpose:", "-- caller:", "-- index:", "-- locks:"];
 
@@ -113,6 +119,9 @@ fn module_names(path: &str, source: &Source) -> Vec<String> {
 }
 
 fn unsafe_code(path: &str, source: &Source) -> Vec<String> {
+    if UNSAFE_FILES.contains(&path) {
+        return Vec::new();
+    }
     let found = source.words().filter(|word| word.text == "unsafe");
     found.map(|word| format!("{path}:{}: unsafe code", word.line)).collect()
 }
@@ -263,7 +272,8 @@ fn unsafe_code_is_seen_but_not_the_lint_against_it() {
         unsafe_code("src/a.rs", &Source::read("fn f() {\n unsafe { g() } }")),
         ["src/a.rs:2: unsafe code"]
     );
-    assert!(unsafe_code("src/a.rs", &Source::read("#![forbid(unsafe_code)] // unsafe")).is_empty());
+    assert!(unsafe_code("src/a.rs", &Source::read("#![deny(unsafe_code)] // unsafe")).is_empty());
+    assert!(unsafe_code(UNSAFE_FILES[0], &Source::read("unsafe { g() }")).is_empty());
 }
 
 #[test]

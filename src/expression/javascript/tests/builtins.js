@@ -1,4 +1,4 @@
-// Every function that a script can reach, and values that make native loops long. Returns [names, counts, call].
+// Every function that a script can reach, and values that make native loops long. Returns [names, counts, call, loop].
 (function () {
   const functions = [], names = [], seen = new Set();
   function walk(value, path) {
@@ -45,5 +45,15 @@
     const list = args[by]();
     return on < values.length ? Reflect.apply(functions[at], values[on](), list) : Reflect.construct(functions[at], list);
   }
-  return [names, [values.length + 1, args.length], call];
+  const { apply, construct } = Reflect;
+  function loop(at, on, by) {
+    const list = args[by](), made = functions[at], self = on < values.length ? values[on]() : undefined;
+    for (;;) {
+      try {
+        if (on < values.length) apply(made, self, list);
+        else construct(made, list);
+      } catch {}
+    }
+  }
+  return [names, [values.length + 1, args.length], call, loop];
 })()

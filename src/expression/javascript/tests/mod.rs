@@ -6,6 +6,7 @@ mod declarations;
 mod event_urls;
 mod instances;
 mod language;
+mod long_values;
 mod named_values;
 mod ordinary_scripts;
 mod sandbox;

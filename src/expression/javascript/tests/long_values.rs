@@ -1,0 +1,226 @@
+//! Operations with long texts, long lists and large integers, once and in loops: each script ends soon after its limit, and so
+//! does its thread.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::expression::ScriptErrorKind::{Busy, Memory, Thrown, Timeout};
+use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// QuickJS is hardly optimised in a debug build, and machines are busy.
+const OVERTIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+
+/// Long values, at most 60 MB of them.
+const VALUES: &str = "const t = 'a'.repeat(5e6), u = 'a'.repeat(5e6), v = 'a'.repeat(5e6 - 1) + 'b', blank = ' '.repeat(5e6), \
+    needle = 'a'.repeat(9998) + 'b', hay = 'a'.repeat(1e6), marks = 'a' + '\\u0323\\u0301'.repeat(1e6), \
+    half = (2n ** 1048000n - 1n) >> 524288n, b = 7n ** 300000n, c = b + 1n - 1n, d = b + 1n, \
+    list = (of) => Array(1e5).fill(of), both = (a, b) => Array.from({ length: 1e5 }, (_, i) => i % 2 ? a : b); ";
+
+const HOSTILE: &[&str] = &[
+    // A step of a loop takes long, and most allocate nothing.
+    "for (;;) half * half",
+    "for (;;) try { half * half } catch {}",
+    "for (let i = 0; i < 9000; i++) half * half",
+    "eval('half * half;'.repeat(5000))",
+    "for (;;) b === c",
+    "for (;;) t === u",
+    "let n = 0; for (;;) n += t < u ? 1 : 0",
+    "let n = 0; for (;;) n += +blank",
+    "const m = new Map(); for (;;) m.get(blank)",
+    "for (;;) blank.trim()",
+    "for (;;) try { blank.trim() } catch {}",
+    "const f = () => { blank.trim(); f(); }; f()",
+    "for (;;) hay.lastIndexOf(needle.slice(9900))",
+    "const l = { length: 1e7 }; for (;;) try { Array.prototype.reverse.call(l) } catch {}",
+    "const l = new Float64Array(4e6); for (;;) try { l.reverse() } catch {}",
+    "const p = new Proxy({}, { ownKeys: () => keys }), keys = Array.from({ length: 5000 }, (_, i) => 'k' + i); \
+     for (;;) try { Reflect.ownKeys(p) } catch {}",
+    // A search.
+    "for (;;) hay.indexOf(needle)",
+    "for (;;) hay.lastIndexOf(needle)",
+    "for (;;) hay.includes(needle)",
+    "for (;;) hay.split(needle)",
+    "for (;;) hay.replace(needle, 'x')",
+    "for (;;) hay.replaceAll(needle, () => 'x')",
+    "for (;;) try { hay.replaceAll(needle, () => 'x') } catch {}",
+    // Long values in long lists.
+    "both(t, u).sort(); for (;;);",
+    "both(t, { toString() { return u; } }).toSorted(); for (;;);",
+    "both(b, c).sort(); for (;;);",
+    "list(t).indexOf(v); for (;;);",
+    "list(t).lastIndexOf(v); for (;;);",
+    "list(t).includes(v); for (;;);",
+    "list(b).includes(d); for (;;);",
+    "new Set(list(t)); for (;;);",
+    "new Map(list([t, 1])); for (;;);",
+    "Map.groupBy(list(t), x => x); for (;;);",
+    "const l = list(t); new Set([1]).union({ size: 1, has: Object, keys: () => l.values() }); for (;;);",
+    "const l = list(t); new Set([t]).isSupersetOf({ size: 1, has: Object, keys: () => l.values() }); for (;;);",
+    "const l = list(t), s = { __proto__: Set.prototype, keys: () => l.values(), has: Object }; \
+     Object.defineProperty(s, 'size', { value: 1 }); new Set([t]).isSupersetOf(s); for (;;);",
+    "Math.max.apply(null, list(blank).slice(0, 60000))",
+    "Math.hypot(...list(blank).slice(0, 60000))",
+    "String.fromCharCode(...list(blank).slice(0, 60000))",
+    "Float64Array.of(...list(blank).slice(0, 60000))",
+    "new Float64Array(list(blank))",
+    "new Uint8Array(list(blank).values())",
+    "new Int32Array({ length: 0, [Symbol.iterator]: () => list(blank).values() })",
+    "new BigInt64Array(list(blank))",
+    "Float64Array.from(list(blank))",
+    "Float64Array.from(list(blank).values())",
+    "new Float64Array(100000).set(list(blank))",
+    "JSON.stringify({}, list(t))",
+    // Runs of marks, which are sorted.
+    "marks.normalize('NFD')",
+    "marks.localeCompare('b')",
+    "'b'.localeCompare(marks)",
+    // Parsers.
+    "eval('1' + '+1'.repeat(2e6)); for (;;);",
+    "eval('[' + '0,'.repeat(2e6) + ']'); for (;;);",
+    "JSON.parse('['.repeat(5e6)); for (;;);",
+    "new RegExp('a|'.repeat(1e6)); for (;;);",
+    "new RegExp('(?:a{0,9999}){0,9999}b').test('a'.repeat(1e5)); for (;;);",
+];
+
+#[tokio::test]
+async fn no_script_holds_its_thread() {
+    let engine = ScriptEngine::new(ScriptOptions {
+        time_limit: LIMIT,
+        ..ScriptOptions::default()
+    });
+    let mut failures = Vec::new();
+    for hostile in HOSTILE {
+        let script = format!("{VALUES}{hostile}");
+        // Of a version each, as a version whose scripts time out is deferred.
+        let scope = || ScriptScope {
+            workflow: WorkflowFacts {
+                definition_version_id: (*hostile).to_owned(),
+                ..WorkflowFacts::default()
+            },
+            ..ScriptScope::default()
+        };
+        let began = Instant::now();
+        let result = engine.session().evaluate(&script, scope()).await;
+        let error = result.expect_err(hostile);
+        // As long as a thread hangs in it, no other one begins the same script.
+        let is_held = || async {
+            let session = engine.session();
+            let again = session.evaluate(&script, scope());
+            let again = tokio::time::timeout(Duration::from_millis(1), again).await;
+            again.is_ok_and(|again| again.is_err_and(|error| error.kind == Busy))
+        };
+        while is_held().await && began.elapsed() < LIMIT + OVERTIME {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let took = began.elapsed();
+        println!("{hostile}: {:?} {} ms", error.kind, took.as_millis());
+        if took > LIMIT + OVERTIME || !matches!(error.kind, Timeout | Thrown | Memory) {
+            failures.push(format!("{hostile}: {error} after {took:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+    // Other scripts go on.
+    let next = engine.session().evaluate("1 + 1", ScriptScope::default()).await;
+    assert_eq!(next.expect("two").value, 2);
+}
+
+/// What the guards do otherwise than the native methods has their results.
+#[tokio::test]
+async fn long_values_have_their_results() {
+    let engine = ScriptEngine::new(ScriptOptions::default());
+    for (script, expected) in [
+        // Of 302,000 and 1,003 characters, so that the search is made in parts.
+        (
+            "const b = 'ab'.repeat(1e3) + 'abc'.repeat(1e5), p = 'ab'.repeat(500) + 'abc'; \
+             [b.indexOf(p), b.indexOf(p, 1000), b.indexOf(p, 1001), b.indexOf(p, -1), b.indexOf(p, 1e9), b.indexOf(p, '7'), \
+              b.lastIndexOf(p), b.lastIndexOf(p, 1000), b.lastIndexOf(p, 999), b.lastIndexOf(p, NaN), b.lastIndexOf(p, -1), \
+              b.includes(p), b.includes(p, 1001), b.split(p).map(x => x.length).join(), b.split(p, 1).length, \
+              b.split(p, 0).length, b.replace(p, 'x').length, b.replace(p, (...all) => all[0].length + ' ' + all[1]).slice(998, 1010), \
+              b.replaceAll(p, 'x') === b.replace(p, 'x')]",
+            json!([
+                1000,
+                1000,
+                -1,
+                1000,
+                -1,
+                1000,
+                1000,
+                1000,
+                -1,
+                1000,
+                -1,
+                true,
+                false,
+                "1000,299997",
+                1,
+                0,
+                300_998,
+                "ab1003 1000a",
+                true
+            ]),
+        ),
+        (
+            "const p = 'ab'.repeat(500), b = ('-' + p).repeat(300); \
+             [b.split(p).length, b.replaceAll(p, 'x') === '-x'.repeat(300), b.lastIndexOf(p), b.lastIndexOf(p, 299299), b.indexOf(p, 2)]",
+            json!([301, true, 299 * 1001 + 1, 299 * 1001 + 1 - 1001, 1002]),
+        ),
+        (
+            "const t = 'x'.repeat(2000), l = [t, , t + 'y', undefined, 'a', t]; \
+             [l.indexOf(t), l.indexOf(t, 1), l.indexOf(t, -1), l.indexOf(t, 6), l.lastIndexOf(t), l.lastIndexOf(t, 4), \
+              l.lastIndexOf(t, -6), l.lastIndexOf(t, -7), l.includes(t + 'y'), l.includes(t + 'z'), l.indexOf(2n), \
+              [1, 2n].includes(2n), [2n].indexOf(2), Array.prototype.indexOf.call({ length: 2, 1: t }, t)]",
+            json!([0, 5, 5, -1, 5, 0, 0, -1, true, false, -1, true, -1, 1]),
+        ),
+        (
+            "const t = 'x'.repeat(2000); [[t, 'y', 'x', undefined, t + 'a', 'é', 10, 9].sort().map(x => String(x).length), \
+              [{ toString: () => 'b' }, 'a', 'c'].toSorted().join(), [3, 1, 2].sort().join(), [t, 'a'].sort((a, b) => 0)[1]]",
+            json!([[2, 1, 1, 2000, 2001, 1, 1, 9], "a,b,c", "1,2,3", "a"]),
+        ),
+        (
+            "try { ['a', Symbol(), {}].sort() } catch (e) { e.name }",
+            json!("TypeError"),
+        ),
+        (
+            "const s = new Set([1, 2, 3]), like = { size: 2, has: x => x > 1, keys: () => [2, 4].values() }; \
+             [[...s.union(like)], [...s.intersection(new Set([3, 1]))], [...s.difference(new Map([[1, 2]]))], \
+              [...s.symmetricDifference(like)], s.isSubsetOf(like), s.isSupersetOf(new Set([1])), s.isDisjointFrom(new Set([5]))]",
+            json!([[1, 2, 3, 4], [3, 1], [2, 3], [1, 3, 4], false, true, true]),
+        ),
+        (
+            "[[...new Uint8Array([1, '2', 300])], [...Float64Array.from(new Set([1, 2]))], [...Uint8Array.from(['ab'], x => x.length)], \
+              [...Uint8Array.of(1, 2)], [...new Uint16Array(new Uint8Array([7]))], new Int8Array(3).length, \
+              [...new Float32Array({ length: 1, 0: 5 })], new Uint8Array(new ArrayBuffer(8), 2, 3).length, \
+              new Uint8Array([1, 2]).map(x => x + 1) instanceof Uint8Array, Uint8Array.name, new Uint8Array().constructor === Uint8Array, \
+              Math.max(), Math.max.apply(null, Array(2000).fill('7')), Uint8Array.BYTES_PER_ELEMENT, \
+              new (class extends Uint8Array { twice() { return this[0] * 2; } })([4]).twice()]",
+            json!([
+                [1, 2, 44],
+                [1, 2],
+                [2],
+                [1, 2],
+                [7],
+                3,
+                [5],
+                3,
+                true,
+                "Uint8Array",
+                true,
+                null,
+                7,
+                1,
+                8
+            ]),
+        ),
+        (
+            "['\\u0041\\u030a'.normalize() === '\\u00c5', 'a'.localeCompare('b'), ('é'.repeat(3000)).normalize('NFD').length, \
+              'x'.localeCompare('x')]",
+            json!([true, -1, 6000, 0]),
+        ),
+    ] {
+        let result = engine.session().evaluate(script, ScriptScope::default()).await;
+        assert_eq!(result.expect(script).value, expected, "{script}");
+    }
+}
