@@ -85,6 +85,7 @@ impl InterruptHandler {
         let (now, limit) = (Instant::now(), self.slow.options.time_limit);
         *self.handle.borrow_mut() = Some(Arc::clone(handle));
         self.stop.set(None);
+        self.is_running.set(false);
         self.ran_before.set(Duration::ZERO);
         self.slice_start.set(now);
         self.deadline.set(now + limit);
@@ -96,6 +97,7 @@ impl InterruptHandler {
     pub(super) fn begin_reset(&self, limit: Duration) {
         self.handle.borrow_mut().take();
         self.stop.set(None);
+        self.is_running.set(false);
         self.deadline.set(Instant::now() + limit);
         self.slice_end.set(self.deadline.get());
     }

@@ -12,8 +12,8 @@ use rquickjs::Context;
 
 use super::step_counter::StepCounter;
 
-/// Steps between two checks, times the bytes of the heap: at two nanoseconds for a byte, a quarter of a second.
-const STEP_BYTES: usize = 128 << 20;
+/// Steps between two checks, times the bytes of the heap: at two nanoseconds for a byte, half a second.
+const STEP_BYTES: usize = 256 << 20;
 
 /// The most steps between two checks: those of QuickJS.
 const MAX_STEPS: usize = 10_000;
