@@ -4,14 +4,17 @@
 // Arrays: a loop over `length` is at most MAX steps. The length must not change between the check and the loop, so it
 // has to be a plain property: proxies and getters are refused for these few methods. Some do more for each element: SLOW.
 // Texts: a search of more than WORK comparisons of characters is made in parts.
-// Long texts in long lists: what converts or compares each of them natively is followed in JavaScript, or refused.
+// Long texts in lists: what converts or compares each of them natively is followed in JavaScript, or refused.
+// The originals: no function of a script's caller is given away by the places of an error.
+// Regular expressions: QuickJS compiles alternatives in quadratic time, so a pattern has at most PATTERN characters.
 // Proxies: QuickJS compares each key that `ownKeys` returns with all others, so there are at most KEYS of them.
 // Iterators: native ones are followed in JavaScript where that takes long.
 (function (isProxy, mustStop) {
   'use strict';
-  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000;
+  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000,
+    FEW = 8, PATTERN = 50000;
   const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect;
-  const { trunc: truncate, max: most, min: least } = Math, test = RegExp.prototype.test, setKeys = Set.prototype.keys,
+  const { trunc: truncate, max: most, min: least } = Math, exec = RegExp.prototype.exec, regExp = RegExp, setKeys = Set.prototype.keys,
     mapKeys = Map.prototype.keys, valuesOf = Array.prototype.values;
   const isView = ArrayBuffer.isView, views = Reflect.getPrototypeOf(Uint8Array.prototype);
   const bytesOf = getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get;
@@ -117,48 +120,67 @@
       return apply(native, JSON, [value, replacer, space]);
     },
   }).guarded);
-  const slow = ['join', 'toLocaleString', 'sort', 'toSorted'];
+  const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
+  const slow = ['join', 'toLocaleString', 'sort', 'toSorted'], { sort, join } = Array.prototype;
   for (let i = 0; i < slow.length; i++) {
     const name = slow[i], isSort = i > 1;
     for (const holder of [Array.prototype, views]) {
       replaceIn(holder, name, (native) => ({
         guarded(...rest) {
           check(this, name, SLOW);
-          if (isSort && rest[0] === undefined && holder !== views && hasLongTexts(this)) rest[0] = byText;
+          if (isSort && rest[0] === undefined && isObject(this) && !isView(this) && hasLongTexts(this)) {
+            return sortByText(this, name === 'toSorted');
+          }
           return apply(native, this, rest);
         },
       }).guarded);
     }
   }
   const isLong = (value) => typeof value === 'string' ? value.length > LONG : typeof value === 'bigint';
-  // Whether a list of many elements has long texts, or objects that may become such.
+  // Whether a list has long texts, or objects, which may become such.
   function hasLongTexts(list) {
     const length = list.length;
-    if (!(length > 2)) return false;
     for (let i = 0; i < length; i++) {
       const value = list[i];
-      if (typeof value === 'object' ? value !== null : isLong(value)) return true;
+      if (isObject(value) || isLong(value)) return true;
     }
     return false;
   }
-  function byText(one, other) {
-    const a = `${one}`, b = `${other}`;
-    return a < b ? -1 : a > b ? 1 : 0;
+  const byText = (one, other) => one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0;
+  // As the native methods do without a function, each element converted once; holes are last, behind what is undefined.
+  function sortByText(list, isCopied) {
+    const pairs = [], length = list.length;
+    let holes = 0, nothing = 0;
+    for (let i = 0; i < length; i++) {
+      if (!isCopied && !(i in list)) holes++;
+      else {
+        const value = list[i];
+        if (value === undefined) nothing++;
+        else pairs[pairs.length] = [`${value}`, value];
+      }
+    }
+    apply(sort, pairs, [byText]);
+    const sorted = isCopied ? [] : list, found = pairs.length;
+    for (let i = 0; i < found; i++) sorted[i] = pairs[i][1];
+    for (let i = found; i < found + nothing; i++) sorted[i] = undefined;
+    for (let i = found + nothing; i < found + nothing + holes; i++) delete sorted[i];
+    return sorted;
   }
   function refuseLongTexts(list, what) {
     check(list, what);
     const length = list.length;
-    if (!(length > LONG)) return;
+    if (!(length > FEW)) return;
+    let sum = 0;
     for (let i = 0; i < length; i++) {
       const value = list[i];
-      if (typeof value === 'string' && value.length > LONG) {
-        throw new range(what + ' is limited to texts of ' + LONG + ' characters here');
+      if (typeof value === 'string' && (sum += value.length) > WORK) {
+        throw new range(what + ' is limited to texts of ' + WORK + ' characters here');
       }
     }
   }
   // What a list of numbers is made from, without long texts.
   function elements(source, what) {
-    if (typeof source !== 'object' || source === null || isView(source)) return source;
+    if (!isObject(source) || isView(source)) return source;
     const each = source[Symbol.iterator];
     const list = each === undefined || each === null || (isArray(source) && each === valuesOf) ? source : [...source];
     refuseLongTexts(list, what);
@@ -187,7 +209,7 @@
   for (let i = 0; i < many.length; i++) {
     replaceIn(many[i][0], many[i][1], (native) => ({
       guarded(...rest) {
-        if (rest.length > LONG) refuseLongTexts(rest, many[i][1]);
+        if (rest.length > FEW) refuseLongTexts(rest, many[i][1]);
         return apply(native, this, rest);
       },
     }).guarded);
@@ -200,12 +222,12 @@
   }).guarded);
   replaceIn(views, 'set', (native) => ({
     guarded(...rest) {
-      if (typeof rest[0] === 'object' && rest[0] !== null && !isView(rest[0])) refuseLongTexts(rest[0], 'set');
+      if (isObject(rest[0]) && !isView(rest[0])) refuseLongTexts(rest[0], 'set');
       return apply(native, this, rest);
     },
   }).guarded);
   // Marks that combine with the character before them are sorted, each run of them in quadratic time.
-  const isMarked = (value) => value.length > LONG && apply(test, /\p{M}{1000}/u, [value]);
+  const isMarked = (value) => value.length > LONG && apply(exec, /[\p{M}\uff9e\uff9f]{1000}/u, [value]) !== null;
   for (const name of ['normalize', 'localeCompare']) {
     replaceIn(String.prototype, name, (native) => ({
       guarded(...rest) {
@@ -224,7 +246,7 @@
     'isDisjointFrom']) {
     replaceIn(Set.prototype, name, (native) => ({
       guarded(other, ...rest) {
-        if (typeof other !== 'object' || other === null) return apply(native, this, [other, ...rest]);
+        if (!isObject(other)) return apply(native, this, [other, ...rest]);
         const { size, has, keys } = other;
         const each = typeof keys !== 'function' ? keys : () => {
           const all = apply(keys, other, []);
@@ -237,6 +259,20 @@
       },
     }).guarded);
   }
+  replaceIn(Object, 'fromEntries', () => ({
+    guarded(entries) {
+      const made = {};
+      for (const entry of entries) {
+        if (!isObject(entry)) throw new TypeError('Object.fromEntries needs objects');
+        const key = entry[0], value = entry[1];
+        defineProperty(made, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+      }
+      return made;
+    },
+  }).guarded);
+  Error.prepareStackTrace = (_, sites) => sites;
+  delete Reflect.getPrototypeOf(new Error().stack[0]).getFunction;
+  Error.prepareStackTrace = undefined;
   const drop = Iterator.prototype.drop;
   function* after(source, next, count) {
     let left = count;
@@ -296,6 +332,7 @@
         return (target) => {
           const keys = apply(trap, traps, [target]);
           check(keys, 'ownKeys of a proxy', KEYS);
+          if (isObject(keys)) refuseLongTexts(keys, 'ownKeys of a proxy');
           return keys;
         };
       },
@@ -337,60 +374,76 @@
   }
 
   const { indexOf: first, lastIndexOf: last, slice } = String.prototype;
-  // Places where the part may begin, so many at a time that it takes no longer than a step may.
-  function find(whole, part, from, isLast) {
+  // Finds the part from a place on. It searches in so many places at once that it takes no longer than a step may.
+  function finder(whole, part) {
     const end = whole.length - part.length, places = most(1, truncate(WORK / part.length));
-    if (isLast) {
-      for (let to = least(from, end); to >= 0; to -= places) {
-        const start = most(0, to - places + 1);
-        const at = apply(last, apply(slice, whole, [start, to + part.length]), [part]);
+    let start = -places, window = '';
+    return (place) => {
+      for (let from = place; from <= end; from = start + places) {
+        if (from >= start + places) {
+          ask(LONG);
+          start = from;
+          window = apply(slice, whole, [start, start + places - 1 + part.length]);
+        }
+        const at = apply(first, window, [part, from - start]);
         if (at >= 0) return start + at;
-        ask(LONG);
       }
       return -1;
-    }
-    for (let start = from; start <= end; start += places) {
-      const at = apply(first, apply(slice, whole, [start, start + places - 1 + part.length]), [part]);
-      if (at >= 0) return start + at;
+    };
+  }
+  function findLast(whole, part, from) {
+    const places = most(1, truncate(WORK / part.length));
+    for (let to = least(from, whole.length - part.length); to >= 0; to -= places) {
       ask(LONG);
+      const start = most(0, to - places + 1);
+      const at = apply(last, apply(slice, whole, [start, to + part.length]), [part]);
+      if (at >= 0) return start + at;
     }
     return -1;
   }
-  // As the native method does it, but for replacements in parts of a text, which name what stands around them.
-  function searchInParts(name, whole, part, more) {
-    const length = whole.length;
-    if (name === 'lastIndexOf') {
-      const from = more === undefined || +more !== +more ? length : most(0, truncate(+more));
-      return find(whole, part, from, true);
+  // A replacement for a text: `$$`, `$&`, `$\`` and `$'` stand for others.
+  function expand(written, part, whole, place) {
+    let made = '', from = 0;
+    for (;;) {
+      const at = apply(first, written, ['$', from]);
+      if (at < 0 || at + 1 === written.length) return made + apply(slice, written, [from]);
+      const sign = written[at + 1];
+      const put = sign === '$' ? '$' : sign === '&' ? part : sign === '`' ? apply(slice, whole, [0, place])
+        : sign === "'" ? apply(slice, whole, [place + part.length]) : '$' + sign;
+      made += apply(slice, written, [from, at]) + put;
+      from = at + 2;
     }
+  }
+  function searchInParts(name, whole, part, more) {
+    if (name === 'lastIndexOf') return findLast(whole, part, +more !== +more ? whole.length : most(0, truncate(+more)));
+    const find = finder(whole, part);
     if (name === 'indexOf' || name === 'includes') {
-      const from = most(0, truncate(+more || 0)), at = find(whole, part, from, false);
+      const at = find(most(0, truncate(+more || 0)));
       return name === 'indexOf' ? at : at >= 0;
     }
-    const pieces = [], places = [], isSplit = name === 'split';
+    const isSplit = name === 'split', isFunction = typeof more === 'function';
     const limit = name === 'replace' ? 1 : isSplit && more !== undefined ? more >>> 0 : Infinity;
-    let from = 0;
-    while (pieces.length < limit) {
-      const at = find(whole, part, from, false);
+    const written = isSplit || isFunction ? '' : `${more}`;
+    let pieces = [], made = '', from = 0;
+    for (let count = 0; count < limit; count++) {
+      const at = find(from);
       if (at < 0) break;
-      places[places.length] = at;
       pieces[pieces.length] = apply(slice, whole, [from, at]);
       from = at + part.length;
+      if (isSplit) continue;
+      pieces[pieces.length] = isFunction ? `${more(part, at, whole)}` : expand(written, part, whole, at);
+      if (pieces.length > LONG) {
+        made += apply(join, pieces, ['']);
+        pieces = [];
+      }
     }
-    const rest = apply(slice, whole, [from]);
-    if (isSplit) {
-      if (pieces.length < limit) pieces[pieces.length] = rest;
-      return pieces;
-    }
-    const isFunction = typeof more === 'function', written = isFunction ? '' : text(more);
-    if (!isFunction && apply(first, written, ['$']) >= 0) {
-      throw new range(name + ' takes no replacement with $ on texts of this length');
-    }
-    let made = '';
-    for (let i = 0; i < pieces.length; i++) {
-      made += pieces[i] + (isFunction ? text(more(part, places[i], whole)) : written);
-    }
-    return made + rest;
+    if (!isSplit) return made + apply(join, pieces, ['']) + apply(slice, whole, [from]);
+    if (pieces.length < limit) pieces[pieces.length] = apply(slice, whole, [from]);
+    return pieces;
+  }
+  function matches(value) {
+    const match = value[Symbol.match];
+    return match === undefined ? value instanceof regExp : !!match;
   }
   const searches = { indexOf: null, lastIndexOf: null, includes: null, replaceAll: Symbol.replace,
     replace: Symbol.replace, split: Symbol.split };
@@ -399,17 +452,65 @@
     replaceIn(String.prototype, name, (native) => ({
       guarded(search, ...rest) {
         if (this === undefined || this === null) throw new TypeError(name + ' called on ' + this);
-        if (symbol !== null && typeof search === 'object' && search !== null && search[symbol] !== undefined) {
-          return apply(native, this, [search, ...rest]);
+        if (isObject(search)) {
+          const isPattern = (name === 'includes' || name === 'replaceAll') && matches(search);
+          if (isPattern && name === 'includes') throw new TypeError('includes needs a text, not a regular expression');
+          if (isPattern && apply(first, `${search.flags}`, ['g']) < 0) {
+            throw new TypeError('replaceAll needs a regular expression with the flag g');
+          }
+          const method = symbol === null ? undefined : search[symbol];
+          if (method !== undefined && method !== null) return apply(method, search, [this, rest[0]]);
         }
-        const whole = text(this);
-        let part = search;
-        if (!(search instanceof RegExp) && search !== undefined) part = typeof search === 'string' ? search : text(search);
+        const whole = typeof this === 'string' ? this : `${this}`;
+        const part = typeof search === 'string' || search === undefined ? search : `${search}`;
         ask(whole.length);
         if (typeof part === 'string' && whole.length * part.length > WORK) {
           return searchInParts(name, whole, part, rest[0]);
         }
         return apply(native, whole, arguments.length === 0 ? [] : [part, ...rest]);
+      },
+    }).guarded);
+  }
+
+  // The pattern, as a text if it is one.
+  function pattern(value) {
+    if (value instanceof regExp) return value;
+    const source = isObject(value) ? (matches(value) ? value : `${value}`) : value;
+    const written = isObject(source) ? source.source : source;
+    if (typeof written === 'string' && written.length > PATTERN) {
+      throw new range('a regular expression is limited to ' + PATTERN + ' characters here');
+    }
+    return source;
+  }
+  const guardedRegExp = new proxy(regExp, {
+    __proto__: null,
+    construct(target, list, made) {
+      if (list.length > 0) list[0] = pattern(list[0]);
+      return construct(target, list, made === guardedRegExp ? target : made);
+    },
+    apply(target, self, list) {
+      if (list.length > 0) list[0] = pattern(list[0]);
+      return apply(target, self, list);
+    },
+  });
+  defineProperty(globalThis, 'RegExp', { value: guardedRegExp, writable: true, enumerable: false, configurable: true });
+  defineProperty(regExp.prototype, 'constructor', { value: guardedRegExp, writable: true, configurable: true });
+  replaceIn(regExp.prototype, 'compile', (native) => ({
+    guarded(source, flags) {
+      return apply(native, this, [pattern(source), flags]);
+    },
+  }).guarded);
+  const patterns = { match: Symbol.match, matchAll: Symbol.matchAll, search: Symbol.search };
+  for (const name of Object.keys(patterns)) {
+    const symbol = patterns[name];
+    replaceIn(String.prototype, name, (native) => ({
+      guarded(by) {
+        if (this === undefined || this === null || by instanceof regExp) return apply(native, this, [by]);
+        if (isObject(by)) {
+          const method = by[symbol];
+          if (method !== undefined && method !== null) return apply(method, by, [this]);
+        }
+        return apply(native, this, arguments.length === 0 ? [] : [pattern(isObject(by) ? `${by}` : by)]);
       },
     }).guarded);
   }

@@ -1,21 +1,21 @@
-//! The allocator of a realm's heap: it refuses memory to a script that must stop, and counts what the heap takes.
+//! The allocator of a realm's heap: it counts what the heap takes, and asks whether the script may go on.
 //!
-//! Where each step of a script takes a millisecond, as a product of integers of 2^19 bits does, the interrupt handler is
-//! called too late; but each such step allocates its result. QuickJS keeps objects of up to 512 bytes in blocks of 4 KiB, so
-//! that it asks here for large objects and for blocks only, where a check of the time costs little beside the request.
+//! Where each step of a script takes a millisecond, as a product of integers of 2^19 bits does, the interrupt handler would be
+//! called too late; but each such step allocates its result. If the script must stop, its next step is interrupted. QuickJS
+//! keeps objects of up to 512 bytes in blocks of 4 KiB, so that it asks here for large objects and for blocks only, where a
+//! check of the time costs little beside the request.
 //!
-//! A script can catch an out of memory. It gets no large object after that, so that the steps to the interrupt, which it
-//! cannot catch, are soon over. QuickJS itself counts what it has allocated against the heap limit.
+//! No block is refused: QuickJS counts what it has allocated against the heap limit, and its parser does not survive every
+//! failed allocation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::rc::Rc;
 
 use rquickjs::allocator::{Allocator, RustAllocator};
 
 use super::script_watch::ScriptWatch;
 
-/// Allocates with Rust's global allocator as long as the script may go on.
+/// Rust's global allocator, with a watch.
 pub(super) struct HeapAllocator {
     watch: Rc<ScriptWatch>,
 }
@@ -28,8 +28,10 @@ impl HeapAllocator {
     }
 
     /// A panic must not unwind through QuickJS.
-    fn is_refused(&self) -> bool {
-        catch_unwind(AssertUnwindSafe(|| self.watch.must_stop())).unwrap_or(true)
+    fn ask(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.watch.ask())).is_err() {
+            tracing::error!("asking whether a script may go on panicked");
+        }
     }
 
     /// The block, which is counted if there is one.
@@ -44,20 +46,16 @@ impl HeapAllocator {
 }
 
 // SAFETY: each pointer is null or comes from `RustAllocator`, whose blocks have the size and the alignment that the trait
-// asks for, and is given back to it. A refused `realloc` leaves the block as it is, as in C.
+// asks for, and is given back to it.
 #[expect(unsafe_code, reason = "the trait of `rquickjs` is unsafe to implement")]
 unsafe impl Allocator for HeapAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        if self.is_refused() {
-            return ptr::null_mut();
-        }
+        self.ask();
         self.counted(RustAllocator.alloc(size))
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        if self.is_refused() {
-            return ptr::null_mut();
-        }
+        self.ask();
         self.counted(RustAllocator.calloc(count, size))
     }
 
@@ -70,9 +68,7 @@ unsafe impl Allocator for HeapAllocator {
     }
 
     unsafe fn realloc(&mut self, block: *mut u8, new_size: usize) -> *mut u8 {
-        if self.is_refused() {
-            return ptr::null_mut();
-        }
+        self.ask();
         // SAFETY: as in `dealloc`.
         let (size, moved) = unsafe {
             (

@@ -133,12 +133,12 @@ impl Realm {
 
     fn build(kind: RealmKind, options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
         let handler = Rc::clone(interrupt);
-        let watch = Rc::new(ScriptWatch::new(move || handler.should_stop()));
+        let watch = Rc::new(ScriptWatch::new(options.memory_limit, move || handler.should_stop()));
         let runtime = Runtime::new_with_alloc(HeapAllocator::new(&watch))?;
         runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
         let asked = Rc::clone(&watch);
-        runtime.set_interrupt_handler(Some(Box::new(move || asked.must_stop())));
+        runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
         let state = Rc::new(HostState::new(options, &watch));
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;

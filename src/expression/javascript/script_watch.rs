@@ -15,39 +15,52 @@ use super::step_counter::StepCounter;
 /// Steps between two checks, times the bytes of the heap: at two nanoseconds for a byte, half a second.
 const STEP_BYTES: usize = 256 << 20;
 
+/// How many times its memory limit an interrupted heap may take: the text of the interrupt has the names of functions.
+const RESERVE: usize = 8;
+
 /// The most steps between two checks: those of QuickJS.
 const MAX_STEPS: usize = 10_000;
 
 /// Watches over one realm.
 pub(super) struct ScriptWatch {
     must_stop: Box<dyn Fn() -> bool>,
+    memory_limit: usize,
     /// The bytes of the heap.
     bytes: Cell<usize>,
     /// The bytes of the heap before any script.
     base: Cell<usize>,
+    /// Scripts run.
+    is_active: Cell<bool>,
+    /// The interrupt handler has stopped a script; the realm is spent.
+    is_interrupted: Cell<bool>,
     counter: RefCell<Option<StepCounter>>,
 }
 
 impl ScriptWatch {
-    /// `must_stop` may block.
-    pub(super) fn new(must_stop: impl Fn() -> bool + 'static) -> Self {
+    /// `must_stop` may block; `memory_limit`: of the heap, in bytes.
+    pub(super) fn new(memory_limit: usize, must_stop: impl Fn() -> bool + 'static) -> Self {
         Self {
             must_stop: Box::new(must_stop),
+            memory_limit,
             bytes: Cell::new(0),
             base: Cell::new(0),
+            is_active: Cell::new(false),
+            is_interrupted: Cell::new(false),
             counter: RefCell::new(None),
         }
     }
 
     /// From now on scripts run in this context. To be ended, or else the context is never freed.
     pub(super) fn begin(&self, context: &Context) {
-        self.base.set(self.bytes.get());
         let counter = StepCounter::of(context);
         *self.counter.borrow_mut() = counter;
+        self.base.set(self.bytes.get());
+        self.is_active.set(true);
     }
 
     /// No more scripts run.
     pub(super) fn end(&self) {
+        self.is_active.set(false);
         let counter = self.counter.borrow_mut().take();
         drop(counter);
     }
@@ -55,14 +68,45 @@ impl ScriptWatch {
     /// Whether the script must stop. Blocks while it waits for a time slice.
     pub(super) fn must_stop(&self) -> bool {
         let must_stop = (self.must_stop)();
-        self.limit_steps();
+        self.set_steps(must_stop);
         must_stop
+    }
+
+    /// The interrupt handler of QuickJS: true makes it interrupt the script.
+    pub(super) fn interrupts(&self) -> bool {
+        let must_stop = self.must_stop();
+        if must_stop
+            && !self.is_interrupted.replace(true)
+            && let Some(counter) = &*self.counter.borrow()
+        {
+            // Without memory for it, QuickJS would throw null, which a script can catch.
+            counter.set_memory_limit(self.memory_limit.saturating_mul(RESERVE));
+        }
+        must_stop
+    }
+
+    /// After an interrupt, for the next call of the test.
+    #[cfg(test)]
+    pub(super) fn resume(&self) {
+        self.is_interrupted.set(false);
+        if let Some(counter) = &*self.counter.borrow() {
+            counter.set_memory_limit(self.memory_limit);
+        }
+    }
+
+    /// Before the heap grows. Blocks while the script waits for a time slice.
+    pub(super) fn ask(&self) {
+        if self.is_active.get() {
+            self.must_stop();
+        }
     }
 
     /// The heap has grown.
     pub(super) fn allocated(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
-        self.limit_steps();
+        if self.is_active.get() {
+            self.set_steps(false);
+        }
     }
 
     /// The heap has shrunk.
@@ -70,11 +114,17 @@ impl ScriptWatch {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
     }
 
-    fn limit_steps(&self) {
+    /// Limits the steps until the next check.
+    fn set_steps(&self, must_stop: bool) {
         if let Some(counter) = &*self.counter.borrow() {
             let grown = self.bytes.get().saturating_sub(self.base.get());
             let steps = (STEP_BYTES / grown.max(1)).clamp(1, MAX_STEPS);
-            counter.set_at_most(i32::try_from(steps).unwrap_or(i32::MAX));
+            // An async function makes a rejection of the interrupt: it must meet its caller, too.
+            counter.set_at_most(if must_stop {
+                1
+            } else {
+                i32::try_from(steps).unwrap_or(i32::MAX)
+            });
         }
     }
 }

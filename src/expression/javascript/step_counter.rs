@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use rquickjs::allocator::{Allocator, RustAllocator};
-use rquickjs::{Context, Function, Runtime};
+use rquickjs::{Context, Function, Runtime, qjs};
 
 /// Where in a context the counter is, in bytes.
 static OFFSET: OnceLock<Option<usize>> = OnceLock::new();
@@ -25,6 +25,7 @@ pub(super) struct StepCounter {
     counter: NonNull<i32>,
     /// Keeps the memory of the counter.
     _context: Context,
+    raw: NonNull<qjs::JSContext>,
 }
 
 impl StepCounter {
@@ -46,6 +47,7 @@ impl StepCounter {
         NonNull::new(address).map(|counter| Self {
             counter,
             _context: context.clone(),
+            raw: start,
         })
     }
 
@@ -63,6 +65,15 @@ impl StepCounter {
         #[expect(unsafe_code, reason = "QuickJS has no function that sets it")]
         unsafe {
             self.counter.write(steps);
+        }
+    }
+
+    /// Bounds the heap while a script runs, when the runtime cannot be reached in a safe way.
+    pub(super) fn set_memory_limit(&self, bytes: usize) {
+        // SAFETY: the context is kept, and so is its runtime; QuickJS only stores the number.
+        #[expect(unsafe_code, reason = "`Runtime` is locked as long as a script runs")]
+        unsafe {
+            qjs::JS_SetMemoryLimit(qjs::JS_GetRuntime(self.raw.as_ptr()), bytes as _);
         }
     }
 

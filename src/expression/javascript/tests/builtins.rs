@@ -41,12 +41,12 @@ enum Calls {
 fn call_all(calls: Calls, from: usize, step: usize, progress: &Mutex<Progress>) {
     let deadline = Rc::new(Cell::new(Instant::now() + Duration::from_secs(3600)));
     let until = Rc::clone(&deadline);
-    let watch = Rc::new(ScriptWatch::new(move || Instant::now() >= until.get()));
+    let watch = Rc::new(ScriptWatch::new(64 << 20, move || Instant::now() >= until.get()));
     let runtime = Runtime::new_with_alloc(HeapAllocator::new(&watch)).expect("a runtime");
     runtime.set_memory_limit(64 << 20);
     let state = Rc::new(HostState::new(&ScriptOptions::default(), &watch));
     let asked = Rc::clone(&watch);
-    runtime.set_interrupt_handler(Some(Box::new(move || asked.must_stop())));
+    runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
     let context = Context::full(&runtime).expect("a context");
     let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, RealmKind::Shared).expect("functions"));
     watch.begin(&context);
@@ -68,6 +68,7 @@ fn call_all(calls: Calls, from: usize, step: usize, progress: &Mutex<Progress>) 
                 progress.name = format!("{} {on} {by}", names[at]);
                 progress.since = Some(Instant::now());
             }
+            watch.resume();
             deadline.set(Instant::now() + LIMIT);
             let _ = call.call::<_, Value<'_>>((at, on, by));
             ctx.catch();

@@ -24,7 +24,6 @@ const HOSTILE: &[&str] = &[
     "for (;;) half * half",
     "for (;;) try { half * half } catch {}",
     "for (let i = 0; i < 9000; i++) half * half",
-    "eval('half * half;'.repeat(5000))",
     "for (;;) b === c",
     "for (;;) t === u",
     "let n = 0; for (;;) n += t < u ? 1 : 0",
@@ -38,6 +37,23 @@ const HOSTILE: &[&str] = &[
     "const l = new Float64Array(4e6); for (;;) try { l.reverse() } catch {}",
     "const p = new Proxy({}, { ownKeys: () => keys }), keys = Array.from({ length: 5000 }, (_, i) => 'k' + i); \
      for (;;) try { Reflect.ownKeys(p) } catch {}",
+    // An async function catches what ends it.
+    "const f = async () => { for (;;); }; for (;;) f()",
+    "const f = async () => { for (;;) blank.trim(); }; for (;;) try { f(); f() } catch {}",
+    "const f = async function* () { for (;;); }; for (;;) f().next()",
+    "for (;;) Promise.resolve().then(() => { for (;;); }, new Promise(() => { for (;;); }))",
+    "for (;;) new Promise(() => { for (;;); })",
+    "for (;;) Array.fromAsync({ then: 1, length: 1e6 })",
+    // The interrupt itself needs memory.
+    "const f = () => { for (;;) try { for (;;); } catch {} }; \
+     Object.defineProperty(f, 'name', { value: 'f'.repeat(600) }); f()",
+    "const f = () => { for (;;) try { for (;;); } catch {} }; \
+     Object.defineProperty(f, 'name', { value: t }); f()",
+    "let k; for (;;) try { half * half } catch { try { for (;;) k = { k } } catch {} }",
+    "let k; for (;;) try { for (;;) k = { k }; } catch {}",
+    "const held = new ArrayBuffer(35e6); \
+     eval('async () => { let k; for (;;) { k = null; ' + 'k = { k };'.repeat(500) + '} }')(); for (;;);",
+    "let k; for (;;) try { using a = { [Symbol.dispose]() { for (;;); } }; throw 1 } catch {}",
     // A search.
     "for (;;) hay.indexOf(needle)",
     "for (;;) hay.lastIndexOf(needle)",
@@ -73,6 +89,23 @@ const HOSTILE: &[&str] = &[
     "Float64Array.from(list(blank).values())",
     "new Float64Array(100000).set(list(blank))",
     "JSON.stringify({}, list(t))",
+    // Functions as lists, and what changes when it is read again.
+    "const l = list(t); new Set([t]).isSupersetOf(Object.assign(() => 0, { size: 1, has: Object, keys: () => l.values() })); \
+     for (;;);",
+    "new Float64Array(Object.assign(() => 0, { [Symbol.iterator]: () => list(blank).values() }))",
+    "const f = () => 0, g = () => 0; f.toString = () => t; g.toString = () => u; both(f, g).sort(); for (;;);",
+    "const r = /x/; r.toString = () => 'a'.repeat(2e6) + 'b'; for (;;) t.indexOf(r)",
+    "for (;;) t.split({ [Symbol.split]: null, toString: () => needle })",
+    "let n = 0; const s = { get [Symbol.split]() { return n++ % 2 ? undefined : () => 1; }, toString: () => needle }; \
+     for (;;) t.split(s)",
+    "const held = { [t]: 1 }; Object.fromEntries(list([u, 1])); for (;;);",
+    "const held = { [t]: 1 }; for (;;) try { Reflect.ownKeys(new Proxy({}, { ownKeys: () => Array(5000).fill(u) })) } catch {}",
+    "Math.max.apply(null, Array(1000).fill(' '.repeat(2e7)))",
+    "let native; Error.prepareStackTrace = (_, s) => s; \
+     [1, 2, 3].sort(() => { native ??= new Error().stack.find(s => s.isNative()).getFunction(); return 0; }); \
+     native.call(both(t, u)); for (;;);",
+    "RegExp.prototype.exec = () => null; for (;;) marks.normalize('NFD')",
+    "('a' + '\\uff9e\\u0301'.repeat(1e6)).normalize('NFKD')",
     // Runs of marks, which are sorted.
     "marks.normalize('NFD')",
     "marks.localeCompare('b')",
@@ -81,7 +114,12 @@ const HOSTILE: &[&str] = &[
     "eval('1' + '+1'.repeat(2e6)); for (;;);",
     "eval('[' + '0,'.repeat(2e6) + ']'); for (;;);",
     "JSON.parse('['.repeat(5e6)); for (;;);",
-    "new RegExp('a|'.repeat(1e6)); for (;;);",
+    "new RegExp('a|'.repeat(24999)); for (;;);",
+    "new RegExp('a|'.repeat(1e6))",
+    "RegExp('a|'.repeat(1e6))",
+    "/a/.compile('a|'.repeat(1e6))",
+    "'a'.match('a|'.repeat(1e6))",
+    "'a'.search({ toString: () => 'a|'.repeat(1e6) })",
     "new RegExp('(?:a{0,9999}){0,9999}b').test('a'.repeat(1e5)); for (;;);",
 ];
 
@@ -182,6 +220,63 @@ async fn long_values_have_their_results() {
         (
             "try { ['a', Symbol(), {}].sort() } catch (e) { e.name }",
             json!("TypeError"),
+        ),
+        (
+            "const a = [{ toString: () => 'z' }, , undefined, 'a', null]; \
+             [a.toSorted().length, a.toSorted().map(String).join(), a.sort() === a, a.length, 4 in a, 3 in a, a.map(String).join(), \
+              Object.entries({ b: 1, a: 2 }).sort()[0][0], Array.prototype.sort.call({ length: 2, 0: {}, 1: 'A' })[0]]",
+            json!([
+                5,
+                "a,null,z,undefined,undefined",
+                true,
+                5,
+                false,
+                true,
+                "a,null,z,undefined,",
+                "a",
+                "A"
+            ]),
+        ),
+        (
+            "const e = (f) => { try { return f(); } catch (x) { return x.name; } }; \
+             ['abc'.replace({ [Symbol.replace]: (s, r) => s + r }, 'x'), 'a.b'.split(/\\./).length, 'aXbX'.replaceAll(/X/g, '-'), \
+              e(() => 'aXbX'.replaceAll(/X/, '-')), e(() => 'a'.includes(/a/)), 'a/a/'.indexOf(/a/), 'a,b'.split(), \
+              'undefined'.indexOf(), e(() => 'a'.indexOf(Symbol())), 'a1b1'.replaceAll(1, (m) => m + '!'), \
+              String.prototype.indexOf.call(12345, 3)]",
+            json!([
+                "abcx",
+                2,
+                "a-b-",
+                "TypeError",
+                "TypeError",
+                1,
+                ["a,b"],
+                0,
+                "TypeError",
+                "a1!b1!",
+                2
+            ]),
+        ),
+        (
+            "const b = '-'.repeat(1e7) + '{{customer.total}}' + '+'.repeat(10); \
+             [b.replaceAll('{{customer.total}}', '$12.00 $$ $& $\\'').slice(1e7), b.replace('{{customer.total}}', '$`').length, \
+              'ab'.repeat(3e6).replaceAll('abababababababababab', '-') === '-'.repeat(3e5)]",
+            json!(["$12.00 $ {{customer.total}} ++++++++++++++++++++", 20_000_010, true]),
+        ),
+        (
+            "class R extends RegExp { twice() { return this.source + this.source; } } \
+             [/a/ instanceof RegExp, /a/.constructor === RegExp, new RegExp(/a/g).flags, RegExp('b', 'i').test('B'), new R('x').twice(), \
+              new R('x') instanceof R, RegExp.name, 'a1b2'.match(/\\d/g).join(), 'ab'.match('b').index, 'ab'.search('b'), \
+              [...'a1b2'.matchAll('\\\\d')].length, 'abc'.match().length, 'a-b'.split(new RegExp('-')).length, RegExp.length, \
+              ''.match(undefined).index, RegExp('').source]",
+            json!([
+                true, true, "g", true, "xx", true, "RegExp", "1,2", 1, 1, 2, 1, 2, 2, 0, "(?:)"
+            ]),
+        ),
+        (
+            "const m = Object.fromEntries(new Map([['a', 1], ['b', 2]])); \
+             [m, Object.fromEntries([['__proto__', 1]]).hasOwnProperty('__proto__'), Object.fromEntries.length, Object.fromEntries.name]",
+            json!([{"a": 1, "b": 2}, true, 1, "fromEntries"]),
         ),
         (
             "const s = new Set([1, 2, 3]), like = { size: 2, has: x => x > 1, keys: () => [2, 4].values() }; \
