@@ -6,13 +6,12 @@
 // Texts: a search of more than WORK comparisons of characters is made in parts.
 // Long texts in lists: what converts or compares each of them natively is followed in JavaScript, or refused.
 // The originals: no function of a script's caller is given away by the places of an error.
-// Regular expressions: QuickJS compiles alternatives in quadratic time, so a pattern has at most PATTERN characters.
 // Proxies: QuickJS compares each key that `ownKeys` returns with all others, so there are at most KEYS of them.
 // Iterators: native ones are followed in JavaScript where that takes long.
 (function (isProxy, mustStop) {
   'use strict';
   const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000,
-    FEW = 8, PATTERN = 50000;
+    FEW = 8;
   const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const { trunc: truncate, max: most, min: least } = Math, exec = RegExp.prototype.exec, regExp = RegExp, setKeys = Set.prototype.keys,
     mapKeys = Map.prototype.keys, valuesOf = Array.prototype.values;
@@ -70,9 +69,14 @@
   replaceIn(Array.prototype, 'concat', (native) => ({
     guarded(...rest) {
       check(this, 'concat');
+      let sum = isArray(this) ? this.length : 0;
       for (let i = 0; i < rest.length; i++) {
         const one = rest[i];
-        if (isArray(one) || (typeof one === 'object' && one !== null && one[spreadable])) check(one, 'concat');
+        if (isArray(one) || (typeof one === 'object' && one !== null && one[spreadable])) {
+          check(one, 'concat');
+          sum += +one.length;
+        }
+        if (sum > MAX) throw new range('concat is limited to ' + MAX + ' elements here');
       }
       return apply(native, this, rest);
     },
@@ -182,7 +186,7 @@
   function elements(source, what) {
     if (!isObject(source) || isView(source)) return source;
     const each = source[Symbol.iterator];
-    const list = each === undefined || each === null || (isArray(source) && each === valuesOf) ? source : [...source];
+    const list = each === undefined || each === null || (isArray(source) && each === valuesOf && !isProxy(source)) ? source : [...source];
     refuseLongTexts(list, what);
     return list;
   }
@@ -233,7 +237,7 @@
       guarded(...rest) {
         if (this === undefined || this === null) return apply(native, this, rest);
         const whole = text(this);
-        if (name === 'localeCompare') rest[0] = text(rest[0]);
+        if (name === 'localeCompare') rest[0] = `${rest[0]}`;
         if (isMarked(whole) || (name === 'localeCompare' && isMarked(rest[0]))) {
           throw new range(name + ' is limited to ' + LONG + ' combining marks in a row here');
         }
@@ -468,49 +472,6 @@
           return searchInParts(name, whole, part, rest[0]);
         }
         return apply(native, whole, arguments.length === 0 ? [] : [part, ...rest]);
-      },
-    }).guarded);
-  }
-
-  // The pattern, as a text if it is one.
-  function pattern(value) {
-    if (value instanceof regExp) return value;
-    const source = isObject(value) ? (matches(value) ? value : `${value}`) : value;
-    const written = isObject(source) ? source.source : source;
-    if (typeof written === 'string' && written.length > PATTERN) {
-      throw new range('a regular expression is limited to ' + PATTERN + ' characters here');
-    }
-    return source;
-  }
-  const guardedRegExp = new proxy(regExp, {
-    __proto__: null,
-    construct(target, list, made) {
-      if (list.length > 0) list[0] = pattern(list[0]);
-      return construct(target, list, made === guardedRegExp ? target : made);
-    },
-    apply(target, self, list) {
-      if (list.length > 0) list[0] = pattern(list[0]);
-      return apply(target, self, list);
-    },
-  });
-  defineProperty(globalThis, 'RegExp', { value: guardedRegExp, writable: true, enumerable: false, configurable: true });
-  defineProperty(regExp.prototype, 'constructor', { value: guardedRegExp, writable: true, configurable: true });
-  replaceIn(regExp.prototype, 'compile', (native) => ({
-    guarded(source, flags) {
-      return apply(native, this, [pattern(source), flags]);
-    },
-  }).guarded);
-  const patterns = { match: Symbol.match, matchAll: Symbol.matchAll, search: Symbol.search };
-  for (const name of Object.keys(patterns)) {
-    const symbol = patterns[name];
-    replaceIn(String.prototype, name, (native) => ({
-      guarded(by) {
-        if (this === undefined || this === null || by instanceof regExp) return apply(native, this, [by]);
-        if (isObject(by)) {
-          const method = by[symbol];
-          if (method !== undefined && method !== null) return apply(method, by, [this]);
-        }
-        return apply(native, this, arguments.length === 0 ? [] : [pattern(isObject(by) ? `${by}` : by)]);
       },
     }).guarded);
   }

@@ -31,6 +31,8 @@ impl HeapAllocator {
     fn ask(&self) {
         if catch_unwind(AssertUnwindSafe(|| self.watch.ask())).is_err() {
             tracing::error!("asking whether a script may go on panicked");
+            // The panic of the interrupt handler ends the script.
+            self.watch.ask_at_next_step();
         }
     }
 

@@ -85,7 +85,6 @@ impl InterruptHandler {
         let (now, limit) = (Instant::now(), self.slow.options.time_limit);
         *self.handle.borrow_mut() = Some(Arc::clone(handle));
         self.stop.set(None);
-        self.is_running.set(false);
         self.ran_before.set(Duration::ZERO);
         self.slice_start.set(now);
         self.deadline.set(now + limit);
@@ -97,7 +96,6 @@ impl InterruptHandler {
     pub(super) fn begin_reset(&self, limit: Duration) {
         self.handle.borrow_mut().take();
         self.stop.set(None);
-        self.is_running.set(false);
         self.deadline.set(Instant::now() + limit);
         self.slice_end.set(self.deadline.get());
     }
@@ -136,9 +134,8 @@ impl InterruptHandler {
             _ if now >= self.deadline.get() => Some(StopReason::TimedOut),
             Some(handle) => {
                 self.is_running.set(true);
-                let stop = self.next_slice(handle, now);
-                self.is_running.set(false);
-                stop
+                let _ended = EndOnDrop(&self.is_running);
+                self.next_slice(handle, now)
             }
             None => None,
         };
@@ -168,5 +165,14 @@ impl InterruptHandler {
         self.slice_end.set(woken + SLICE.min(left));
         handle.set_overdue_at(woken + left.saturating_add(GRACE));
         None
+    }
+}
+
+/// Clears a flag, also after a panic.
+struct EndOnDrop<'a>(&'a Cell<bool>);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }

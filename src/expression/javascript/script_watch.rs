@@ -18,8 +18,8 @@ const STEP_BYTES: usize = 256 << 20;
 /// How many times its memory limit an interrupted heap may take: the text of the interrupt has the names of functions.
 const RESERVE: usize = 8;
 
-/// The most steps between two checks: those of QuickJS.
-const MAX_STEPS: usize = 10_000;
+/// The most steps between two checks, which then cost a few per cent: a text that was concatenated is longer than the heap.
+const MAX_STEPS: usize = 100;
 
 /// Watches over one realm.
 pub(super) struct ScriptWatch {
@@ -99,6 +99,11 @@ impl ScriptWatch {
         if self.is_active.get() {
             self.must_stop();
         }
+    }
+
+    /// The interrupt handler is called at the next step.
+    pub(super) fn ask_at_next_step(&self) {
+        self.set_steps(true);
     }
 
     /// The heap has grown.
