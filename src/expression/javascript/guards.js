@@ -5,16 +5,15 @@
 // has to be a plain property: proxies and getters are refused for these few methods. Some do more for each element: SLOW.
 // Texts: a search of more than WORK comparisons of characters is made in parts.
 // Long texts in lists: what converts or compares each of them natively is followed in JavaScript, or refused.
-// The originals: no function of a script's caller is given away by the places of an error.
+// Call sites of an error would give the original functions to a script, so they have no `getFunction`.
 // Proxies: QuickJS compares each key that `ownKeys` returns with all others, so there are at most KEYS of them.
 // Iterators: native ones are followed in JavaScript where that takes long.
 (function (isProxy, mustStop) {
   'use strict';
-  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000,
-    FEW = 8;
+  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000, FEW = 8;
   const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect;
-  const { trunc: truncate, max: most, min: least } = Math, exec = RegExp.prototype.exec, regExp = RegExp, setKeys = Set.prototype.keys,
-    mapKeys = Map.prototype.keys, valuesOf = Array.prototype.values;
+  const { trunc: truncate, max: most, min: least } = Math, exec = RegExp.prototype.exec, regExp = RegExp,
+    setKeys = Set.prototype.keys, mapKeys = Map.prototype.keys, valuesOf = Array.prototype.values;
   const isView = ArrayBuffer.isView, views = Reflect.getPrototypeOf(Uint8Array.prototype);
   const bytesOf = getOwnPropertyDescriptor(DataView.prototype, 'byteLength').get;
   const lengthOf = getOwnPropertyDescriptor(views, 'length').get;
@@ -190,7 +189,8 @@
   function elements(source, what) {
     if (!isObject(source) || isView(source)) return source;
     const each = source[Symbol.iterator];
-    const list = each === undefined || each === null || (isArray(source) && each === valuesOf && !isProxy(source)) ? source : [...source];
+    const isList = isArray(source) && each === valuesOf && !isProxy(source);
+    const list = isList || each === undefined || each === null ? source : [...source];
     refuseLongTexts(list, what);
     return list;
   }

@@ -1,7 +1,7 @@
 //! The interrupt handler of a script's thread: whether the script may go on.
 //!
-//! QuickJS calls it after some steps (`script_watch`) and for each large allocation; most often the check is a comparison of times. After [`FIRST_SLICE`]
-//! the script leaves its queue to another thread and goes on as a slow script; when a time slice is over, the thread
+//! QuickJS calls it after some steps (`script_watch`), and the allocator for each large block; most often the check is a
+//! comparison of times. After [`FIRST_SLICE`] the script leaves its queue to another thread and goes on as a slow script; when a time slice is over, the thread
 //! waits here for the next one. The time limit counts the time in which the script ran, not the time that it waited.
 
 use std::cell::{Cell, RefCell};

@@ -23,7 +23,8 @@
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`, `step_counter`: how often it is asked; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
+//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`, `step_counter`: how often the interrupt handler
+//!   is called; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
 //!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
 //! - `event_urls`: the URLs that trigger an event of an instance.
 //! - `named_values`: settings and secrets of the operator.

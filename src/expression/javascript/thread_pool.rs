@@ -13,7 +13,7 @@
 //! - **Overload is not a fault.** Without a free slot, or with an open breaker, the result is
 //!   [`ScriptErrorKind::Busy`], and the burst is deferred.
 //! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted.
-//! - **Threads that hang are abandoned.** Code that does not run the interrupt handler hangs. Callers that wait supervise
+//! - **Threads that hang are abandoned.** Some native code never runs the interrupt handler. Callers that wait supervise
 //!   the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot, and ends with
 //!   its loop. There are at most eight of these, and one of a script: until it ends, bursts with that script are deferred.
 //!
