@@ -6,7 +6,8 @@
 // object itself are made permanent but stay writable, so that `sweep` reads them without running a getter.
 //
 // `mark(1)`: the script needs a realm that is not frozen, and runs again in one. `mark(2)`: the realm is dropped after it.
-// Returns `sweep`; false from it: the realm must be dropped.
+// Returns [isWhole, sweep]: `isWhole()` is whether the global object's own properties are as they were, if there are no
+// more of them, and false from `sweep()` means that the realm must be dropped. `sweep` takes ten times as long.
 (function (mark) {
   'use strict';
   const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys,
@@ -89,7 +90,20 @@
   const originals = [], above = getPrototypeOf(root), count = names.length;
   for (let i = 0; i < count; i++) originals[i] = root[names[i]];
 
-  return function sweep() {
+  // Compares them by their names: there is a getter for none of them, and those that are read-only need no comparison.
+  const checked = [], terms = [];
+  for (let i = 0; i < count; i++) {
+    if (!getOwnPropertyDescriptor(root, names[i]).writable) continue;
+    terms[terms.length] = (typeof names[i] === 'string' ? names[i] : `root[keys[${i}]]`) + ` === value${checked.length}`;
+    checked[checked.length] = originals[i];
+  }
+  const parameters = checked.map((_, at) => `value${at}`).join();
+  const isWhole = (0, eval)(`(root, keys, above, getPrototypeOf, isExtensible, [${parameters}]) => () =>
+    getPrototypeOf(root) === above && isExtensible(root) && ${terms.join(' && ')}`);
+
+  return [isWhole(root, names, above, getPrototypeOf, isExtensible, checked), sweep];
+
+  function sweep() {
     if (getPrototypeOf(root) !== above && !setPrototypeOf(root, above)) return false;
     if (!isExtensible(root)) return false;
     const keys = ownKeys(root);
@@ -109,5 +123,5 @@
       if (root[names[i]] !== before) return false;
     }
     return true;
-  };
+  }
 })

@@ -56,7 +56,7 @@ use super::heap_allocator::HeapAllocator;
 use super::interrupt::{InterruptHandler, StopReason};
 use super::own_realm::{self, RealmKind};
 use super::pure_script;
-use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions};
+use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions, count_globals};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::script_watch::ScriptWatch;
 
@@ -205,13 +205,18 @@ impl Realm {
             let begin = self.functions.begin.clone().restore(&ctx);
             let is_clean = begin.and_then(|begin| {
                 begin.call::<_, ()>(())?;
-                let defined = self.defined.take();
-                if !self.is_pure.get() {
-                    return sweep.clone().restore(&ctx)?.call::<_, bool>(());
-                }
                 let globals = ctx.globals();
-                defined.into_iter().try_for_each(|name| globals.remove(name))?;
-                Ok(true)
+                self.defined
+                    .take()
+                    .into_iter()
+                    .try_for_each(|name| globals.remove(name))?;
+                if self.is_pure.get() {
+                    return Ok(true);
+                }
+                if count_globals(&ctx) == sweep.count && sweep.is_whole.clone().restore(&ctx)?.call(())? {
+                    return Ok(true);
+                }
+                sweep.sweep.clone().restore(&ctx)?.call(())
             });
             ctx.catch();
             is_clean.unwrap_or(false)

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rquickjs::context::EvalOptions;
-use rquickjs::{Array, Ctx, Error, Exception, Function, Object, Persistent, TypedArray, Value as JsValue};
+use rquickjs::object::Filter;
+use rquickjs::{Array, Atom, Ctx, Error, Exception, Function, Object, Persistent, TypedArray, Value as JsValue};
 use serde_json::{Map, Value};
 
 use super::convert::to_js;
@@ -88,8 +89,17 @@ pub(super) struct RealmFunctions {
     /// Compiles a text that is the body of a function.
     pub(super) body: Persistent<Function<'static>>,
     pub(super) run: Persistent<Function<'static>>,
-    /// Of a shared realm: removes what a script has left behind.
-    pub(super) sweep: Option<Persistent<Function<'static>>>,
+    /// Of a shared realm.
+    pub(super) sweep: Option<Sweep>,
+}
+
+/// Removes what a script has left behind in a shared realm.
+pub(super) struct Sweep {
+    /// Whether nothing was changed, if nothing was added.
+    pub(super) is_whole: Persistent<Function<'static>>,
+    pub(super) sweep: Persistent<Function<'static>>,
+    /// Own properties of the global object.
+    pub(super) count: usize,
 }
 
 impl RealmFunctions {
@@ -137,8 +147,12 @@ impl RealmFunctions {
             RealmKind::Shared => {
                 let to = Rc::clone(state);
                 let mark = move |bit: u8| to.marks.set(to.marks.get() | bit);
-                let sweep: Function<'_> = scripts.freeze.call((Function::new(ctx.clone(), mark)?,))?;
-                Some(Persistent::save(ctx, sweep))
+                let sweep: Array<'_> = scripts.freeze.call((Function::new(ctx.clone(), mark)?,))?;
+                Some(Sweep {
+                    is_whole: Persistent::save(ctx, sweep.get::<Function<'_>>(0)?),
+                    sweep: Persistent::save(ctx, sweep.get::<Function<'_>>(1)?),
+                    count: count_globals(ctx),
+                })
             }
         };
         Ok(Self {
@@ -152,6 +166,12 @@ impl RealmFunctions {
             sweep,
         })
     }
+}
+
+/// Own properties of the global object.
+pub(super) fn count_globals(ctx: &Ctx<'_>) -> usize {
+    let all = Filter::new().string().symbol();
+    ctx.globals().own_keys::<Atom<'_>>(all).len()
 }
 
 /// Reads single values of the scope when a script asks for them.

@@ -38,6 +38,8 @@ pub(super) struct QueueState {
     /// The number of the serving thread. A thread that finds another number here has been replaced.
     pub(super) generation: u64,
     pub(super) has_thread: bool,
+    /// The thread waits for a task, and must be woken. A wake is a call of the kernel also if nothing waits.
+    pub(super) is_waiting: bool,
     pub(super) running: Option<RunningTask>,
     pub(super) closed: bool,
 }
@@ -75,7 +77,12 @@ impl ScriptQueue {
         }
         let handle = Arc::clone(&task.handle);
         state.tasks.push(&handle.definition, task);
-        queue.wake.notify_all();
+        let is_waiting = std::mem::take(&mut state.is_waiting);
+        // The thread takes the lock as soon as it is awake.
+        drop(state);
+        if is_waiting {
+            queue.wake.notify_all();
+        }
         Ok(())
     }
 

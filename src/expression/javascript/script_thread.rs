@@ -214,6 +214,7 @@ impl ScriptThread {
             if state.generation != self.generation {
                 return None;
             }
+            state.is_waiting = false;
             while let Some(task) = state.tasks.pop_where(|_| true) {
                 if !task.handle.is_cancelled() {
                     task.handle.set_taken();
@@ -227,6 +228,7 @@ impl ScriptThread {
             if state.closed {
                 return None;
             }
+            state.is_waiting = true;
             let Some(wanted) = wanted else {
                 state = self.queue.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
