@@ -22,18 +22,14 @@
   };
   const range = RangeError, text = String, isArray = Array.isArray, spreadable = Symbol.isConcatSpreadable;
 
-  // An assignment keeps the attributes of the property; one descriptor for all takes less time than one each.
-  const fixed = { __proto__: null, value: undefined, configurable: true };
-  function replaceIn(holder, name, make) {
+  // A proxy has the name, the length and the text of what it stands for, and takes less time to make than a function with
+  // these. An assignment keeps the attributes of the property.
+  const proxy = Proxy;
+  function guard(holder, name, handler) {
     const native = holder[name];
-    if (typeof native !== 'function') return;
-    const guarded = make(native);
-    fixed.value = native.name;
-    defineProperty(guarded, 'name', fixed);
-    fixed.value = native.length;
-    defineProperty(guarded, 'length', fixed);
-    holder[name] = guarded;
+    if (typeof native === 'function') holder[name] = new proxy(native, handler);
   }
+  const by = (call) => ({ __proto__: null, apply: call });
   // Such a call may take as long as a thousand steps do, so the interrupt handler is asked before it.
   function ask(size) {
     if (!(size < LONG) && mustStop()) throw new range('the script must stop');
@@ -60,30 +56,24 @@
 
   const methods = ['reverse', 'shift', 'unshift', 'splice', 'copyWithin', 'slice', 'toReversed', 'toSpliced', 'with',
     'fill'];
-  for (let i = 0; i < methods.length; i++) {
-    const name = methods[i];
-    replaceIn(Array.prototype, name, (native) => ({
-      guarded(...rest) {
-        check(this, name);
-        return apply(native, this, rest);
-      },
-    }).guarded);
-  }
-  replaceIn(Array.prototype, 'concat', (native) => ({
-    guarded(...rest) {
-      check(this, 'concat');
-      let sum = isArray(this) ? this.length : 0;
-      for (let i = 0; i < rest.length; i++) {
-        const one = rest[i];
-        if (isArray(one) || (typeof one === 'object' && one !== null && one[spreadable])) {
-          check(one, 'concat');
-          sum += +one.length;
-        }
-        if (sum > MAX) throw new range('concat is limited to ' + MAX + ' elements here');
+  const byLength = by((native, self, list) => {
+    check(self, native.name);
+    return apply(native, self, list);
+  });
+  for (let i = 0; i < methods.length; i++) guard(Array.prototype, methods[i], byLength);
+  guard(Array.prototype, 'concat', by((native, self, list) => {
+    check(self, 'concat');
+    let sum = isArray(self) ? self.length : 0;
+    for (let i = 0; i < list.length; i++) {
+      const one = list[i];
+      if (isArray(one) || (typeof one === 'object' && one !== null && one[spreadable])) {
+        check(one, 'concat');
+        sum += +one.length;
       }
-      return apply(native, this, rest);
-    },
-  }).guarded);
+      if (sum > MAX) throw new range('concat is limited to ' + MAX + ' elements here');
+    }
+    return apply(native, self, list);
+  }));
   // Each nested list has a length of its own to check, so `flat` is reimplemented.
   const flat = (from, depth, into) => {
     check(from, 'flat');
@@ -96,52 +86,48 @@
     }
     return into;
   };
-  replaceIn(Array.prototype, 'flat', () => ({
-    guarded(depth) {
-      return flat(Object(this), depth === undefined ? 1 : +depth, []);
-    },
-  }).guarded);
-  replaceIn(Array.prototype, 'flatMap', () => ({
-    guarded(callback, self) {
-      check(this, 'flatMap');
-      const into = [], length = this.length;
-      for (let i = 0; i < length; i++) {
-        if (i in this) flat([apply(callback, self, [this[i], i, this])], 1, into);
-      }
-      return into;
-    },
-  }).guarded);
-  replaceIn(String, 'raw', (native) => ({
-    guarded(strings, ...rest) {
-      if (strings !== undefined && strings !== null) check(strings.raw, 'String.raw');
-      return apply(native, String, [strings, ...rest]);
-    },
-  }).guarded);
-  replaceIn(JSON, 'stringify', (native) => ({
-    guarded(value, replacer, space) {
-      if (isArray(replacer)) {
-        check(replacer, 'a replacer');
-        refuseLongTexts(replacer, 'a replacer');
-      }
-      if (isArray(value) && !isProxy(value)) check(value, 'JSON.stringify');
-      return apply(native, JSON, [value, replacer, space]);
-    },
-  }).guarded);
-  const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
-  const slow = ['join', 'toLocaleString', 'sort', 'toSorted'], { sort, join } = Array.prototype;
-  for (let i = 0; i < slow.length; i++) {
-    const name = slow[i], isSort = i > 1;
-    for (const holder of [Array.prototype, views]) {
-      replaceIn(holder, name, (native) => ({
-        guarded(...rest) {
-          check(this, name, SLOW);
-          if (isSort && rest[0] === undefined && isObject(this) && !isView(this) && hasLongTexts(this)) {
-            return sortByText(this, name === 'toSorted');
-          }
-          return apply(native, this, rest);
-        },
-      }).guarded);
+  guard(Array.prototype, 'flat', by((_, self, list) => {
+    const depth = list[0];
+    return flat(Object(self), depth === undefined ? 1 : +depth, []);
+  }));
+  guard(Array.prototype, 'flatMap', by((_, self, list) => {
+    check(self, 'flatMap');
+    const into = [], length = self.length;
+    for (let i = 0; i < length; i++) {
+      if (i in self) flat([apply(list[0], list[1], [self[i], i, self])], 1, into);
     }
+    return into;
+  }));
+  guard(String, 'raw', by((native, self, list) => {
+    const strings = list[0];
+    if (strings !== undefined && strings !== null) check(strings.raw, 'String.raw');
+    return apply(native, self, list);
+  }));
+  guard(JSON, 'stringify', by((native, self, list) => {
+    const value = list[0], replacer = list[1];
+    if (isArray(replacer)) {
+      check(replacer, 'a replacer');
+      refuseLongTexts(replacer, 'a replacer');
+    }
+    if (isArray(value) && !isProxy(value)) check(value, 'JSON.stringify');
+    return apply(native, self, list);
+  }));
+  const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
+  const { sort, join } = Array.prototype;
+  const byText = by((native, self, list) => {
+    check(self, native.name, SLOW);
+    return apply(native, self, list);
+  });
+  const bySort = (isCopied) => by((native, self, list) => {
+    check(self, native.name, SLOW);
+    if (list[0] === undefined && isObject(self) && !isView(self) && hasLongTexts(self)) return sortByText(self, isCopied);
+    return apply(native, self, list);
+  });
+  for (const holder of [Array.prototype, views]) {
+    guard(holder, 'join', byText);
+    guard(holder, 'toLocaleString', byText);
+    guard(holder, 'sort', bySort(false));
+    guard(holder, 'toSorted', bySort(true));
   }
   const isLong = (value) => typeof value === 'string' ? value.length > LONG : typeof value === 'bigint';
   // Whether a list has long texts, or objects, which may become such.
@@ -153,7 +139,7 @@
     }
     return false;
   }
-  const byText = (one, other) => one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0;
+  const compare = (one, other) => one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0;
   // As the native methods do without a function, each element converted once; holes are last, behind what is undefined.
   function sortByText(list, isCopied) {
     const pairs = [], length = list.length;
@@ -166,7 +152,7 @@
         else pairs[pairs.length] = [`${value}`, value];
       }
     }
-    apply(sort, pairs, [byText]);
+    apply(sort, pairs, [compare]);
     const sorted = isCopied ? [] : list, found = pairs.length;
     for (let i = 0; i < found; i++) sorted[i] = pairs[i][1];
     for (let i = found; i < found + nothing; i++) sorted[i] = undefined;
@@ -197,91 +183,80 @@
   const finds = ['indexOf', 'lastIndexOf', 'includes'];
   for (let n = 0; n < finds.length; n++) {
     const name = finds[n], step = n === 1 ? -1 : 1;
-    replaceIn(Array.prototype, name, (native) => ({
-      guarded(...rest) {
-        const wanted = rest[0];
-        if (!isLong(wanted) || this === undefined || this === null) return apply(native, this, rest);
-        const list = Object(this), length = list.length, given = rest.length > 1;
-        let from = given ? +rest[1] : step < 0 ? length - 1 : 0;
-        from = from !== from ? 0 : truncate(from);
-        if (from < 0) from += length;
-        for (let i = step < 0 ? least(from, length - 1) : most(from, 0); i >= 0 && i < length; i += step) {
-          if (list[i] === wanted) return n === 2 ? true : i;
-        }
-        return n === 2 ? false : -1;
-      },
-    }).guarded);
+    guard(Array.prototype, name, by((native, self, list) => {
+      const wanted = list[0];
+      if (!isLong(wanted) || self === undefined || self === null) return apply(native, self, list);
+      const from = Object(self), length = from.length;
+      let at = list.length > 1 ? +list[1] : step < 0 ? length - 1 : 0;
+      at = at !== at ? 0 : truncate(at);
+      if (at < 0) at += length;
+      for (let i = step < 0 ? least(at, length - 1) : most(at, 0); i >= 0 && i < length; i += step) {
+        if (from[i] === wanted) return n === 2 ? true : i;
+      }
+      return n === 2 ? false : -1;
+    }));
   }
-  const many = [[Math, 'max'], [Math, 'min'], [Math, 'hypot'], [String, 'fromCharCode'], [String, 'fromCodePoint'],
-    [Reflect.getPrototypeOf(Uint8Array), 'of']];
-  for (let i = 0; i < many.length; i++) {
-    replaceIn(many[i][0], many[i][1], (native) => ({
-      guarded(...rest) {
-        if (rest.length > FEW) refuseLongTexts(rest, many[i][1]);
-        return apply(native, this, rest);
-      },
-    }).guarded);
-  }
-  replaceIn(Reflect.getPrototypeOf(Uint8Array), 'from', (native) => ({
-    guarded(...rest) {
-      if (rest[1] === undefined) rest[0] = elements(rest[0], 'from');
-      return apply(native, this, rest);
-    },
-  }).guarded);
-  replaceIn(views, 'set', (native) => ({
-    guarded(...rest) {
-      if (isObject(rest[0]) && !isView(rest[0])) refuseLongTexts(rest[0], 'set');
-      return apply(native, this, rest);
-    },
-  }).guarded);
+  const many = by((native, self, list) => {
+    if (list.length > FEW) refuseLongTexts(list, native.name);
+    return apply(native, self, list);
+  });
+  const ofViews = Reflect.getPrototypeOf(Uint8Array);
+  for (const name of ['max', 'min', 'hypot']) guard(Math, name, many);
+  guard(String, 'fromCharCode', many);
+  guard(String, 'fromCodePoint', many);
+  guard(ofViews, 'of', many);
+  guard(ofViews, 'from', by((native, self, list) => {
+    if (list[1] === undefined) list[0] = elements(list[0], 'from');
+    return apply(native, self, list);
+  }));
+  guard(views, 'set', by((native, self, list) => {
+    if (isObject(list[0]) && !isView(list[0])) refuseLongTexts(list[0], 'set');
+    return apply(native, self, list);
+  }));
   // Marks that combine with the character before them are sorted, each run of them in quadratic time.
   const isMarked = (value) => value.length > LONG && apply(exec, /[\p{M}\uff9e\uff9f]{1000}/u, [value]) !== null;
   for (const name of ['normalize', 'localeCompare']) {
-    replaceIn(String.prototype, name, (native) => ({
-      guarded(...rest) {
-        if (this === undefined || this === null) return apply(native, this, rest);
-        const whole = text(this);
-        if (name === 'localeCompare') rest[0] = `${rest[0]}`;
-        if (isMarked(whole) || (name === 'localeCompare' && isMarked(rest[0]))) {
-          throw new range(name + ' is limited to ' + LONG + ' combining marks in a row here');
-        }
-        return apply(native, whole, rest);
-      },
-    }).guarded);
+    guard(String.prototype, name, by((native, self, list) => {
+      if (self === undefined || self === null) return apply(native, self, list);
+      const whole = text(self);
+      if (name === 'localeCompare') list[0] = `${list[0]}`;
+      if (isMarked(whole) || (name === 'localeCompare' && isMarked(list[0]))) {
+        throw new range(name + ' is limited to ' + LONG + ' combining marks in a row here');
+      }
+      return apply(native, whole, list);
+    }));
   }
   // The keys of what is no set may be the same long text many times.
+  const bySet = by((native, self, list) => {
+    const other = list[0];
+    if (!isObject(other)) return apply(native, self, list);
+    const { size, has, keys } = other;
+    const each = typeof keys !== 'function' ? keys : () => {
+      const all = apply(keys, other, []);
+      if (keys === setKeys || keys === mapKeys) return all;
+      const next = all.next;
+      return { next: () => apply(next, all, []), return: () => all.return?.() ?? {} };
+    };
+    const bound = typeof has !== 'function' ? has : (key) => apply(has, other, [key]);
+    list[0] = { size, has: bound, keys: each };
+    return apply(native, self, list);
+  });
   for (const name of ['union', 'intersection', 'difference', 'symmetricDifference', 'isSubsetOf', 'isSupersetOf',
     'isDisjointFrom']) {
-    replaceIn(Set.prototype, name, (native) => ({
-      guarded(other, ...rest) {
-        if (!isObject(other)) return apply(native, this, [other, ...rest]);
-        const { size, has, keys } = other;
-        const each = typeof keys !== 'function' ? keys : () => {
-          const all = apply(keys, other, []);
-          if (keys === setKeys || keys === mapKeys) return all;
-          const next = all.next;
-          return { next: () => apply(next, all, []), return: () => all.return?.() ?? {} };
-        };
-        const bound = typeof has !== 'function' ? has : (key) => apply(has, other, [key]);
-        return apply(native, this, [{ size, has: bound, keys: each }, ...rest]);
-      },
-    }).guarded);
+    guard(Set.prototype, name, bySet);
   }
-  replaceIn(Object, 'fromEntries', () => ({
-    guarded(entries) {
-      const made = {};
-      for (const entry of entries) {
-        if (!isObject(entry)) throw new TypeError('Object.fromEntries needs objects');
-        const key = entry[0], value = entry[1];
-        defineProperty(made, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
-      }
-      return made;
-    },
-  }).guarded);
+  guard(Object, 'fromEntries', by((native, self, list) => {
+    const made = {};
+    for (const entry of list[0]) {
+      if (!isObject(entry)) throw new TypeError('Object.fromEntries needs objects');
+      const key = entry[0], value = entry[1];
+      defineProperty(made, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+    }
+    return made;
+  }));
   Error.prepareStackTrace = (_, sites) => sites;
   delete Reflect.getPrototypeOf(new Error().stack[0]).getFunction;
   Error.prepareStackTrace = undefined;
-  const drop = Iterator.prototype.drop;
   function* after(source, next, count) {
     let left = count;
     try {
@@ -295,41 +270,35 @@
       source.return?.();
     }
   }
-  replaceIn(Iterator.prototype, 'drop', () => ({
-    guarded(count) {
-      const whole = +count;
-      return whole > SLOW ? after(this, this.next, whole) : apply(drop, this, [whole]);
-    },
-  }).guarded);
-  replaceIn(Iterator.prototype, 'join', () => ({
-    guarded(separator) {
-      const between = separator === undefined ? ',' : text(separator), next = this.next;
-      let joined = '', count = 0;
-      for (;;) {
-        const { done, value } = apply(next, this, []);
-        if (done) return joined;
-        if (count++ > 0) joined += between;
-        if (value !== undefined && value !== null) joined += value;
+  guard(Iterator.prototype, 'drop', by((drop, self, list) => {
+    const whole = +list[0];
+    return whole > SLOW ? after(self, self.next, whole) : apply(drop, self, [whole]);
+  }));
+  guard(Iterator.prototype, 'join', by((_, self, list) => {
+    const separator = list[0], between = separator === undefined ? ',' : text(separator), next = self.next;
+    let joined = '', count = 0;
+    for (;;) {
+      const { done, value } = apply(next, self, []);
+      if (done) return joined;
+      if (count++ > 0) joined += between;
+      if (value !== undefined && value !== null) joined += value;
+    }
+  }));
+  guard(Iterator.prototype, 'includes', by((_, self, list) => {
+    const wanted = list[0];
+    let left = list[1] === undefined ? 0 : list[1];
+    if (typeof left !== 'number' || !(left >= 0)) throw new range('includes skips a number of elements');
+    const next = self.next;
+    for (;;) {
+      const { done, value } = apply(next, self, []);
+      if (done) return false;
+      if (left > 0) left--;
+      else if (value === wanted || (value !== value && wanted !== wanted)) {
+        self.return?.();
+        return true;
       }
-    },
-  }).guarded);
-  replaceIn(Iterator.prototype, 'includes', () => ({
-    guarded(wanted, skipped) {
-      let left = skipped === undefined ? 0 : skipped;
-      if (typeof left !== 'number' || !(left >= 0)) throw new range('includes skips a number of elements');
-      const next = this.next;
-      for (;;) {
-        const { done, value } = apply(next, this, []);
-        if (done) return false;
-        if (left > 0) left--;
-        else if (value === wanted || (value !== value && wanted !== wanted)) {
-          this.return?.();
-          return true;
-        }
-      }
-    },
-  }).guarded);
-  const proxy = Proxy, revocable = Proxy.revocable;
+    }
+  }));
   const bounded = (handler) => {
     if ((typeof handler !== 'object' || handler === null) && typeof handler !== 'function') return handler;
     return new proxy(handler, {
@@ -350,35 +319,25 @@
     __proto__: null,
     construct: (target, list) => new proxy(list[0], bounded(list[1])),
   });
-  defineProperty(proxy, 'revocable', {
-    value: { revocable(target, handler) { return apply(revocable, proxy, [target, bounded(handler)]); } }.revocable,
+  guard(proxy, 'revocable', by((native, _, list) => apply(native, proxy, [list[0], bounded(list[1])])));
+  globalThis.Proxy = guardedProxy;
+  function guardConstructors(names, construct) {
+    const handler = { __proto__: null, construct };
+    for (let i = 0; i < names.length; i++) {
+      const native = globalThis[names[i]];
+      if (native !== undefined) native.prototype.constructor = globalThis[names[i]] = new proxy(native, handler);
+    }
+  }
+  guardConstructors(['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array',
+    'Uint32Array', 'Float16Array', 'Float32Array', 'Float64Array', 'BigInt64Array', 'BigUint64Array'],
+  (target, list, made) => {
+    if (list.length > 0) list[0] = elements(list[0], target.name);
+    return construct(target, list, made);
   });
-  defineProperty(globalThis, 'Proxy', { value: guardedProxy, writable: true, enumerable: false, configurable: true });
-  const typed = ['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array',
-    'Float16Array', 'Float32Array', 'Float64Array', 'BigInt64Array', 'BigUint64Array'];
-  const ofNumbers = {
-    __proto__: null,
-    construct(target, list, made) {
-      if (list.length > 0) list[0] = elements(list[0], target.name);
-      return construct(target, list, made);
-    },
-  };
-  for (let i = 0; i < typed.length; i++) {
-    const native = globalThis[typed[i]];
-    if (native !== undefined) native.prototype.constructor = globalThis[typed[i]] = new Proxy(native, ofNumbers);
-  }
-  for (const name of ['Set', 'Map', 'WeakSet', 'WeakMap']) {
-    const native = globalThis[name];
-    const guarded = new Proxy(native, {
-      __proto__: null,
-      construct(target, list, made) {
-        if (isArray(list[0])) check(list[0], name);
-        return construct(target, list, made === guarded ? target : made);
-      },
-    });
-    defineProperty(globalThis, name, { value: guarded, writable: true, enumerable: false, configurable: true });
-    defineProperty(native.prototype, 'constructor', { value: guarded, writable: true, configurable: true });
-  }
+  guardConstructors(['Set', 'Map', 'WeakSet', 'WeakMap'], (target, list, made) => {
+    if (isArray(list[0])) check(list[0], target.name);
+    return construct(target, list, made);
+  });
 
   const { indexOf: first, lastIndexOf: last, slice } = String.prototype;
   // Finds the part from a place on. It searches in so many places at once that it takes no longer than a step may.
@@ -456,26 +415,24 @@
     replace: Symbol.replace, split: Symbol.split };
   for (const name of Object.keys(searches)) {
     const symbol = searches[name];
-    replaceIn(String.prototype, name, (native) => ({
-      guarded(search, ...rest) {
-        if (this === undefined || this === null) throw new TypeError(name + ' called on ' + this);
-        if (isObject(search)) {
-          const isPattern = (name === 'includes' || name === 'replaceAll') && matches(search);
-          if (isPattern && name === 'includes') throw new TypeError('includes needs a text, not a regular expression');
-          if (isPattern && apply(first, `${search.flags}`, ['g']) < 0) {
-            throw new TypeError('replaceAll needs a regular expression with the flag g');
-          }
-          const method = symbol === null ? undefined : search[symbol];
-          if (method !== undefined && method !== null) return apply(method, search, [this, rest[0]]);
+    guard(String.prototype, name, by((native, self, list) => {
+      if (self === undefined || self === null) throw new TypeError(name + ' called on ' + self);
+      const search = list[0];
+      if (isObject(search)) {
+        const isPattern = (name === 'includes' || name === 'replaceAll') && matches(search);
+        if (isPattern && name === 'includes') throw new TypeError('includes needs a text, not a regular expression');
+        if (isPattern && apply(first, `${search.flags}`, ['g']) < 0) {
+          throw new TypeError('replaceAll needs a regular expression with the flag g');
         }
-        const whole = typeof this === 'string' ? this : `${this}`;
-        const part = typeof search === 'string' || search === undefined ? search : `${search}`;
-        ask(whole.length);
-        if (typeof part === 'string' && whole.length * part.length > WORK) {
-          return searchInParts(name, whole, part, rest[0]);
-        }
-        return apply(native, whole, arguments.length === 0 ? [] : [part, ...rest]);
-      },
-    }).guarded);
+        const method = symbol === null ? undefined : search[symbol];
+        if (method !== undefined && method !== null) return apply(method, search, [self, list[1]]);
+      }
+      const whole = typeof self === 'string' ? self : `${self}`;
+      const part = typeof search === 'string' || search === undefined ? search : `${search}`;
+      ask(whole.length);
+      if (typeof part === 'string' && whole.length * part.length > WORK) return searchInParts(name, whole, part, list[1]);
+      if (list.length > 0) list[0] = part;
+      return apply(native, whole, list);
+    }));
   }
 })

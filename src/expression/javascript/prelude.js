@@ -131,10 +131,13 @@
     stringToBase64: (value) => toBase64(encode(text(value))),
     stringFromBase64: (value) => decode(arrayFrom(fromBase64(text(value)))),
   };
-  const fixed = (name, value) =>
-    defineProperty(root, name, { value, writable: false, enumerable: false, configurable: false });
-  for (const name of ownKeys(functions)) fixed(name, functions[name]);
-  fixed('variables', variables);
+  // One descriptor for all takes less time than one each: what it does not name is false.
+  const fixed = { __proto__: null, value: variables }, defined = ownKeys(functions);
+  defineProperty(root, 'variables', fixed);
+  for (let i = 0; i < defined.length; i++) {
+    fixed.value = functions[defined[i]];
+    defineProperty(root, defined[i], fixed);
+  }
 
   function begin() {
     cells = { __proto__: null };

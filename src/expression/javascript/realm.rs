@@ -140,9 +140,12 @@ impl Realm {
         let asked = Rc::clone(&watch);
         runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
         let state = Rc::new(HostState::new(options, &watch));
+        // Nothing of what is made here is garbage.
+        runtime.set_gc_threshold(GROWTH);
         let context = Context::full(&runtime)?;
         let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;
-        let base = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
+        let base = watch.bytes();
+        runtime.set_gc_threshold(base + GROWTH);
         watch.begin(&context);
         Ok(Self {
             functions,

@@ -1,8 +1,8 @@
 //! The built-in scripts of realms as bytecode, made once for each process: to parse them takes longer than to run them.
 //!
-//! The bytecode is that of one module, which this process has written itself and which only this process reads. It
-//! exports nothing: a script that imports it by name receives an empty namespace. Its functions go to the host by a property of the
-//! global object, which the host removes before any script runs.
+//! The bytecode is that of two modules, which this process has written itself and which only this process reads. They
+//! export nothing: a script that imports one by name receives an empty namespace. Their functions go to the host by a property
+//! of the global object, which the host removes before any script runs.
 
 use std::sync::OnceLock;
 
@@ -14,8 +14,9 @@ const GUARDS: &str = include_str!("guards.js");
 const PRELUDE: &str = include_str!("prelude.js");
 const FREEZE: &str = include_str!("freeze.js");
 
-/// The name of the module, in frames of a stack.
+/// The names of the modules, in frames of a stack: what each realm has, and what only a shared one has.
 const MODULE: &str = "mainspring";
+const SHARED_MODULE: &str = "mainspring-shared";
 
 /// The property that passes the functions on.
 const PARTS: &str = "__mainspring_parts__";
@@ -28,26 +29,34 @@ pub(super) struct RealmScripts<'js> {
     pub(super) guards: Function<'js>,
     /// Makes Elsa's functions.
     pub(super) prelude: Function<'js>,
-    /// Freezes a shared realm.
-    pub(super) freeze: Function<'js>,
 }
 
 impl<'js> RealmScripts<'js> {
     /// Loads them into a new realm.
     pub(super) fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
-        let mut bundle = Bundle { 0: modules()? };
-        let (_, ended) = bundle.load(ctx, MODULE, None)?.eval()?;
-        ended.finish::<()>()?;
-        let globals = ctx.globals();
-        let parts: Array<'js> = globals.get(PARTS)?;
-        globals.remove(PARTS)?;
+        let parts = load(ctx, MODULE)?;
         Ok(Self {
             utc: parts.get(0)?,
             guards: parts.get(1)?,
             prelude: parts.get(2)?,
-            freeze: parts.get(3)?,
         })
     }
+}
+
+/// Loads the function that freezes a shared realm.
+pub(super) fn load_freeze<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
+    load(ctx, SHARED_MODULE)?.get(0)
+}
+
+/// Loads the functions of a module.
+fn load<'js>(ctx: &Ctx<'js>, module: &str) -> rquickjs::Result<Array<'js>> {
+    let mut bundle = Bundle { 0: modules()? };
+    let (_, ended) = bundle.load(ctx, module, None)?.eval()?;
+    ended.finish::<()>()?;
+    let globals = ctx.globals();
+    let parts = globals.get(PARTS)?;
+    globals.remove(PARTS)?;
+    Ok(parts)
 }
 
 /// Name and bytecode, in the form of a loader. They live as long as the process.
@@ -58,13 +67,15 @@ fn modules() -> rquickjs::Result<Modules> {
     if let Some(modules) = MODULES.get() {
         return Ok(modules);
     }
-    let bytecode = compile()?;
-    // Threads that start at the same time compile it each, and one of them keeps it.
-    Ok(MODULES.get_or_init(|| Vec::leak(vec![(MODULE, &*Vec::leak(bytecode))])))
+    let own = compile(MODULE, &[UTC, GUARDS, PRELUDE])?;
+    let shared = compile(SHARED_MODULE, &[FREEZE])?;
+    // Threads that start at the same time compile them each, and one of them keeps them.
+    let leaked = |name: &'static str, bytecode: Vec<u8>| (name, &*Vec::leak(bytecode));
+    Ok(MODULES.get_or_init(|| Vec::leak(vec![leaked(MODULE, own), leaked(SHARED_MODULE, shared)])))
 }
 
-fn compile() -> rquickjs::Result<Vec<u8>> {
-    let source = format!("globalThis.{PARTS} = [\n{UTC},\n{GUARDS},\n{PRELUDE},\n{FREEZE}];");
+fn compile(name: &str, scripts: &[&str]) -> rquickjs::Result<Vec<u8>> {
+    let source = format!("globalThis.{PARTS} = [\n{}];", scripts.join(",\n"));
     let runtime = Runtime::new()?;
     Context::full(&runtime)?.with(|ctx| {
         // Nothing but the places of errors within these scripts is lost, and they load faster.
@@ -73,7 +84,7 @@ fn compile() -> rquickjs::Result<Vec<u8>> {
             strip_debug: true,
             ..WriteOptions::default()
         };
-        let module = Module::declare(ctx, MODULE, source)?;
+        let module = Module::declare(ctx, name, source)?;
         module.write(options).map_err(|_| Error::Allocation)
     })
 }

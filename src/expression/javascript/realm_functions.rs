@@ -13,7 +13,7 @@ use super::convert::to_js;
 use super::event_urls::{EventUrl, EventUrls};
 use super::named_values::NamedValues;
 use super::own_realm::RealmKind;
-use super::realm_bytecode::RealmScripts;
+use super::realm_bytecode::{RealmScripts, load_freeze};
 use super::script::{ScriptOptions, ScriptScope};
 use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
@@ -147,7 +147,7 @@ impl RealmFunctions {
             RealmKind::Shared => {
                 let to = Rc::clone(state);
                 let mark = move |bit: u8| to.marks.set(to.marks.get() | bit);
-                let sweep: Array<'_> = scripts.freeze.call((Function::new(ctx.clone(), mark)?,))?;
+                let sweep: Array<'_> = load_freeze(ctx)?.call((Function::new(ctx.clone(), mark)?,))?;
                 Some(Sweep {
                     is_whole: Persistent::save(ctx, sweep.get::<Function<'_>>(0)?),
                     sweep: Persistent::save(ctx, sweep.get::<Function<'_>>(1)?),

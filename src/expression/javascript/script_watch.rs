@@ -50,6 +50,11 @@ impl ScriptWatch {
         }
     }
 
+    /// The bytes of the heap.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
     /// From now on scripts run in this context. To be ended, or else the context is never freed.
     pub(super) fn begin(&self, context: &Context) {
         let counter = StepCounter::of(context);

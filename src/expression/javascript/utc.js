@@ -2,7 +2,7 @@
 // Evaluated before everything that saves `Date`.
 (function () {
   'use strict';
-  const { apply, construct, defineProperty } = Reflect;
+  const { apply, construct } = Reflect;
   const native = Date, proto = native.prototype, utc = native.UTC, nativeParse = native.parse, text = String;
   const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
   const slice = unbound(text.prototype.slice), exec = unbound(RegExp.prototype.exec);
@@ -10,23 +10,22 @@
   const fullYear = unbound(proto.getUTCFullYear), setFullYear = proto.setUTCFullYear;
   const toPrimitive = Symbol.toPrimitive, failure = TypeError;
 
-  function put(name, make, length) {
-    const method = { [name](...rest) { return apply(make, this, rest); } }[name];
-    defineProperty(method, 'length', { value: length, configurable: true });
-    defineProperty(proto, name, { value: method, writable: true, enumerable: false, configurable: true });
+  // A proxy has the name, the length and the text of the method of local time.
+  function put(name, call) {
+    proto[name] = new Proxy(proto[name], { __proto__: null, apply: call });
   }
   const parts = ['Date', 'Day', 'FullYear', 'Hours', 'Milliseconds', 'Minutes', 'Month', 'Seconds'];
   for (let i = 0; i < parts.length; i++) {
-    put('get' + parts[i], proto['getUTC' + parts[i]], 0);
-    const set = proto['setUTC' + parts[i]];
-    if (set) put('set' + parts[i], set, set.length);
+    const get = proto['getUTC' + parts[i]], set = proto['setUTC' + parts[i]];
+    put('get' + parts[i], (_, date) => apply(get, date, []));
+    if (set) put('set' + parts[i], (_, date, list) => apply(set, date, list));
   }
-  put('getTimezoneOffset', function () { return time(this) * 0; }, 0);
-  put('getYear', function () { return fullYear(this) - 1900; }, 0);
-  put('setYear', function (given) {
-    const year = +given, whole = Math.trunc(year);
-    return apply(setFullYear, this, [whole >= 0 && whole <= 99 ? 1900 + whole : year]);
-  }, 1);
+  put('getTimezoneOffset', (_, date) => time(date) * 0);
+  put('getYear', (_, date) => fullYear(date) - 1900);
+  put('setYear', (_, date, list) => {
+    const year = +list[0], whole = Math.trunc(year);
+    return apply(setFullYear, date, [whole >= 0 && whole <= 99 ? 1900 + whole : year]);
+  });
 
   // "Wed, 03 Jan 2018 00:05:22 GMT" in the other forms; the year may be longer.
   const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -49,7 +48,7 @@
   const names = Object.keys(forms);
   for (let i = 0; i < names.length; i++) {
     const form = forms[names[i]];
-    put(names[i], function () { return show(this, form); }, 0);
+    put(names[i], (_, date) => show(date, form));
   }
 
   // A text without a zone is in UTC. In ISO 8601 the zone is appended; in every other form it is put first, where a zone
@@ -85,17 +84,13 @@
     }
     return typeof value === 'string' ? parse(value) : value;
   }
-  defineProperty(native, 'parse', {
-    value: { parse(given) { return parse(given); } }.parse, writable: true, enumerable: false, configurable: true,
-  });
-  const guarded = new Proxy(native, {
+  native.parse = new Proxy(nativeParse, { __proto__: null, apply: (_, date, list) => parse(list[0]) });
+  globalThis.Date = proto.constructor = new Proxy(native, {
     __proto__: null,
     construct(target, list, made) {
       const given = list.length === 0 ? [] : [list.length === 1 ? single(list[0]) : apply(utc, target, list)];
-      return construct(target, given, made === guarded ? target : made);
+      return construct(target, given, made);
     },
     apply: () => show(new native(), forms.toString),
   });
-  defineProperty(globalThis, 'Date', { value: guarded, writable: true, enumerable: false, configurable: true });
-  defineProperty(proto, 'constructor', { value: guarded, writable: true, enumerable: false, configurable: true });
 })
