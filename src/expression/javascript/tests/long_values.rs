@@ -39,6 +39,8 @@ const HOSTILE: &[&str] = &[
     "const l = new Float64Array(4e6); for (;;) try { l.reverse() } catch {}",
     "const p = new Proxy({}, { ownKeys: () => keys }), keys = Array.from({ length: 5000 }, (_, i) => 'k' + i); \
      for (;;) try { Reflect.ownKeys(p) } catch {}",
+    "Array(1e5).fill(half).join()",
+    "for (;;) try { [Array(1e5).fill(half)].toLocaleString() } catch {}",
     // An async function catches what ends it.
     "const f = async () => { for (;;); }; for (;;) f()",
     "const f = async () => { for (;;) blank.trim(); }; for (;;) try { f(); f() } catch {}",
