@@ -8,6 +8,7 @@
 //! - `decimal`: .NET's decimal numbers, of both.
 //! - `expression_type`: the types that can be evaluated.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and the conversion of values to them.
+//! - `yield_interval`: how often a long script gives way, in whatever language.
 
 mod coerce;
 mod csharp;
@@ -17,6 +18,7 @@ mod javascript;
 mod liquid;
 mod time_span;
 mod type_name;
+mod yield_interval;
 
 pub(crate) use coerce::{coerce, to_text};
 pub(crate) use csharp::{

@@ -1,10 +1,11 @@
 //! The mode `hostile`: executes of one line while other workflows run scripts that never end, or take all the memory they can get.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
+use tokio::task::{JoinError, JoinSet};
 
 use super::engines::start;
 use crate::bench::report::nearest_rank;
@@ -122,10 +123,24 @@ pub(super) async fn run(
     time: Duration,
     is_hostile: bool,
 ) -> Result<Executes, Failure> {
-    let (ended, next) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let measured = async {
-        let began = Instant::now();
-        let loops = (0..clients).map(|_| async {
+    let (ended, next) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let mut hostile = JoinSet::new();
+    for _ in 0..if is_hostile { CLIENTS } else { 0 } {
+        let (engine, ended, next) = (engine.clone(), Arc::clone(&ended), Arc::clone(&next));
+        hostile.spawn(async move {
+            while !ended.load(Relaxed) {
+                let number = next.fetch_add(1, Relaxed) % SCRIPTS.len();
+                // It faults, or is still deferred when the answer is due.
+                engine.execute(start(&definition_id(number), None)).await?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    let mut measured = JoinSet::new();
+    let began = Instant::now();
+    for _ in 0..clients {
+        let engine = engine.clone();
+        measured.spawn(async move {
             let (mut times, mut errors) = (Vec::new(), 0);
             while began.elapsed() < time {
                 let at = Instant::now();
@@ -135,25 +150,16 @@ pub(super) async fn run(
             }
             Ok::<_, Failure>((times, errors))
         });
-        let all = join_all(loops).await;
-        ended.store(true, Relaxed);
-        all
-    };
-    let hostile = join_all((0..if is_hostile { CLIENTS } else { 0 }).map(|_| async {
-        while !ended.load(Relaxed) {
-            let number = next.fetch_add(1, Relaxed) % SCRIPTS.len();
-            // It faults, or is still deferred when the answer is due.
-            engine.execute(start(&definition_id(number), None)).await?;
-        }
-        Ok::<_, Failure>(())
-    }));
-    let (measured, hostile) = join(measured, hostile).await;
-    hostile.into_iter().collect::<Result<Vec<()>, Failure>>()?;
+    }
     let (mut times, mut errors) = (Vec::new(), 0);
-    for client in measured {
-        let (of_client, failed) = client?;
+    while let Some(client) = measured.join_next().await {
+        let (of_client, failed) = client.map_err(ended_early)??;
         times.extend(of_client);
         errors += failed;
+    }
+    ended.store(true, Relaxed);
+    while let Some(client) = hostile.join_next().await {
+        client.map_err(ended_early)??;
     }
     Ok(Executes {
         p99: nearest_rank(&times, 99),
@@ -161,4 +167,8 @@ pub(super) async fn run(
         errors,
         hostile: next.load(Relaxed),
     })
+}
+
+fn ended_early(error: JoinError) -> Failure {
+    Failure::failed(format!("a client ended early: {error}"))
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::slow_scripts::{FIRST_SLICE, SLICE, SlowScripts};
 use super::task::TaskHandle;
+use crate::expression::yield_interval::YieldInterval;
 
 /// How long past its limit a script may run before its thread is abandoned. Interrupt checks are well under a
 /// millisecond apart; the rest allows for a busy machine.
@@ -45,6 +46,7 @@ pub(super) struct InterruptHandler {
     slice_start: Cell<Instant>,
     /// How long the script ran in earlier slices.
     ran_before: Cell<Duration>,
+    yields: YieldInterval,
 }
 
 impl InterruptHandler {
@@ -61,6 +63,7 @@ impl InterruptHandler {
             slice_end: Cell::new(now),
             slice_start: Cell::new(now),
             ran_before: Cell::new(Duration::ZERO),
+            yields: YieldInterval::new(),
         }
     }
 
@@ -130,7 +133,10 @@ impl InterruptHandler {
         let now = Instant::now();
         let stop = match &*handle {
             Some(handle) if handle.is_cancelled() => Some(StopReason::Cancelled),
-            _ if now < self.slice_end.get() => None,
+            _ if now < self.slice_end.get() => {
+                self.yields.check(now);
+                None
+            }
             _ if now >= self.deadline.get() => Some(StopReason::TimedOut),
             Some(handle) => {
                 self.is_running.set(true);

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::expression::yield_interval::YieldInterval;
+
 /// How long a rendering runs before another one does.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -82,6 +84,7 @@ pub(super) struct Pace<'s> {
     ran: Cell<Duration>,
     since: Cell<Instant>,
     has_turn: Cell<bool>,
+    yields: YieldInterval,
 }
 
 /// Whether a rendering may go on.
@@ -102,6 +105,7 @@ impl<'s> Pace<'s> {
             ran: Cell::default(),
             since: Cell::new(Instant::now()),
             has_turn: Cell::new(true),
+            yields: YieldInterval::new(),
         })
     }
 
@@ -110,7 +114,9 @@ impl<'s> Pace<'s> {
         if self.stop.load(Ordering::Relaxed) {
             return Going::Stopped;
         }
-        let elapsed = self.since.get().elapsed();
+        let now = Instant::now();
+        self.yields.check(now);
+        let elapsed = now.saturating_duration_since(self.since.get());
         if self.ran.get() + elapsed >= self.limit {
             return Going::OutOfTime;
         }

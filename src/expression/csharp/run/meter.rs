@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::expression::csharp::problem::{Evaluated, Stop, StopKind};
 use crate::expression::csharp::value::{Value, empty};
+use crate::expression::yield_interval::YieldInterval;
 
 /// The bounds of one run.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,7 @@ pub(in crate::expression::csharp) struct Meter<'a> {
     steps: Cell<u64>,
     bytes: Cell<usize>,
     next_clock: Cell<u64>,
+    yields: YieldInterval,
     /// Containers into which the script has put others: they may refer to themselves.
     changed: RefCell<Vec<Value>>,
 }
@@ -51,6 +53,7 @@ impl<'a> Meter<'a> {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             next_clock: Cell::new(0),
+            yields: YieldInterval::new(),
             changed: RefCell::new(Vec::new()),
         }
     }
@@ -95,7 +98,12 @@ impl<'a> Meter<'a> {
         {
             return Err(Stop::new(StopKind::Cancelled, "the script was cancelled"));
         }
-        if self.bounds.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let Some(deadline) = self.bounds.deadline else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        self.yields.check(now);
+        if now >= deadline {
             return Err(Stop::new(StopKind::Time, "the script ran longer than its limit"));
         }
         Ok(())
