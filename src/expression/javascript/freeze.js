@@ -90,16 +90,30 @@
   const originals = [], above = getPrototypeOf(root), count = names.length;
   for (let i = 0; i < count; i++) originals[i] = root[names[i]];
 
-  // Compares them by their names: there is a getter for none of them, and those that are read-only need no comparison.
-  const checked = [], terms = [];
+  // Compares them by their names: there is a getter for none of them, and those that are read-only need no comparison. Each
+  // is then assigned, which fails if a script has made it read-only.
+  const checked = [], terms = [], writes = [], isWritable = [];
   for (let i = 0; i < count; i++) {
-    if (!getOwnPropertyDescriptor(root, names[i]).writable) continue;
-    terms[terms.length] = (typeof names[i] === 'string' ? names[i] : `root[keys[${i}]]`) + ` === value${checked.length}`;
+    isWritable[i] = getOwnPropertyDescriptor(root, names[i]).writable === true;
+    if (!isWritable[i]) continue;
+    const place = typeof names[i] === 'string' ? names[i] : `root[keys[${i}]]`, value = `value${checked.length}`;
+    terms[terms.length] = `${place} === ${value}`;
+    // Strict code cannot assign to `eval` by its name.
+    writes[writes.length] = `${names[i] === 'eval' ? 'root.eval' : place} = ${value};`;
     checked[checked.length] = originals[i];
   }
   const parameters = checked.map((_, at) => `value${at}`).join();
-  const isWhole = (0, eval)(`(root, keys, above, getPrototypeOf, isExtensible, [${parameters}]) => () =>
-    getPrototypeOf(root) === above && isExtensible(root) && ${terms.join(' && ')}`);
+  const isWhole = (0, eval)(`(root, keys, above, getPrototypeOf, isExtensible, [${parameters}]) => () => {
+    'use strict';
+    if (getPrototypeOf(root) !== above || !isExtensible(root)) return false;
+    if (!(${terms.join(' && ')})) return false;
+    try {
+      ${writes.join(' ')}
+    } catch {
+      return false;
+    }
+    return true;
+  }`);
 
   return [isWhole(root, names, above, getPrototypeOf, isExtensible, checked), sweep];
 
@@ -118,6 +132,7 @@
     }
     for (let i = 0; i < count; i++) {
       const value = root[names[i]], before = originals[i];
+      if (isWritable[i] && !getOwnPropertyDescriptor(root, names[i]).writable) return false;
       if (value === before || (value !== value && before !== before)) continue;
       root[names[i]] = before;
       if (root[names[i]] !== before) return false;

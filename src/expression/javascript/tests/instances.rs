@@ -34,6 +34,8 @@ const ATTACKS: &[&str] = &[
     "Object.defineProperty(globalThis, 'leak', { value: 1 })",
     "Object.defineProperty(globalThis, 'leak', { get() { while (true); } , configurable: true }); 1",
     "Object.defineProperty(globalThis, 'Math', { writable: false, value: 5 })",
+    "Object.defineProperty(globalThis, 'Math', { writable: false }); Object.defineProperty(globalThis, 'leak', { value: 1 })",
+    "for (const name of ['Array', 'escape', 'Symbol']) Object.defineProperty(globalThis, name, { writable: false }); 1",
     "Object.preventExtensions(globalThis)",
     "Object.freeze(globalThis)",
     "Object['setProto' + 'typeOf'](globalThis, { leak: 1 })",
@@ -99,7 +101,8 @@ const PROBE: &str = "
     [...(function* () { yield 1 })()], new Uint8Array(2).fill(7).join(), Date.parse('1970'), Array.from([1, 2]), Object.hasOwn({}, 'a'),
     new Error('e').stack.length > 0, getVariable('v'), Reflect.ownKeys({ b: 1 }), [1].values().map(x => x).toArray(),
     typeof globalThis[Symbol.iterator], typeof globalThis[0], newGuid.toString().length > 10, Math.random() !== Math.random(),
-    Reflect.ownKeys(globalThis).length, isNaN(undefined)];
+    Reflect.ownKeys(globalThis).length, isNaN(undefined),
+    Reflect.ownKeys(globalThis).filter(key => Object.getOwnPropertyDescriptor(globalThis, key).writable).length];
   Promise.all([Promise.resolve(1), (async () => 2)()]).then(list => ({ seen, values, list }))";
 
 fn scope(instance: &str) -> ScriptScope {
