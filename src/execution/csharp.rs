@@ -1,22 +1,20 @@
 //! The C# of a definition: compiled with its program, run as an execution of an instance sees it.
 //!
 //! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
-//! is pure, and runs again from its start on a thread of its own, with all its steps and a deadline. There are as many of those
-//! threads as half of the processors, at least one. A burst that is dropped stops its script there.
+//! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
+//! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is dropped stops its script there.
 
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
-
-use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::activity::{ActivityTree, Fault, NodeIndex, NodeInput, RUN_CSHARP, RanScript, SCRIPT, ScriptChanges};
 use crate::definition::{Argument, Variable};
 use crate::expression::{
-    Bounds, CSharpNames, CSharpResult, CSharpScript, Problem, ScriptScope, ScriptSession, Stop, StopKind, Ty, World,
-    declared_type,
+    Bounds, CSharpNames, CSharpResult, CSharpScript, Pace, Problem, ScriptLanguage, ScriptScope, ScriptSession, Stop,
+    StopKind, Ty, World, declared_type,
 };
 
 /// Steps where the burst runs: some 2 ms.
@@ -162,15 +160,14 @@ pub(super) async fn run<W: World + Sync>(
     snapshot: impl FnOnce() -> Snapshot,
 ) -> Result<RanScript, Fault> {
     let options = session.options();
-    let (time_limit, bytes) = (options.time_limit, options.memory_limit);
-    let here = Bounds {
-        steps: FEW_STEPS,
-        bytes,
-        result_bytes: options.max_result_bytes,
-        deadline: None,
-        is_cancelled: None,
-    };
+    let (time_limit, bytes, result_bytes) = (options.time_limit, options.memory_limit, options.max_result_bytes);
     if script.is_shallow() {
+        let here = Bounds {
+            steps: FEW_STEPS,
+            bytes,
+            result_bytes,
+            pace: None,
+        };
         match script.run(&world(), here) {
             Err(stop) if stop.kind == StopKind::Steps => {}
             ended => return ended.map(ran).map_err(|stop| fault(&stop)),
@@ -191,15 +188,21 @@ pub(super) async fn run<W: World + Sync>(
     };
     let cancel = CancelOnDrop(Arc::new(AtomicBool::new(false)));
     let flag = Arc::clone(&cancel.0);
-    let script = Arc::clone(script);
+    let (script, turns) = (Arc::clone(script), Arc::clone(session.turns()));
     let done = tokio::task::spawn_blocking(move || {
-        let bounds = Bounds {
-            steps: MOST_STEPS,
-            deadline: Some(Instant::now() + time_limit),
-            is_cancelled: Some(&flag),
-            ..here
+        let pace = Pace::begin(&turns, ScriptLanguage::CSharp, &flag, time_limit);
+        let ended = match pace {
+            Some(_) => script.run(
+                &snapshot,
+                Bounds {
+                    steps: MOST_STEPS,
+                    bytes,
+                    result_bytes,
+                    pace,
+                },
+            ),
+            None => Err(Stop::cancelled()),
         };
-        let ended = script.run(&snapshot, bounds);
         drop((permit, long));
         ended
     });

@@ -44,7 +44,10 @@ impl Evaluator<'_> {
                 _long: long,
             })
         };
-        let rendered = TEMPLATES.render(&template, definition, limits, &seen, owned).await;
+        let turns = self.session.turns();
+        let rendered = TEMPLATES
+            .render(&template, definition, limits, turns, &seen, owned)
+            .await;
         if let Some(facts) = long_facts.get() {
             match rendered.as_ref().map_err(|error| error.kind) {
                 Err(TemplateErrorKind::Timeout) => self.session.long_ended(facts, true),

@@ -7,8 +7,8 @@
 //! - `csharp`: [`CSharpScript`], what it sees ([`World`]) and its result.
 //! - `decimal`: .NET's decimal numbers, of both.
 //! - `expression_type`: the types that can be evaluated.
+//! - `processor`: the turns of long scripts, which all languages share.
 //! - `type_name`, `coerce`, `time_span`: Elsa's type names, and the conversion of values to them.
-//! - `yield_interval`: how often a long script gives way, in whatever language.
 
 mod coerce;
 mod csharp;
@@ -16,9 +16,9 @@ mod decimal;
 mod expression_type;
 mod javascript;
 mod liquid;
+mod processor;
 mod time_span;
 mod type_name;
-mod yield_interval;
 
 pub(crate) use coerce::{coerce, to_text};
 pub(crate) use csharp::{
@@ -29,5 +29,6 @@ pub(crate) use javascript::EventUrl;
 pub use javascript::{EventUrls, NamedValues, ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use javascript::{LongScript, ScriptErrorKind, ScriptNames, ScriptSession};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
+pub(crate) use processor::{Pace, ScriptLanguage};
 pub(crate) use time_span::TimeSpan;
 pub(crate) use type_name::{TypeName, allows_null, is_assignable, short_type_name};

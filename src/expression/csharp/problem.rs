@@ -75,6 +75,11 @@ impl Stop {
         })
     }
 
+    /// Nothing waits for it any more.
+    pub(crate) fn cancelled() -> Box<Self> {
+        Self::new(StopKind::Cancelled, "the script was cancelled")
+    }
+
     /// An exception of .NET, by its name.
     pub(super) fn thrown(exception: &str, message: impl fmt::Display) -> Box<Self> {
         Self::new(StopKind::Thrown, format!("{exception}: {message}"))

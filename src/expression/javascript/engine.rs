@@ -10,6 +10,7 @@ use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, S
 use super::task::TaskHandle;
 use super::thread_pool::{PoolSession, ScriptPool};
 use crate::expression::liquid::TemplateLimits;
+use crate::expression::processor::Turns;
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.
@@ -90,6 +91,11 @@ impl ScriptSession {
             time: options.time_limit,
             output: options.max_result_bytes,
         }
+    }
+
+    /// The turns of long scripts, in whatever language.
+    pub(crate) fn turns(&self) -> &Arc<Turns> {
+        &self.inner.slow().turns
     }
 
     /// The limits of scripts in other languages.

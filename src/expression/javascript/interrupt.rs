@@ -8,9 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::slow_scripts::{FIRST_SLICE, SLICE, SlowScripts};
+use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::TaskHandle;
-use crate::expression::yield_interval::YieldInterval;
+use crate::expression::processor::{SLICE, YieldInterval};
 
 /// How long past its limit a script may run before its thread is abandoned. Interrupt checks are well under a
 /// millisecond apart; the rest allows for a busy machine.

@@ -18,7 +18,7 @@
 //!
 //! # Layout
 //! - `script`: input, result, limits and errors of an evaluation; `engine`: [`ScriptEngine`] and [`ScriptSession`].
-//! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state; `fair_queue`: its order;
+//! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
@@ -36,7 +36,6 @@ mod convert;
 mod declarations;
 mod engine;
 mod event_urls;
-mod fair_queue;
 mod heap_allocator;
 mod interrupt;
 mod long_script;

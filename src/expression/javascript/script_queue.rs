@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::fair_queue::{FairQueue, QueuePermits};
 use super::interrupt::GRACE;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::{ScriptTask, TaskHandle};
+use crate::expression::processor::{FairQueue, QueuePermits};
 
 /// How long the reset of a realm may take, which no script prolongs.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(50);

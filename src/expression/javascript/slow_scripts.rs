@@ -2,7 +2,7 @@
 //!
 //! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], as far as [`ScriptOptions::total_memory`] has a heap for
 //!   each. One definition has a quarter of them at most, and a version whose breaker is open has one.
-//! - **Time slices** of [`SLICE`] bound the processors: half of them run slow scripts, at least one. A thread whose slice
+//! - **Time slices** bound the processors: half of them run long scripts of all languages, at least one. A thread whose slice
 //!   is over is parked inside the interrupt handler. Slices go alternately to the script that has run least and to the
 //!   one that has waited longest: a script that is nearly done ends soon, and no long one starves.
 //! - **The backlog** holds preempted scripts: they were interrupted because no slot was free, and begin again when one
@@ -11,19 +11,15 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use super::fair_queue::FairQueue;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
+use crate::expression::processor::{FairQueue, ScriptLanguage, Turn, Turns, half_of_processors};
 
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
-
-/// How long a slow script runs before another one does.
-pub(super) const SLICE: Duration = Duration::from_millis(20);
 
 /// How often a thread that waits for a time slice checks without being woken.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -41,8 +37,10 @@ pub(super) struct SlowScripts {
     pub(super) options: Arc<ScriptOptions>,
     pub(super) breakers: ScriptBreakers,
     start: StartSlowThread,
-    /// Slow scripts that run at once.
+    /// Slow scripts that have a time slice, or the next of their language.
     max_running: usize,
+    /// The time slices, which all languages share.
+    pub(super) turns: Arc<Turns>,
     /// Threads that hang in native code, with their scripts; none: outside of one.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
     state: Mutex<SlowState>,
@@ -66,10 +64,12 @@ struct Slot {
     handle: Arc<TaskHandle>,
     ran: Duration,
     phase: SlotPhase,
+    turn: Option<Turn>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SlotPhase {
+    /// As soon as it has a turn.
     Running,
     /// Since that tick.
     WaitingSince(u64),
@@ -115,18 +115,19 @@ impl SlowState {
         if let Some(slot) = self.slot(handle) {
             slot.ran = ran;
             slot.phase = SlotPhase::WaitingSince(tick);
+            slot.turn = None;
         }
     }
 }
 
 impl SlowScripts {
     pub(super) fn new(options: Arc<ScriptOptions>, start: StartSlowThread) -> Self {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             options,
             breakers: ScriptBreakers::default(),
             start,
-            max_running: (processors / 2).max(1),
+            max_running: half_of_processors(),
+            turns: Arc::new(Turns::new(half_of_processors())),
             abandoned: Mutex::default(),
             state: Mutex::default(),
             last_warning: AtomicU64::new(0),
@@ -186,6 +187,7 @@ impl SlowScripts {
             handle: Arc::clone(handle),
             ran,
             phase: SlotPhase::WaitingSince(0),
+            turn: None,
         });
         state.set_waiting(handle, ran);
         state.grant_slices(self.max_running);
@@ -204,13 +206,22 @@ impl SlowScripts {
             }
             match state.slot(handle).map(|slot| slot.phase) {
                 None => return false,
-                Some(SlotPhase::Running) => return true,
+                Some(SlotPhase::Running) => break,
                 Some(SlotPhase::WaitingSince(_)) => {
                     let waited = handle.wake.wait_timeout(state, RECHECK_INTERVAL);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
+        drop(state);
+        let turn = Turns::begin(&self.turns, ScriptLanguage::JavaScript, || handle.is_cancelled());
+        let mut state = self.lock();
+        let slot = state.slot(handle);
+        let goes_on = turn.is_some() && slot.is_some();
+        if let Some(slot) = slot {
+            slot.turn = turn;
+        }
+        goes_on
     }
 
     /// Ends the script's time slice, and parks the thread until the next one.

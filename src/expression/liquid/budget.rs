@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::error::{TemplateErrorKind, TemplateFailure};
-use super::turn::{Going, Pace};
+use crate::expression::processor::{Going, Pace};
 
 /// Bytes of text that count as one step.
 const STEP_BYTES: usize = 32;

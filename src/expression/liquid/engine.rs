@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use super::budget::{TemplateBudget, WorkLimits};
@@ -12,7 +11,7 @@ use super::data::TemplateData;
 use super::error::{TemplateError, TemplateErrorKind, TemplateFailure};
 use super::names;
 use super::render::Renderer;
-use super::turn::{Pace, Turns};
+use crate::expression::processor::{Pace, ScriptLanguage, Turns};
 
 /// Steps on the caller's thread: about a millisecond.
 pub(super) const INLINE_STEPS: u64 = 10_000;
@@ -39,8 +38,6 @@ pub(crate) static TEMPLATES: LazyLock<TemplateEngine> = LazyLock::new(TemplateEn
 #[derive(Debug)]
 pub(crate) struct TemplateEngine {
     cache: TemplateCache,
-    /// Long renderings that run at once: half of the processors, at least one.
-    turns: Arc<Turns>,
     /// The definitions of the long renderings.
     long: Arc<Mutex<Vec<String>>>,
 }
@@ -54,10 +51,8 @@ pub(crate) struct TemplateLimits {
 
 impl TemplateEngine {
     pub(super) fn new() -> Self {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             cache: TemplateCache::default(),
-            turns: Arc::new(Turns::new((processors / 2).max(1))),
             long: Arc::default(),
         }
     }
@@ -88,6 +83,7 @@ impl TemplateEngine {
         text: &str,
         definition: &str,
         limits: TemplateLimits,
+        turns: &Arc<Turns>,
         data: &(dyn TemplateData + Sync),
         owned: impl FnOnce() -> Option<D>,
     ) -> Result<String, TemplateError> {
@@ -108,7 +104,7 @@ impl TemplateEngine {
         let work = LongRender {
             template: Arc::clone(&template),
             stop: Arc::clone(&stop.0),
-            turns: Arc::clone(&self.turns),
+            turns: Arc::clone(turns),
             limits,
             _slot: slot,
         };
@@ -164,7 +160,7 @@ impl LongRender {
             memory: MEMORY,
             output: self.limits.output,
         };
-        let Some(pace) = Pace::begin(&self.turns, &self.stop, self.limits.time) else {
+        let Some(pace) = Pace::begin(&self.turns, ScriptLanguage::Liquid, &self.stop, self.limits.time) else {
             return Err(TemplateFailure::new(
                 TemplateErrorKind::Closed,
                 "the template was stopped",

@@ -12,7 +12,7 @@
 //!   operator lists.
 //!
 //! # Layout
-//! - `engine`: [`TemplateEngine`]; `turn`: slices of time; `cache`: parsed templates; `error`: why there is no text.
+//! - `engine`: [`TemplateEngine`]; `cache`: parsed templates; `error`: why there is no text.
 //! - `parser`, `syntax`: from the text to statements; `render`, `evaluate`, `comparison`: their meaning.
 //! - `value`, `number`: Fluid's values; `filters`; `data`: what a template sees; `names`: what of it a text names; `budget`: the bounds.
 
@@ -31,7 +31,6 @@ mod render;
 mod syntax;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod value;
 
 pub(crate) use data::{Fact, TemplateData};

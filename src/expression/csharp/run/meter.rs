@@ -1,25 +1,21 @@
 //! What a script may use: steps, bytes and time. Each is checked where it is spent.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use crate::expression::csharp::problem::{Evaluated, Stop, StopKind};
 use crate::expression::csharp::value::{Value, empty};
-use crate::expression::yield_interval::YieldInterval;
+use crate::expression::processor::{Going, Pace};
 
 /// The bounds of one run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Bounds<'a> {
     pub(crate) steps: u64,
     /// Bytes of all values that it makes.
     pub(crate) bytes: usize,
     /// Bytes of JSON that it may return, with its variables.
     pub(crate) result_bytes: usize,
-    /// None: only its steps bound it.
-    pub(crate) deadline: Option<Instant>,
-    /// Nothing waits for it any more.
-    pub(crate) is_cancelled: Option<&'a AtomicBool>,
+    /// On a thread of its own. None: only its steps bound it.
+    pub(crate) pace: Option<Pace<'a>>,
 }
 
 /// In steps: how often the clock is read.
@@ -33,7 +29,6 @@ pub(in crate::expression::csharp) struct Meter<'a> {
     steps: Cell<u64>,
     bytes: Cell<usize>,
     next_clock: Cell<u64>,
-    yields: YieldInterval,
     /// Containers into which the script has put others: they may refer to themselves.
     changed: RefCell<Vec<Value>>,
 }
@@ -53,7 +48,6 @@ impl<'a> Meter<'a> {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             next_clock: Cell::new(0),
-            yields: YieldInterval::new(),
             changed: RefCell::new(Vec::new()),
         }
     }
@@ -91,22 +85,11 @@ impl<'a> Meter<'a> {
     }
 
     fn clock(&self) -> Evaluated<()> {
-        if self
-            .bounds
-            .is_cancelled
-            .is_some_and(|flag| flag.load(Ordering::Relaxed))
-        {
-            return Err(Stop::new(StopKind::Cancelled, "the script was cancelled"));
+        match self.bounds.pace.as_ref().map_or(Going::On, Pace::check) {
+            Going::On => Ok(()),
+            Going::OutOfTime => Err(Stop::new(StopKind::Time, "the script ran longer than its limit")),
+            Going::Stopped => Err(Stop::cancelled()),
         }
-        let Some(deadline) = self.bounds.deadline else {
-            return Ok(());
-        };
-        let now = Instant::now();
-        self.yields.check(now);
-        if now >= deadline {
-            return Err(Stop::new(StopKind::Time, "the script ran longer than its limit"));
-        }
-        Ok(())
     }
 
     /// Counts a value of so many bytes, before it is made where it can be large.

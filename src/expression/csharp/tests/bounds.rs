@@ -1,10 +1,12 @@
 //! Hostile scripts: each is stopped inside its bounds, without a panic and without more memory than it may have.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::{Fixture, bounds, names};
 use crate::expression::csharp::{Bounds, CSharpScript, StopKind};
+use crate::expression::processor::{Pace, ScriptLanguage, Turns};
 
 const HOSTILE: &[&str] = &[
     "while (true) { }",
@@ -81,24 +83,20 @@ fn hostile_scripts_are_stopped() {
 }
 
 #[test]
-fn a_deadline_and_a_cancellation_stop_a_script() {
+fn the_time_limit_and_a_cancellation_stop_a_script() {
     let script = CSharpScript::compile("while (true) { }", &names()).unwrap();
-    let late = Bounds {
-        steps: u64::MAX,
-        deadline: Some(Instant::now() + Duration::from_millis(20)),
-        ..bounds()
+    let turns = Arc::new(Turns::new(1));
+    let run = |is_cancelled: bool| {
+        let flag = AtomicBool::new(is_cancelled);
+        let bounds = Bounds {
+            steps: u64::MAX,
+            pace: Pace::begin(&turns, ScriptLanguage::CSharp, &flag, Duration::from_millis(20)),
+            ..bounds()
+        };
+        script.run(&Fixture::new(), bounds).unwrap_err().kind
     };
-    assert_eq!(script.run(&Fixture::new(), late).unwrap_err().kind, StopKind::Time);
-    let flag = AtomicBool::new(true);
-    let cancelled = Bounds {
-        steps: u64::MAX,
-        is_cancelled: Some(&flag),
-        ..bounds()
-    };
-    assert_eq!(
-        script.run(&Fixture::new(), cancelled).unwrap_err().kind,
-        StopKind::Cancelled
-    );
+    assert_eq!(run(false), StopKind::Time);
+    assert_eq!(run(true), StopKind::Cancelled);
 }
 
 /// The stack of a worker thread of the runtime holds the deepest script, also without optimisation.

@@ -108,8 +108,7 @@ fn bounds() -> Bounds<'static> {
         // Other tests measure the memory of this process.
         bytes: 8 << 20,
         result_bytes: 4 << 20,
-        deadline: None,
-        is_cancelled: None,
+        pace: None,
     }
 }
 

@@ -105,8 +105,7 @@ fn run(text: &str) {
         steps: 5_000,
         bytes: 1 << 20,
         result_bytes: 1 << 16,
-        deadline: None,
-        is_cancelled: None,
+        pace: None,
     };
     drop(script.run(&Fixture::new(), bounds));
 }

@@ -1,10 +1,12 @@
 //! Templates that want more than they may have: each is stopped inside its limit, and the others do not notice.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Data;
 use crate::expression::liquid::engine::{TemplateEngine, TemplateLimits};
 use crate::expression::liquid::error::{TemplateError, TemplateErrorKind};
+use crate::expression::processor::Turns;
 
 const LIMITS: TemplateLimits = TemplateLimits {
     time: Duration::from_millis(100),
@@ -97,10 +99,14 @@ fn hostile() -> Vec<String> {
     all
 }
 
+fn turns() -> Arc<Turns> {
+    Arc::new(Turns::new(1))
+}
+
 async fn render(engine: &TemplateEngine, template: &str, definition: &str) -> Result<String, TemplateError> {
     let data = Data::new();
     engine
-        .render(template, definition, LIMITS, &data, || Some(Data::new()))
+        .render(template, definition, LIMITS, &turns(), &data, || Some(Data::new()))
         .await
 }
 
@@ -139,10 +145,10 @@ async fn short_templates_do_not_wait_for_long_ones() {
         time: Duration::from_secs(600),
         ..LIMITS
     };
-    let data = Data::new();
+    let (data, turns) = (Data::new(), turns());
     let forever = "{% for i in (1..2000000000) %}{% endfor %}";
     let mut long: Vec<_> = (0..4)
-        .map(|_| Box::pin(engine.render(forever, "one", limits, &data, || Some(Data::new()))))
+        .map(|_| Box::pin(engine.render(forever, "one", limits, &turns, &data, || Some(Data::new()))))
         .collect();
     for one in &mut long {
         // The first poll takes the slot.
@@ -153,7 +159,10 @@ async fn short_templates_do_not_wait_for_long_ones() {
     let busy = render(&engine, forever, "one").await.unwrap_err();
     assert_eq!(busy.kind, TemplateErrorKind::Busy);
     // Another definition has slots of its own, and a turn among the others.
-    let other = render(&engine, forever, "two").await.unwrap_err();
+    let other = engine
+        .render(forever, "two", LIMITS, &turns, &data, || Some(Data::new()))
+        .await
+        .unwrap_err();
     assert_eq!(other.kind, TemplateErrorKind::Timeout);
     drop(long);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -173,7 +182,7 @@ async fn a_template_of_medium_length_ends_on_its_thread() {
     let data = Data::new();
     let template = "{% for i in (1..30000) %}{% increment n %},{% endfor %}";
     let counted = engine
-        .render(template, "one", limits, &data, || Some(Data::new()))
+        .render(template, "one", limits, &turns(), &data, || Some(Data::new()))
         .await;
     assert!(counted.unwrap().ends_with("29999,"));
     assert_eq!(engine.long(), 0);

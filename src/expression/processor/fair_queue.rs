@@ -10,7 +10,8 @@ use tokio::sync::Semaphore;
 /// Semaphores that are kept before those without a permit in use are dropped.
 const MAX_SEMAPHORES: usize = 256;
 
-pub(super) struct FairQueue<T> {
+#[derive(Debug)]
+pub(in crate::expression) struct FairQueue<T> {
     queues: HashMap<String, VecDeque<T>>,
     /// Each definition with queued items once, the next one first.
     order: VecDeque<String>,
@@ -28,15 +29,15 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::expression) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::expression) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(super) fn push(&mut self, definition: &str, item: T) {
+    pub(in crate::expression) fn push(&mut self, definition: &str, item: T) {
         self.len += 1;
         if let Some(queue) = self.queues.get_mut(definition) {
             return queue.push_back(item);
@@ -46,7 +47,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the first item of the next definition whose first item meets the condition.
-    pub(super) fn pop_where(&mut self, mut condition: impl FnMut(&T) -> bool) -> Option<T> {
+    pub(in crate::expression) fn pop_where(&mut self, mut condition: impl FnMut(&T) -> bool) -> Option<T> {
         let first = |definition: &String| self.queues.get(definition)?.front();
         let position = self
             .order
@@ -64,7 +65,7 @@ impl<T> FairQueue<T> {
         item
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+    pub(in crate::expression) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for queue in self.queues.values_mut() {
             queue.retain(&mut keep);
         }
@@ -76,20 +77,20 @@ impl<T> FairQueue<T> {
 }
 
 /// The capacity of a queue, one semaphore per definition: a full one blocks only its own definition.
-pub(super) struct QueuePermits {
+pub(in crate::expression) struct QueuePermits {
     size: usize,
     semaphores: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl QueuePermits {
-    pub(super) fn new(size: usize) -> Self {
+    pub(in crate::expression) fn new(size: usize) -> Self {
         Self {
             size: size.clamp(1, Semaphore::MAX_PERMITS),
             semaphores: Mutex::default(),
         }
     }
 
-    pub(super) fn of(&self, definition: &str) -> Arc<Semaphore> {
+    pub(in crate::expression) fn of(&self, definition: &str) -> Arc<Semaphore> {
         let mut semaphores = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(semaphore) = semaphores.get(definition) {
             return Arc::clone(semaphore);

@@ -12,19 +12,19 @@ const INTERVAL: Duration = Duration::from_micros(200);
 
 /// The times at which a thread gives way.
 #[derive(Debug)]
-pub(super) struct YieldInterval {
+pub(in crate::expression) struct YieldInterval {
     since: Cell<Instant>,
 }
 
 impl YieldInterval {
-    pub(super) fn new() -> Self {
+    pub(in crate::expression) fn new() -> Self {
         Self {
             since: Cell::new(Instant::now()),
         }
     }
 
     /// Gives way if it is time to; `now` is known to the caller.
-    pub(super) fn check(&self, now: Instant) {
+    pub(in crate::expression) fn check(&self, now: Instant) {
         if now.saturating_duration_since(self.since.get()) >= INTERVAL {
             thread::yield_now();
             self.since.set(Instant::now());

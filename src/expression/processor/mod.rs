@@ -1,0 +1,18 @@
+//! Which long script runs, of whatever language, and for how long.
+//!
+//! # Layout
+//! - `turns`: the turns of the threads with long scripts; `fair_queue`: their order.
+//! - `pace`: the turns of one script, and its time limit.
+//! - `yield_interval`: how often a thread gives its processor to another one within its turn.
+
+mod fair_queue;
+mod pace;
+mod turns;
+mod yield_interval;
+
+pub(super) use fair_queue::{FairQueue, QueuePermits};
+pub(super) use pace::Going;
+pub(crate) use pace::Pace;
+pub(super) use turns::{SLICE, Turn, half_of_processors};
+pub(crate) use turns::{ScriptLanguage, Turns};
+pub(super) use yield_interval::YieldInterval;
