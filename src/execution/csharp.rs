@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use crate::activity::{ActivityTree, Fault, NodeIndex, NodeInput, RUN_CSHARP, RanScript, SCRIPT, ScriptChanges};
 use crate::definition::{Argument, Variable};
 use crate::expression::{
-    Bounds, CSharpNames, CSharpResult, CSharpScript, Pace, Problem, ScriptLanguage, ScriptScope, ScriptSession, Stop,
-    StopKind, Ty, World, declared_type,
+    Bounds, CSharpNames, CSharpResult, CSharpScript, Pace, Problem, ScriptScope, ScriptSession, Stop, StopKind,
+    TurnLanguage, Ty, World, declared_type,
 };
 
 /// Steps where the burst runs: some 2 ms.
@@ -190,7 +190,7 @@ pub(super) async fn run<W: World + Sync>(
     let flag = Arc::clone(&cancel.0);
     let (script, turns) = (Arc::clone(script), Arc::clone(session.turns()));
     let done = tokio::task::spawn_blocking(move || {
-        let pace = Pace::begin(&turns, ScriptLanguage::CSharp, &flag, time_limit);
+        let pace = Pace::begin(&turns, TurnLanguage::CSharp, &flag, time_limit);
         let ended = match pace {
             Some(_) => script.run(
                 &snapshot,

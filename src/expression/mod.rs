@@ -29,6 +29,6 @@ pub(crate) use javascript::EventUrl;
 pub use javascript::{EventUrls, NamedValues, ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use javascript::{LongScript, ScriptErrorKind, ScriptNames, ScriptSession};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
-pub(crate) use processor::{Pace, ScriptLanguage};
+pub(crate) use processor::{Pace, TurnLanguage};
 pub(crate) use time_span::TimeSpan;
 pub(crate) use type_name::{TypeName, allows_null, is_assignable, short_type_name};

@@ -10,7 +10,7 @@
 // Iterators: native ones are followed in JavaScript where that takes long.
 (function (isProxy, mustStop) {
   'use strict';
-  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000, FEW = 8;
+  const MAX = 10000000, SLOW = 1000000, KEYS = 5000, WORK = 100000000, LONG = 1000, FEW = 8, CHUNK = 4096;
   const { apply, construct, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const { trunc: truncate, max: most, min: least } = Math, exec = RegExp.prototype.exec, regExp = RegExp,
     setKeys = Set.prototype.keys, mapKeys = Map.prototype.keys, { values: valuesOf, slice: sliceOf } = Array.prototype;
@@ -114,14 +114,38 @@
   }));
   const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
   const { sort, join } = Array.prototype;
-  // Natively, no check is between the texts of two integers, each of which may take seconds.
+  // Natively, the text of the largest integer takes seconds, as each digit is divided by; a division of halves takes a part.
+  const { toString: integerText, valueOf: integerOf } = BigInt.prototype, integer = BigInt;
+  const { ceil, log2 } = Math, padded = String.prototype.padStart, FEWEST = 1n << 16384n;
+  function textOf(value, radix) {
+    const parts = [integer(radix) ** integer(CHUNK)];
+    let bits = integer(ceil(CHUNK * log2(radix))), last = parts[0];
+    for (; value >> bits >= last; bits *= 2n) parts[parts.length] = last = last ** 2n;
+    const join = (value, depth) => {
+      if (depth < 0) return apply(integerText, value, [radix]);
+      const part = parts[depth], high = value / part, low = join(value - high * part, depth - 1);
+      return high === 0n ? low : join(high, depth - 1) + apply(padded, low, [CHUNK * 2 ** depth, '0']);
+    };
+    return join(value, parts.length - 1);
+  }
+  const decimal = (value) => value < FEWEST && value > -FEWEST ? `${value}` : value < 0n ? '-' + textOf(-value, 10) : textOf(value, 10);
+  const byRadix = (isLocal) => by((native, self, list) => {
+    const value = apply(integerOf, self, []);
+    if (value < FEWEST && value > -FEWEST) return apply(native, self, list);
+    const radix = isLocal || list[0] === undefined ? 10 : truncate(list[0]);
+    // Natively, those of a power of two take no time, and others are refused.
+    if (!(radix > 2 && radix <= 36) || (radix & (radix - 1)) === 0) return apply(native, self, [radix]);
+    return value < 0n ? '-' + textOf(-value, radix) : textOf(value, radix);
+  });
+  guard(BigInt.prototype, 'toString', byRadix(false));
+  guard(BigInt.prototype, 'toLocaleString', byRadix(true));
   function withoutIntegers(list) {
     const length = list.length;
     let made = list;
     for (let i = 0; i < length; i++) {
       if (typeof list[i] !== 'bigint') continue;
       if (made === list) made = apply(sliceOf, list, []);
-      made[i] = `${list[i]}`;
+      made[i] = decimal(list[i]);
     }
     return made;
   }
@@ -160,7 +184,7 @@
       else {
         const value = list[i];
         if (value === undefined) nothing++;
-        else pairs[pairs.length] = [`${value}`, value];
+        else pairs[pairs.length] = [typeof value === 'bigint' ? decimal(value) : `${value}`, value];
       }
     }
     apply(sort, pairs, [compare]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::TaskHandle;
-use crate::expression::processor::{SLICE, YieldInterval};
+use crate::expression::processor::{SLICE, ThreadPriority, YieldInterval};
 
 /// How long past its limit a script may run before its thread is abandoned. Interrupt checks are well under a
 /// millisecond apart; the rest allows for a busy machine.
@@ -34,6 +34,7 @@ pub(super) type Detach = Box<dyn Fn(&Arc<TaskHandle>) -> bool>;
 /// The deadlines of what runs on a thread.
 pub(super) struct InterruptHandler {
     slow: Arc<SlowScripts>,
+    thread: ThreadPriority,
     detach: Detach,
     handle: RefCell<Option<Arc<TaskHandle>>>,
     is_slow: Cell<bool>,
@@ -50,10 +51,12 @@ pub(super) struct InterruptHandler {
 }
 
 impl InterruptHandler {
+    /// On the thread that it is for.
     pub(super) fn new(slow: &Arc<SlowScripts>, detach: Detach) -> Self {
         let now = Instant::now();
         Self {
             slow: Arc::clone(slow),
+            thread: ThreadPriority::current(),
             detach,
             handle: RefCell::new(None),
             is_slow: Cell::new(false),
@@ -86,6 +89,7 @@ impl InterruptHandler {
 
     fn arm(&self, handle: &Arc<TaskHandle>, slice: Duration) {
         let (now, limit) = (Instant::now(), self.slow.options.time_limit);
+        handle.set_thread(Some(self.thread));
         *self.handle.borrow_mut() = Some(Arc::clone(handle));
         self.stop.set(None);
         self.ran_before.set(Duration::ZERO);
@@ -112,6 +116,7 @@ impl InterruptHandler {
     pub(super) fn end(&self) {
         if let Some(handle) = self.handle.borrow_mut().take() {
             handle.set_idle();
+            handle.set_thread(None);
         }
     }
 

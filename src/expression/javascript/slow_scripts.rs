@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
-use crate::expression::processor::{FairQueue, ScriptLanguage, Turn, Turns, half_of_processors};
+use crate::expression::processor::{FairQueue, Turn, TurnLanguage, Turns, half_of_processors};
 
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
@@ -214,7 +214,7 @@ impl SlowScripts {
             }
         }
         drop(state);
-        let turn = Turns::begin(&self.turns, ScriptLanguage::JavaScript, || handle.is_cancelled());
+        let turn = Turns::begin(&self.turns, TurnLanguage::JavaScript, || handle.is_cancelled());
         let mut state = self.lock();
         let slot = state.slot(handle);
         let goes_on = turn.is_some() && slot.is_some();
@@ -313,7 +313,7 @@ impl SlowScripts {
         Self::start_backlog(slow);
     }
 
-    /// Counts a thread that hangs in a native loop.
+    /// Counts a thread that hangs in a native loop, and lowers its priority: it ends with the loop.
     ///
     /// # Errors
     /// [`ScriptErrorKind::Busy`] when as many threads hang as may.
@@ -324,6 +324,9 @@ impl SlowScripts {
             return Err(ScriptError::new(ScriptErrorKind::Busy, message));
         }
         abandoned.push(handle.cloned());
+        if let Some(handle) = handle {
+            handle.lower_priority();
+        }
         let version = handle.map_or("", |handle| &handle.version);
         tracing::error!(
             version = %version.escape_debug(),

@@ -3,12 +3,13 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
+use crate::expression::processor::ThreadPriority;
 
 pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
 
@@ -42,6 +43,8 @@ pub(super) struct TaskHandle {
     overdue: AtomicU64,
     /// Since when it waits for a slot after it was preempted; likewise.
     preempted: AtomicU64,
+    /// Of its thread, while it is on one.
+    thread: Mutex<Option<ThreadPriority>>,
     /// Wakes its thread; used under the lock of the slow scripts.
     pub(super) wake: Condvar,
 }
@@ -59,6 +62,7 @@ impl TaskHandle {
             slow: AtomicBool::new(false),
             overdue: AtomicU64::new(NEVER),
             preempted: AtomicU64::new(NEVER),
+            thread: Mutex::default(),
             wake: Condvar::new(),
         }
     }
@@ -103,6 +107,19 @@ impl TaskHandle {
 
     pub(super) fn set_slow(&self) {
         self.slow.store(true, Ordering::SeqCst);
+    }
+
+    /// It is on a thread from now on, or no longer.
+    pub(super) fn set_thread(&self, thread: Option<ThreadPriority>) {
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+    }
+
+    /// Lowers the priority of its thread, which does not end meanwhile.
+    pub(super) fn lower_priority(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = *thread {
+            thread.lower();
+        }
     }
 
     /// It runs, and the next interrupt check must come before `overdue`.

@@ -11,7 +11,7 @@ use super::data::TemplateData;
 use super::error::{TemplateError, TemplateErrorKind, TemplateFailure};
 use super::names;
 use super::render::Renderer;
-use crate::expression::processor::{Pace, ScriptLanguage, Turns};
+use crate::expression::processor::{Pace, TurnLanguage, Turns};
 
 /// Steps on the caller's thread: about a millisecond.
 pub(super) const INLINE_STEPS: u64 = 10_000;
@@ -160,7 +160,7 @@ impl LongRender {
             memory: MEMORY,
             output: self.limits.output,
         };
-        let Some(pace) = Pace::begin(&self.turns, ScriptLanguage::Liquid, &self.stop, self.limits.time) else {
+        let Some(pace) = Pace::begin(&self.turns, TurnLanguage::Liquid, &self.stop, self.limits.time) else {
             return Err(TemplateFailure::new(
                 TemplateErrorKind::Closed,
                 "the template was stopped",

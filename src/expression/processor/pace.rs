@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::turns::{SLICE, ScriptLanguage, Turn, Turns};
+use super::turns::{SLICE, Turn, TurnLanguage, Turns};
 use super::yield_interval::YieldInterval;
 
 /// The turns of one script. Its time limit counts what it runs, not what it waits.
 #[derive(Debug)]
 pub(crate) struct Pace<'s> {
     turns: Arc<Turns>,
-    language: ScriptLanguage,
+    language: TurnLanguage,
     stop: &'s AtomicBool,
     limit: Duration,
     ran: Cell<Duration>,
@@ -34,7 +34,7 @@ impl<'s> Pace<'s> {
     /// Waits for the first turn. None: the script was stopped.
     pub(crate) fn begin(
         turns: &Arc<Turns>,
-        language: ScriptLanguage,
+        language: TurnLanguage,
         stop: &'s AtomicBool,
         limit: Duration,
     ) -> Option<Self> {

@@ -19,13 +19,13 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The language of a long script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScriptLanguage {
+pub(crate) enum TurnLanguage {
     JavaScript,
     Liquid,
     CSharp,
 }
 
-impl ScriptLanguage {
+impl TurnLanguage {
     fn name(self) -> &'static str {
         match self {
             Self::JavaScript => "JavaScript",
@@ -102,7 +102,7 @@ impl Turns {
     /// Waits for a turn. None: the script was stopped meanwhile.
     pub(in crate::expression) fn begin(
         turns: &Arc<Self>,
-        language: ScriptLanguage,
+        language: TurnLanguage,
         is_stopped: impl Fn() -> bool,
     ) -> Option<Turn> {
         let waiter = Arc::new(Waiter::default());
@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn languages_take_turns_and_a_stopped_script_leaves() {
         let turns = Arc::new(Turns::new(1));
-        let first = Turns::begin(&turns, ScriptLanguage::Liquid, || false).unwrap();
+        let first = Turns::begin(&turns, TurnLanguage::Liquid, || false).unwrap();
         let is_stopped = AtomicBool::new(false);
         let (sender, order) = mpsc::channel();
         thread::scope(|scope| {
             let mut waiting = 0;
             for (name, language) in [
-                ("one", ScriptLanguage::Liquid),
-                ("two", ScriptLanguage::Liquid),
-                ("three", ScriptLanguage::CSharp),
-                ("stopped", ScriptLanguage::JavaScript),
+                ("one", TurnLanguage::Liquid),
+                ("two", TurnLanguage::Liquid),
+                ("three", TurnLanguage::CSharp),
+                ("stopped", TurnLanguage::JavaScript),
             ] {
                 let (turns, sender, is_stopped) = (&turns, sender.clone(), &is_stopped);
                 scope.spawn(move || {

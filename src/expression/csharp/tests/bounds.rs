@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Fixture, bounds, names};
 use crate::expression::csharp::{Bounds, CSharpScript, StopKind};
-use crate::expression::processor::{Pace, ScriptLanguage, Turns};
+use crate::expression::processor::{Pace, TurnLanguage, Turns};
 
 const HOSTILE: &[&str] = &[
     "while (true) { }",
@@ -90,7 +90,7 @@ fn the_time_limit_and_a_cancellation_stop_a_script() {
         let flag = AtomicBool::new(is_cancelled);
         let bounds = Bounds {
             steps: u64::MAX,
-            pace: Pace::begin(&turns, ScriptLanguage::CSharp, &flag, Duration::from_millis(20)),
+            pace: Pace::begin(&turns, TurnLanguage::CSharp, &flag, Duration::from_millis(20)),
             ..bounds()
         };
         script.run(&Fixture::new(), bounds).unwrap_err().kind

@@ -78,3 +78,44 @@ async fn no_operation_outlives_its_limit() {
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }
+
+/// Their digits are made in parts; the text by a template is QuickJS's.
+#[tokio::test]
+async fn large_integers_have_the_digits_of_smaller_ones() {
+    let engine = ScriptEngine::new(ScriptOptions::default());
+    let script = "
+      const digits = '0123456789abcdefghijklmnopqrstuvwxyz';
+      const wrong = [];
+      const values = [2n ** 16384n - 1n, 2n ** 16384n, 10n ** 4096n, 10n ** 8192n - 1n, 10n ** 8192n, 10n ** 20000n + 7n, 3n ** 31001n];
+      for (const value of values.concat(values.map(value => -value))) {
+        for (const text of [value.toString(), value.toString(undefined), value.toString(10.9), value.toLocaleString('de', {}), [value].join(),
+            Object(value).toString(), [value, 1n].sort().find(one => one !== 1n) + '']) {
+          if (text !== `${value}`) wrong.push(text.slice(0, 20));
+        }
+        for (const radix of [3, 36, 7, 16, 2]) {
+          let read = 0n;
+          const text = value.toString(radix), step = 512, base = BigInt(radix), size = base ** BigInt(step);
+          const plain = text.replace('-', ''), first = plain.length % step;
+          const part = (from, to) => { let sum = 0n; for (let i = from; i < to; i++) sum = sum * base + BigInt(digits.indexOf(plain[i])); return sum; };
+          read = part(0, first);
+          for (let at = first; at < plain.length; at += step) read = read * size + part(at, at + step);
+          if ((text[0] === '-' ? -read : read) !== value || plain[0] === '0') wrong.push(radix);
+        }
+      }
+      const thrown = (call) => { try { call(); return 'none'; } catch (error) { return error.name; } };
+      const large = 10n ** 9000n;
+      [wrong.length, thrown(() => large.toString(1)), thrown(() => large.toString(37)), thrown(() => large.toString(Symbol())),
+        thrown(() => BigInt.prototype.toString.call('1')), 5n.toString(2), BigInt.prototype.toString.name, BigInt.prototype.toString.length]";
+    let result = engine.session().evaluate(script, ScriptScope::default()).await;
+    let expected = serde_json::json!([
+        0,
+        "RangeError",
+        "RangeError",
+        "TypeError",
+        "TypeError",
+        "101",
+        "toString",
+        0
+    ]);
+    assert_eq!(result.expect("the texts are made").value, expected);
+}
