@@ -19,10 +19,12 @@ const SMALL_TEXT: usize = 64 << 10;
 /// In parts: a JSON value up to this size is handled on the caller's thread.
 const SMALL_VALUE: usize = 4_000;
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    Arc::new(Semaphore::new((processors / 2).max(1)))
-});
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(half_of_processors())));
+
+/// What runs for long has no more than these: half of the processors, at least one.
+pub(crate) fn half_of_processors() -> usize {
+    (thread::available_parallelism().map_or(1, usize::from) / 2).max(1)
+}
 
 /// Whether work on this value is long.
 pub(crate) fn is_large(value: &Value) -> bool {

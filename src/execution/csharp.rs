@@ -2,15 +2,18 @@
 //!
 //! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
 //! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
-//! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is dropped stops its script there.
+//! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is
+//! dropped stops its script there.
 
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::activity::{ActivityTree, Fault, NodeIndex, NodeInput, RUN_CSHARP, RanScript, SCRIPT, ScriptChanges};
+use crate::compute;
 use crate::definition::{Argument, Variable};
 use crate::expression::{
     Bounds, CSharpNames, CSharpResult, CSharpScript, Pace, Problem, ScriptScope, ScriptSession, Stop, StopKind,
@@ -22,10 +25,7 @@ const FEW_STEPS: u64 = 20_000;
 /// Steps on a thread of its own: more than fit into its time, whatever the processor.
 const MOST_STEPS: u64 = 100_000_000_000;
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    Arc::new(Semaphore::new((processors / 2).max(1)))
-});
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(compute::half_of_processors())));
 
 type Compiled = Result<Arc<CSharpScript>, Problem>;
 

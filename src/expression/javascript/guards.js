@@ -114,9 +114,9 @@
   }));
   const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
   const { sort, join } = Array.prototype;
-  // Natively, the text of the largest integer takes seconds, as each digit is divided by; a division of halves takes a part.
+  // Natively, the text of the largest integer takes seconds, as every few digits are a division of the whole. Halves take less, and are asked between.
   const { toString: integerText, valueOf: integerOf } = BigInt.prototype, integer = BigInt;
-  const { ceil, log2 } = Math, padded = String.prototype.padStart, FEWEST = 1n << 16384n;
+  const { ceil, log2 } = Math, padded = String.prototype.padStart, LARGE = 1n << 16384n;
   function textOf(value, radix) {
     const parts = [integer(radix) ** integer(CHUNK)];
     let bits = integer(ceil(CHUNK * log2(radix))), last = parts[0];
@@ -128,10 +128,10 @@
     };
     return join(value, parts.length - 1);
   }
-  const decimal = (value) => value < FEWEST && value > -FEWEST ? `${value}` : value < 0n ? '-' + textOf(-value, 10) : textOf(value, 10);
+  const decimal = (value) => value < LARGE && value > -LARGE ? `${value}` : value < 0n ? '-' + textOf(-value, 10) : textOf(value, 10);
   const byRadix = (isLocal) => by((native, self, list) => {
     const value = apply(integerOf, self, []);
-    if (value < FEWEST && value > -FEWEST) return apply(native, self, list);
+    if (value < LARGE && value > -LARGE) return apply(native, self, list);
     const radix = isLocal || list[0] === undefined ? 10 : truncate(list[0]);
     // Natively, those of a power of two take no time, and others are refused.
     if (!(radix > 2 && radix <= 36) || (radix & (radix - 1)) === 0) return apply(native, self, [radix]);

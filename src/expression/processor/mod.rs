@@ -16,6 +16,6 @@ pub(super) use fair_queue::{FairQueue, QueuePermits};
 pub(super) use pace::Going;
 pub(crate) use pace::Pace;
 pub(super) use thread_priority::ThreadPriority;
-pub(super) use turns::{SLICE, Turn, half_of_processors};
+pub(super) use turns::{SLICE, Turn};
 pub(crate) use turns::{TurnLanguage, Turns};
 pub(super) use yield_interval::YieldInterval;

@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use super::fair_queue::FairQueue;
@@ -33,11 +32,6 @@ impl TurnLanguage {
             Self::CSharp => "CSharp",
         }
     }
-}
-
-/// As many as half of the processors, at least one.
-pub(in crate::expression) fn half_of_processors() -> usize {
-    (thread::available_parallelism().map_or(1, usize::from) / 2).max(1)
 }
 
 /// The turns of an engine's long scripts.
@@ -130,6 +124,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::thread;
 
     use super::*;
 

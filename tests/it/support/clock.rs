@@ -50,7 +50,8 @@ impl Clock {
             ("LD_PRELOAD", library()),
             ("FAKETIME_TIMESTAMP_FILE", path.to_owned()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-            ("FAKETIME_CACHE_DURATION", "1".to_owned()),
+            // Else the processes of a server go by different clocks for a second, as those of no machine do.
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
         ]
     }
 }
