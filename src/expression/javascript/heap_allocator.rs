@@ -5,10 +5,13 @@
 //! keeps objects of up to 512 bytes in blocks of 4 KiB, so that it asks here for large objects and for blocks only, where a
 //! check of the time costs little beside the request.
 //!
-//! No block is refused: QuickJS counts what it has allocated against the heap limit, and its parser does not survive every
-//! failed allocation.
+//! No block is refused: QuickJS counts what it has allocated against the heap limit. Where an allocation failed, it may lose
+//! objects, so what a realm leaves is freed with its allocator.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 use rquickjs::allocator::{Allocator, RustAllocator};
@@ -18,12 +21,14 @@ use super::script_watch::ScriptWatch;
 /// Rust's global allocator, with a watch.
 pub(super) struct HeapAllocator {
     watch: Rc<ScriptWatch>,
+    blocks: HashSet<NonNull<u8>, BuildHasherDefault<AddressHasher>>,
 }
 
 impl HeapAllocator {
     pub(super) fn new(watch: &Rc<ScriptWatch>) -> Self {
         Self {
             watch: Rc::clone(watch),
+            blocks: HashSet::default(),
         }
     }
 
@@ -37,13 +42,64 @@ impl HeapAllocator {
     }
 
     /// The block, which is counted if there is one.
-    fn counted(&self, block: *mut u8) -> *mut u8 {
-        if !block.is_null() {
+    fn counted(&mut self, block: *mut u8) -> *mut u8 {
+        if let Some(address) = NonNull::new(block) {
+            self.blocks.insert(address);
             // SAFETY: `RustAllocator` has just returned the block.
             #[expect(unsafe_code, reason = "the allocator of `rquickjs` takes plain pointers")]
             self.watch.allocated(unsafe { RustAllocator::usable_size(block) });
         }
         block
+    }
+
+    /// The block is no longer this allocator's.
+    fn forget(&mut self, block: *mut u8, size: usize) {
+        if let Some(address) = NonNull::new(block) {
+            self.blocks.remove(&address);
+        }
+        self.watch.freed(size);
+    }
+}
+
+/// The runtime is freed before its allocator: nothing refers to what is left.
+impl Drop for HeapAllocator {
+    fn drop(&mut self) {
+        let lost = std::mem::take(&mut self.blocks);
+        if !lost.is_empty() {
+            tracing::debug!(
+                blocks = lost.len(),
+                "a realm of scripts has lost blocks of its heap, which are freed"
+            );
+        }
+        for block in lost {
+            // SAFETY: `RustAllocator` has returned the block, and it is not freed, or it would not be in the set.
+            #[expect(unsafe_code, reason = "the allocator of `rquickjs` takes plain pointers")]
+            unsafe {
+                self.watch.freed(RustAllocator::usable_size(block.as_ptr()));
+                RustAllocator.dealloc(block.as_ptr());
+            }
+        }
+    }
+}
+
+/// Addresses are spread already, and no script chooses them.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(31).wrapping_add(u64::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // 2^64 divided by the golden ratio; the table takes its upper bits and its lower ones.
+        self.0 = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
     }
 }
 
@@ -64,7 +120,7 @@ unsafe impl Allocator for HeapAllocator {
     unsafe fn dealloc(&mut self, block: *mut u8) {
         // SAFETY: the caller passes a block of this allocator, so of `RustAllocator`.
         unsafe {
-            self.watch.freed(RustAllocator::usable_size(block));
+            self.forget(block, RustAllocator::usable_size(block));
             RustAllocator.dealloc(block);
         }
     }
@@ -79,7 +135,7 @@ unsafe impl Allocator for HeapAllocator {
             )
         };
         if !moved.is_null() {
-            self.watch.freed(size);
+            self.forget(block, size);
         }
         self.counted(moved)
     }

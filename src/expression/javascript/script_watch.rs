@@ -2,9 +2,8 @@
 //!
 //! QuickJS calls the interrupt handler after ten thousand steps: a call, or a turn of a loop. A step takes some nanoseconds,
 //! but one over long texts or lists takes as long as the heap is large: a comparison of two texts of 30 MB some milliseconds,
-//! ten thousand of them a minute. So the larger the heap is, the fewer steps are between two calls ([`StepCounter`]). Steps
-//! that take longer than their operands are large are bounded otherwise: they allocate (`heap_allocator`), or `guards.js`
-//! asks before them.
+//! ten thousand of them a minute. So the larger the heap is, the fewer steps are between two calls ([`StepCounter`]). Other
+//! long operations count as steps in QuickJS (`vendor/README.md`), allocate (`heap_allocator`), or `guards.js` asks before them.
 
 use std::cell::{Cell, RefCell};
 
@@ -57,8 +56,7 @@ impl ScriptWatch {
 
     /// From now on scripts run in this context. To be ended, or else the context is never freed.
     pub(super) fn begin(&self, context: &Context) {
-        let counter = StepCounter::of(context);
-        *self.counter.borrow_mut() = counter;
+        *self.counter.borrow_mut() = Some(StepCounter::of(context));
         self.base.set(self.bytes.get());
         self.is_active.set(true);
     }

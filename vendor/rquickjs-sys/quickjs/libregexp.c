@@ -74,6 +74,8 @@ typedef enum {
 /* must be large enough to have a negligible runtime cost and small
    enough to call the interrupt callback often. */
 #define INTERRUPT_COUNTER_INIT 10000
+/* bytes of a pattern that are compiled or moved between two checks */
+#define INTERRUPT_WORK_MAX 1000000
 
 /* unicode code points */
 #define CP_LS   0x2028
@@ -96,6 +98,8 @@ typedef struct {
     int capture_count;
     int total_capture_count; /* -1 = not computed yet */
     int has_named_captures; /* -1 = don't know, 0 = no, 1 = yes */
+    size_t interrupt_work; /* bytes since the last check */
+    bool is_interrupted;
     void *opaque;
     DynBuf group_names;
     union {
@@ -696,6 +700,20 @@ static int JS_PRINTF_FORMAT_ATTR(2, 3) re_parse_error(REParseState *s, JS_PRINTF
     vsnprintf(s->u.error_msg, sizeof(s->u.error_msg), fmt, ap);
     va_end(ap);
     return -1;
+}
+
+/* Counts 'units' bytes that are parsed or moved. */
+static int re_parse_poll(REParseState *s, size_t units)
+{
+    s->interrupt_work += units;
+    if (unlikely(s->interrupt_work >= INTERRUPT_WORK_MAX)) {
+        s->interrupt_work = 0;
+        if (lre_check_timeout(s->opaque)) {
+            s->is_interrupted = true;
+            return re_parse_error(s, "interrupted");
+        }
+    }
+    return 0;
 }
 
 static int re_parse_out_of_memory(REParseState *s)
@@ -2435,6 +2453,9 @@ static int re_parse_alternative(REParseState *s, bool is_backward_dir)
         ret = re_parse_term(s, is_backward_dir);
         if (ret)
             return ret;
+        if (re_parse_poll(s, is_backward_dir ? s->byte_code.size - start :
+                          s->byte_code.size - term_start))
+            return -1;
         if (is_backward_dir) {
             /* reverse the order of the terms (XXX: inefficient, but
                speed is not really critical here) */
@@ -2466,6 +2487,8 @@ static int re_parse_disjunction(REParseState *s, bool is_backward_dir)
         s->buf_ptr++;
 
         len = s->byte_code.size - start;
+        if (re_parse_poll(s, len))
+            return -1;
 
         /* insert a split before the first alternative */
         if (dbuf_insert(&s->byte_code, start, 5)) {
@@ -2572,7 +2595,8 @@ static void *lre_bytecode_realloc(void *opaque, void *ptr, size_t size)
 
 /* 'buf' must be a zero terminated UTF-8 string of length buf_len.
    Return NULL if error and allocate an error message in *perror_msg,
-   otherwise the compiled bytecode and its length in plen.
+   otherwise the compiled bytecode and its length in plen. *plen is
+   LRE_RET_TIMEOUT if it was interrupted.
 */
 uint8_t *lre_compile(int *plen, char *error_msg, int error_msg_size,
                      const char *buf, size_t buf_len, int re_flags,
@@ -2622,7 +2646,7 @@ uint8_t *lre_compile(int *plen, char *error_msg, int error_msg_size,
         dbuf_free(&s->byte_code);
         dbuf_free(&s->group_names);
         js__pstrcpy(error_msg, error_msg_size, s->u.error_msg);
-        *plen = 0;
+        *plen = s->is_interrupted ? LRE_RET_TIMEOUT : 0;
         return NULL;
     }
 
@@ -3255,6 +3279,8 @@ static intptr_t lre_exec_backtrack(REExecContext *s, uint8_t **capture,
                             opcode == REOP_back_reference_i) {
                             cptr1 = cptr1_start;
                             while (cptr1 < cptr1_end) {
+                                if (lre_poll_timeout(s))
+                                    return LRE_RET_TIMEOUT;
                                 if (cptr >= cbuf_end)
                                     goto no_match;
                                 GET_CHAR(c1, cptr1, cptr1_end, cbuf_type);
@@ -3269,6 +3295,8 @@ static intptr_t lre_exec_backtrack(REExecContext *s, uint8_t **capture,
                         } else {
                             cptr1 = cptr1_end;
                             while (cptr1 > cptr1_start) {
+                                if (lre_poll_timeout(s))
+                                    return LRE_RET_TIMEOUT;
                                 if (cptr == s->cbuf)
                                     goto no_match;
                                 GET_PREV_CHAR(c1, cptr1, cptr1_start, cbuf_type);

@@ -253,6 +253,7 @@ typedef struct JSMallocState {
     size_t malloc_count;
     size_t malloc_size;
     size_t malloc_limit;
+    size_t compile_limit; /* malloc_limit before source text is compiled, or 0 */
     void *opaque; /* user opaque */
 } JSMallocState;
 
@@ -554,6 +555,15 @@ enum {
 /* must be large enough to have a negligible runtime cost and small
    enough to call the interrupt callback often. */
 #define JS_INTERRUPT_COUNTER_INIT 10000
+
+/* native work that counts as one step of the interrupt counter */
+#define JS_INTERRUPT_WORK_UNITS 64
+
+/* what the heap may be while source text is compiled, times its limit */
+#define JS_COMPILE_LIMIT_FACTOR 4
+
+/* js_string_rope_compare() was interrupted */
+#define JS_STRING_COMPARE_INTERRUPTED 2
 
 struct JSContext {
     JSGCObjectHeader header; /* must come first */
@@ -1494,6 +1504,7 @@ static JSValue js_promise_then(JSContext *ctx, JSValueConst this_val,
                                int argc, JSValueConst *argv);
 static JSValue js_promise_resolve_thenable_job(JSContext *ctx,
                                                int argc, JSValueConst *argv);
+static __exception int js_poll_work(JSContext *ctx, size_t units);
 static bool js_string_eq(JSString *p1, JSString *p2);
 static int js_string_compare(JSString *p1, JSString *p2);
 static int JS_SetPropertyValue(JSContext *ctx, JSValueConst this_obj,
@@ -2479,6 +2490,12 @@ void JS_SetInterruptHandler(JSRuntime *rt, JSInterruptHandler *cb, void *opaque)
     rt->interrupt_opaque = opaque;
 }
 
+void JS_LowerInterruptCounter(JSContext *ctx, int steps)
+{
+    if (ctx->interrupt_counter > steps)
+        ctx->interrupt_counter = steps;
+}
+
 void JS_SetCanBlock(JSRuntime *rt, bool can_block)
 {
     rt->can_block = can_block;
@@ -2701,7 +2718,8 @@ void JS_FreeRuntime(JSRuntime *rt)
     }
 #endif
 
-    assert(list_empty(&rt->gc_obj_list));
+    /* Objects are left here if some were leaked, as after a few of the failed
+       allocations: their memory remains with the allocator. */
 
     /* free the classes */
     for(i = 0; i < rt->class_count; i++) {
@@ -5159,7 +5177,8 @@ static int js_string_memcmp_pos(JSString *p1, uint32_t pos1,
     return res;
 }
 
-static int js_string_rope_compare(JSValueConst op1,
+/* return JS_STRING_COMPARE_INTERRUPTED and throw an exception if interrupted */
+static int js_string_rope_compare(JSContext *ctx, JSValueConst op1,
                                   JSValueConst op2, bool eq_only)
 {
     uint32_t len1, len2, len, pos1, pos2, l;
@@ -5182,9 +5201,11 @@ static int js_string_rope_compare(JSValueConst op1,
     while (len != 0) {
         l = min_uint32(p1->len - pos1, p2->len - pos2);
         l = min_uint32(l, len);
+        if (js_poll_work(ctx, (size_t)l + JS_INTERRUPT_WORK_UNITS))
+            return JS_STRING_COMPARE_INTERRUPTED;
         res = js_string_memcmp_pos(p1, pos1, p2, pos2, l);
         if (res != 0)
-            return res;
+            return (res > 0) - (res < 0);
         len -= l;
         pos1 += l;
         if (pos1 >= p1->len) {
@@ -5257,6 +5278,10 @@ static JSValue js_new_string_rope(JSContext *ctx, JSValue op1, JSValue op2)
     res = JS_MKPTR(JS_TAG_STRING_ROPE, r);
     if (r->depth > JS_STRING_ROPE_MAX_DEPTH) {
         JSValue res2;
+        if (js_poll_work(ctx, len)) {
+            JS_FreeValue(ctx, res);
+            return JS_EXCEPTION;
+        }
 #ifdef DUMP_ROPE_REBALANCE
         printf("rebalance: initial depth=%d\n", r->depth);
 #endif
@@ -5402,6 +5427,8 @@ static JSValue js_linearize_string_rope(JSContext *ctx, JSValueConst rope)
         ret = js_dup(r->left);
         return ret;
     }
+    if (js_poll_work(ctx, r->len))
+        goto fail;
     if (string_buffer_init2(ctx, b, r->len, r->is_wide_char))
         goto fail;
     if (string_buffer_concat_value(b, rope))
@@ -8667,6 +8694,23 @@ static inline __exception int js_poll_interrupts(JSContext *ctx)
     }
 }
 
+/* Counts native work against the interrupt counter, so that operations which
+   take longer than one step of the interpreter can be interrupted. 'units'
+   is a number of elementary operations (characters, limbs, ...). */
+static __exception int js_poll_work(JSContext *ctx, size_t units)
+{
+    size_t steps = units / JS_INTERRUPT_WORK_UNITS;
+
+    if (likely(steps == 0))
+        return 0;
+    if (ctx->interrupt_counter > 0 &&
+        steps < (size_t)ctx->interrupt_counter) {
+        ctx->interrupt_counter -= (int)steps;
+        return 0;
+    }
+    return __js_poll_interrupts(ctx);
+}
+
 /* return -1 (exception) or true/false */
 static int JS_SetPrototypeInternal(JSContext *ctx, JSValueConst obj,
                                    JSValueConst proto_val, bool throw_flag)
@@ -8718,9 +8762,13 @@ static int JS_SetPrototypeInternal(JSContext *ctx, JSValueConst obj,
         }
     }
     if (proto) {
+        uint32_t depth = 0;
         /* check if there is a cycle */
         p1 = proto;
         do {
+            if (unlikely(++depth % JS_INTERRUPT_WORK_UNITS == 0) &&
+                js_poll_interrupts(ctx))
+                return -1;
             if (p1 == p) {
                 if (throw_flag) {
                     JS_ThrowTypeError(ctx, "circular prototype chain");
@@ -8837,6 +8885,7 @@ static int JS_OrdinaryIsInstanceOf(JSContext *ctx, JSValueConst val,
     JSObject *proto;
     const JSObject *p, *proto1;
     int ret;
+    uint32_t depth = 0;
 
     if (!JS_IsFunction(ctx, obj))
         return false;
@@ -8859,6 +8908,11 @@ static int JS_OrdinaryIsInstanceOf(JSContext *ctx, JSValueConst val,
     proto = JS_VALUE_GET_OBJ(obj_proto);
     p = JS_VALUE_GET_OBJ(val);
     for(;;) {
+        if (unlikely(++depth % JS_INTERRUPT_WORK_UNITS == 0) &&
+            js_poll_interrupts(ctx)) {
+            ret = -1;
+            break;
+        }
         proto1 = p->shape->proto;
         if (!proto1) {
             /* slow case if proxy in the prototype chain */
@@ -9105,7 +9159,7 @@ static JSValue JS_GetPropertyInternal(JSContext *ctx, JSValueConst obj,
     JSObject *p;
     JSProperty *pr;
     JSShapeProperty *prs;
-    uint32_t tag;
+    uint32_t tag, depth = 0;
 
     tag = JS_VALUE_GET_TAG(obj);
     if (unlikely(tag != JS_TAG_OBJECT)) {
@@ -9243,6 +9297,9 @@ static JSValue JS_GetPropertyInternal(JSContext *ctx, JSValueConst obj,
                 }
             }
         }
+        if (unlikely(++depth % JS_INTERRUPT_WORK_UNITS == 0) &&
+            js_poll_interrupts(ctx))
+            return JS_EXCEPTION;
         p = p->shape->proto;
         if (!p)
             break;
@@ -9880,6 +9937,7 @@ int JS_HasProperty(JSContext *ctx, JSValueConst obj, JSAtom prop)
 {
     JSObject *p;
     int ret;
+    uint32_t depth = 0;
     JSValue obj1;
 
     if (unlikely(JS_VALUE_GET_TAG(obj) != JS_TAG_OBJECT))
@@ -9910,6 +9968,9 @@ int JS_HasProperty(JSContext *ctx, JSValueConst obj, JSAtom prop)
                 return false;
             }
         }
+        if (unlikely(++depth % JS_INTERRUPT_WORK_UNITS == 0) &&
+            js_poll_interrupts(ctx))
+            return -1;
         p = p->shape->proto;
         if (!p)
             break;
@@ -9946,6 +10007,10 @@ static JSAtom JS_ValueToAtomInternal(JSContext *ctx, JSValueConst val,
         if (JS_VALUE_GET_TAG(str) == JS_TAG_SYMBOL) {
             atom = js_symbol_to_atom(ctx, str);
         } else {
+            if (js_poll_work(ctx, JS_VALUE_GET_STRING(str)->len)) {
+                JS_FreeValue(ctx, str);
+                return JS_ATOM_NULL;
+            }
             atom = JS_NewAtomStr(ctx, JS_VALUE_GET_STRING(str));
         }
     }
@@ -10548,6 +10613,7 @@ static int JS_SetPropertyInternal2(JSContext *ctx, JSValueConst obj, JSAtom prop
     JSPropertyDescriptor desc;
     int desc_flags;
     int ret;
+    uint32_t depth = 0;
 
     switch(JS_VALUE_GET_TAG(this_obj)) {
     case JS_TAG_NULL:
@@ -10698,6 +10764,9 @@ retry:
                 }
             }
         }
+        if (unlikely(++depth % JS_INTERRUPT_WORK_UNITS == 0) &&
+            js_poll_interrupts(ctx))
+            goto fail;
         p1 = p1->shape->proto;
     prototype_lookup:
         if (!p1)
@@ -12646,6 +12715,9 @@ static JSBigInt *js_bigint_new(JSContext *ctx, int len)
         JS_ThrowRangeError(ctx, "BigInt is too large to allocate");
         return NULL;
     }
+    /* what is allocated is also computed */
+    if (js_poll_work(ctx, len))
+        return NULL;
     r = js_malloc(ctx, sizeof(JSBigInt) + len * sizeof(js_limb_t));
     if (!r)
         return NULL;
@@ -12892,6 +12964,8 @@ static JSBigInt *js_bigint_mul(JSContext *ctx, const JSBigInt *a,
 {
     JSBigInt *r;
 
+    if (js_poll_work(ctx, (size_t)a->len * b->len))
+        return NULL;
     r = js_bigint_new(ctx, a->len + b->len);
     if (!r)
         return NULL;
@@ -12976,7 +13050,10 @@ static JSBigInt *js_bigint_divrem(JSContext *ctx, const JSBigInt *a,
             r->tab[na++] = h;
     }
 
-    q = js_bigint_new(ctx, na - nb + 2); /* one more limb for the sign */
+    if (js_poll_work(ctx, (size_t)(na - nb + 1) * nb))
+        q = NULL;
+    else
+        q = js_bigint_new(ctx, na - nb + 2); /* one more limb for the sign */
     if (!q) {
         js_free(ctx, r);
         js_free(ctx, tabb);
@@ -13197,14 +13274,18 @@ static JSBigInt *js_bigint_pow(JSContext *ctx, const JSBigInt *a, JSBigInt *b)
     memcpy(r->tab, a->tab, a->len * sizeof(a->tab[0]));
     for(i = n_bits - 2; i >= 0; i--) {
         r1 = js_bigint_mul(ctx, r, r);
-        if (!r1)
+        if (!r1) {
+            js_free(ctx, r);
             return NULL;
+        }
         js_free(ctx, r);
         r = r1;
         if ((e >> i) & 1) {
             r1 = js_bigint_mul(ctx, r, a);
-            if (!r1)
+            if (!r1) {
+                js_free(ctx, r);
                 return NULL;
+            }
             js_free(ctx, r);
             r = r1;
         }
@@ -13509,6 +13590,10 @@ static JSBigInt *js_bigint_from_string(JSContext *ctx,
             }
             if (i == 0)
                 break;
+            if (js_poll_work(ctx, len)) {
+                js_free(ctx, r);
+                return NULL;
+            }
             if (len == 1 && r->tab[0] == 0) {
                 r->tab[0] = v;
             } else {
@@ -13689,6 +13774,11 @@ static JSValue js_bigint_to_string1(JSContext *ctx, JSValueConst val, int radix)
                     }
                     break;
                 } else {
+                    if (js_poll_work(ctx, len)) {
+                        js_free(ctx, tmp);
+                        js_free(ctx, buf);
+                        return JS_EXCEPTION;
+                    }
                     v = js_mp_div1(r->tab, r->tab, len, radix_base, 0);
                     q = js_limb_to_a(q, v, radix, js_digits_per_limb_table[radix - 2]);
                 }
@@ -13979,6 +14069,10 @@ static JSValue JS_ToNumberHintFree(JSContext *ctx, JSValue val,
             const char *p;
             size_t len;
 
+            if (js_poll_work(ctx, string_rope_get_len(val))) {
+                JS_FreeValue(ctx, val);
+                return JS_EXCEPTION;
+            }
             str = JS_ToCStringLen(ctx, &len, val);
             JS_FreeValue(ctx, val);
             if (!str)
@@ -15070,6 +15164,10 @@ static JSValue JS_StringToBigInt(JSContext *ctx, JSValue val)
     size_t len;
     int flags;
 
+    if (js_poll_work(ctx, string_rope_get_len(val))) {
+        JS_FreeValue(ctx, val);
+        return JS_EXCEPTION;
+    }
     str = JS_ToCStringLen(ctx, &len, val);
     JS_FreeValue(ctx, val);
     if (!str)
@@ -15866,7 +15964,14 @@ static JSBigInt *JS_ToBigIntBuf(JSContext *ctx, JSBigIntBuf *buf1,
 }
 
 /* op1 and op2 must be numeric types and at least one must be a
-   bigint. No exception is generated. */
+   bigint. return -1 if interrupted */
+static __exception int js_poll_bigint(JSContext *ctx, JSValueConst val)
+{
+    if (JS_VALUE_GET_TAG(val) != JS_TAG_BIG_INT)
+        return 0;
+    return js_poll_work(ctx, ((JSBigInt *)JS_VALUE_GET_PTR(val))->len);
+}
+
 static int js_compare_bigint(JSContext *ctx, OPCodeEnum op,
                              JSValue op1, JSValue op2)
 {
@@ -15890,6 +15995,11 @@ static int js_compare_bigint(JSContext *ctx, OPCodeEnum op,
             v2 = JS_VALUE_GET_SHORT_BIG_INT(op2);
         val = (v1 > v2) - (v1 < v2);
     } else {
+        if (js_poll_bigint(ctx, op1) || js_poll_bigint(ctx, op2)) {
+            JS_FreeValue(ctx, op1);
+            JS_FreeValue(ctx, op2);
+            return -1;
+        }
         if (tag1 == JS_TAG_FLOAT64) {
             p2 = JS_ToBigIntBuf(ctx, &buf2, op2);
             val = js_bigint_float64_cmp(ctx, p2, JS_VALUE_GET_FLOAT64(op1));
@@ -15963,10 +16073,19 @@ static no_inline int js_relational_slow(JSContext *ctx, JSValue *sp,
 
     if (tag_is_string(tag1) && tag_is_string(tag2)) {
         if (tag1 == JS_TAG_STRING && tag2 == JS_TAG_STRING) {
-            res = js_string_compare(JS_VALUE_GET_STRING(op1),
-                                    JS_VALUE_GET_STRING(op2));
+            if (js_poll_work(ctx, min_uint32(JS_VALUE_GET_STRING(op1)->len,
+                                             JS_VALUE_GET_STRING(op2)->len)))
+                res = JS_STRING_COMPARE_INTERRUPTED;
+            else
+                res = js_string_compare(JS_VALUE_GET_STRING(op1),
+                                        JS_VALUE_GET_STRING(op2));
         } else {
-            res = js_string_rope_compare(op1, op2, false);
+            res = js_string_rope_compare(ctx, op1, op2, false);
+        }
+        if (unlikely(res == JS_STRING_COMPARE_INTERRUPTED)) {
+            JS_FreeValue(ctx, op1);
+            JS_FreeValue(ctx, op2);
+            goto exception;
         }
         switch(op) {
         case OP_lt:
@@ -16030,6 +16149,8 @@ static no_inline int js_relational_slow(JSContext *ctx, JSValue *sp,
         if (tag1 == JS_TAG_BIG_INT || tag1 == JS_TAG_SHORT_BIG_INT ||
             tag2 == JS_TAG_BIG_INT || tag2 == JS_TAG_SHORT_BIG_INT) {
             res = js_compare_bigint(ctx, op, op1, op2);
+            if (res < 0)
+                goto exception;
         } else {
             double d1, d2;
 
@@ -16078,6 +16199,31 @@ static bool tag_is_number(uint32_t tag)
             tag == JS_TAG_BIG_INT || tag == JS_TAG_SHORT_BIG_INT);
 }
 
+/* js_strict_eq() of operands that may be long. return -1 if interrupted */
+static int js_poll_strict_eq(JSContext *ctx, JSValueConst op1, JSValueConst op2)
+{
+    uint32_t tag1, tag2;
+    int res;
+
+    tag1 = JS_VALUE_GET_NORM_TAG(op1);
+    tag2 = JS_VALUE_GET_NORM_TAG(op2);
+    if (tag_is_string(tag1) && tag_is_string(tag2)) {
+        if (tag1 == JS_TAG_STRING && tag2 == JS_TAG_STRING) {
+            if (js_poll_work(ctx, min_uint32(JS_VALUE_GET_STRING(op1)->len,
+                                             JS_VALUE_GET_STRING(op2)->len)))
+                return -1;
+        } else {
+            res = js_string_rope_compare(ctx, op1, op2, true);
+            if (res == JS_STRING_COMPARE_INTERRUPTED)
+                return -1;
+            return res == 0;
+        }
+    } else if (js_poll_bigint(ctx, op1)) {
+        return -1;
+    }
+    return js_strict_eq2(ctx, op1, op2, JS_EQ_STRICT);
+}
+
 static no_inline __exception int js_eq_slow(JSContext *ctx, JSValue *sp,
                                             bool is_neq)
 {
@@ -16114,10 +16260,12 @@ static no_inline __exception int js_eq_slow(JSContext *ctx, JSValue *sp,
             if (res < 0)
                 goto exception;
         }
-    } else if (tag1 == tag2) {
-        res = js_strict_eq2(ctx, op1, op2, JS_EQ_STRICT);
+    } else if (tag1 == tag2 || (tag_is_string(tag1) && tag_is_string(tag2))) {
+        res = js_poll_strict_eq(ctx, op1, op2);
         JS_FreeValue(ctx, op1);
         JS_FreeValue(ctx, op2);
+        if (unlikely(res < 0))
+            goto exception;
     } else if ((tag1 == JS_TAG_NULL && tag2 == JS_TAG_UNDEFINED) ||
                (tag2 == JS_TAG_NULL && tag1 == JS_TAG_UNDEFINED)) {
         res = true;
@@ -16240,6 +16388,9 @@ static no_inline int js_shr_slow(JSContext *ctx, JSValue *sp)
     return -1;
 }
 
+/* If it is interrupted while it compares long strings, it returns false and
+   the exception is pending: js_poll_strict_eq() is for callers that can return
+   it, the next step of others throws it again. */
 static bool js_strict_eq2(JSContext *ctx, JSValueConst op1, JSValueConst op2,
                           JSStrictEqModeEnum eq_mode)
 {
@@ -16270,7 +16421,7 @@ static bool js_strict_eq2(JSContext *ctx, JSValueConst op1, JSValueConst op2,
                 res = js_string_eq(JS_VALUE_GET_STRING(op1),
                                    JS_VALUE_GET_STRING(op2));
             } else {
-                res = (js_string_rope_compare(op1, op2, true) == 0);
+                res = (js_string_rope_compare(ctx, op1, op2, true) == 0);
             }
         }
         break;
@@ -16379,10 +16530,15 @@ static bool js_same_value_zero(JSContext *ctx, JSValueConst op1, JSValueConst op
 static no_inline int js_strict_eq_slow(JSContext *ctx, JSValue *sp,
                                        bool is_neq)
 {
-    bool res;
-    res = js_strict_eq(ctx, sp[-2], sp[-1]);
+    int res;
+    res = js_poll_strict_eq(ctx, sp[-2], sp[-1]);
     JS_FreeValue(ctx, sp[-2]);
     JS_FreeValue(ctx, sp[-1]);
+    if (unlikely(res < 0)) {
+        sp[-2] = JS_UNDEFINED;
+        sp[-1] = JS_UNDEFINED;
+        return -1;
+    }
     sp[-2] = js_bool(res ^ is_neq);
     return 0;
 }
@@ -17357,6 +17513,8 @@ static __exception int js_append_enumerate(JSContext *ctx, JSValue *sp)
             goto general_case;
         /* Handle fast arrays explicitly */
         for (i = 0; i < count32; i++) {
+            if (js_poll_interrupts(ctx))
+                goto exception;
             if (JS_DefinePropertyValueUint32(ctx, sp[-3], pos++,
                                              js_dup(arrp[i]), JS_PROP_C_W_E) < 0)
                 goto exception;
@@ -17426,6 +17584,8 @@ static __exception int JS_CopyDataProperties(JSContext *ctx,
         return -1;
 
     for (i = 0; i < tab_atom_count; i++) {
+        if (js_poll_interrupts(ctx))
+            goto exception;
         if (pexcl) {
             ret = JS_GetOwnPropertyInternal(ctx, NULL, pexcl, tab_atom[i].atom);
             if (ret) {
@@ -18229,6 +18389,7 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                 obj = sp[-1];
                 if (likely(JS_VALUE_GET_TAG(obj) == JS_TAG_OBJECT)) {
                     p = JS_VALUE_GET_OBJ(obj);
+                    uint32_t depth = 0;
                     for(;;) {
                         prs = find_own_property(&pr, p, atom);
                         if (prs) {
@@ -18237,6 +18398,11 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                                 goto get_length_slow_path;
                             val = js_dup(pr->u.value);
                             break;
+                        }
+                        if (unlikely(++depth > JS_INTERRUPT_WORK_UNITS)) {
+                            /* it polls for interrupts */
+                            obj = JS_MKPTR(JS_TAG_OBJECT, p);
+                            goto get_length_slow_path;
                         }
                         if (unlikely(p->is_exotic)) {
                             obj = JS_MKPTR(JS_TAG_OBJECT, p);
@@ -19553,6 +19719,7 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                 obj = sp[-1];
                 if (likely(JS_VALUE_GET_TAG(obj) == JS_TAG_OBJECT)) {
                     p = JS_VALUE_GET_OBJ(obj);
+                    uint32_t depth = 0;
                     for(;;) {
                         prs = find_own_property(&pr, p, atom);
                         if (prs) {
@@ -19561,6 +19728,11 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                                 goto get_field_slow_path;
                             val = js_dup(pr->u.value);
                             break;
+                        }
+                        if (unlikely(++depth > JS_INTERRUPT_WORK_UNITS)) {
+                            /* it polls for interrupts */
+                            obj = JS_MKPTR(JS_TAG_OBJECT, p);
+                            goto get_field_slow_path;
                         }
                         if (unlikely(p->is_exotic)) {
                             /* XXX: should avoid the slow path for arrays
@@ -19601,6 +19773,7 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                 obj = sp[-1];
                 if (likely(JS_VALUE_GET_TAG(obj) == JS_TAG_OBJECT)) {
                     p = JS_VALUE_GET_OBJ(obj);
+                    uint32_t depth = 0;
                     for(;;) {
                         prs = find_own_property(&pr, p, atom);
                         if (prs) {
@@ -19609,6 +19782,11 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
                                 goto get_field2_slow_path;
                             val = js_dup(pr->u.value);
                             break;
+                        }
+                        if (unlikely(++depth > JS_INTERRUPT_WORK_UNITS)) {
+                            /* it polls for interrupts */
+                            obj = JS_MKPTR(JS_TAG_OBJECT, p);
+                            goto get_field2_slow_path;
                         }
                         if (unlikely(p->is_exotic)) {
                             /* XXX: should avoid the slow path for arrays
@@ -22566,6 +22744,19 @@ int JS_PRINTF_FORMAT_ATTR(2, 3) js_parse_error(JSParseState *s, JS_PRINTF_FORMAT
 
 static __exception int next_token(JSParseState *s);
 
+/* 'fd' may be NULL */
+static __exception int js_check_compile_memory(JSContext *ctx, JSFunctionDef *fd)
+{
+    JSMallocState *s = &ctx->rt->malloc_state;
+
+    if (unlikely((s->compile_limit != 0 && s->malloc_size >= s->compile_limit) ||
+                 (fd && dbuf_error(&fd->byte_code)))) {
+        JS_ThrowOutOfMemory(ctx);
+        return -1;
+    }
+    return 0;
+}
+
 static int js_parse_expect(JSParseState *s, int tok)
 {
     char buf[ATOM_GET_STR_BUF_SIZE];
@@ -23067,6 +23258,8 @@ static __exception int next_token(JSParseState *s)
         JS_ThrowStackOverflow(s->ctx);
         return -1;
     }
+    if (js_check_compile_memory(s->ctx, s->cur_func))
+        return -1;
 
     free_token(s, &s->token);
 
@@ -36938,6 +37131,9 @@ static JSValue js_create_function(JSContext *ctx, JSFunctionDef *fd)
     int function_size, byte_code_offset, cpool_offset;
     int closure_var_offset, vardefs_offset;
 
+    if (js_check_compile_memory(ctx, fd))
+        goto fail;
+
     /* recompute scope linkage */
     for (scope = 0; scope < fd->scope_count; scope++) {
         fd->scopes[scope].first = -1;
@@ -38063,6 +38259,35 @@ static __exception int js_parse_program(JSParseState *s)
 
 #endif // QJS_DISABLE_PARSER
 
+/* The parser and the passes over its bytecode do not survive every failed
+   allocation. So while they run the heap may grow past its limit, which they
+   check themselves at each token and before each function. return the limit
+   for js_end_compile() */
+static size_t js_begin_compile(JSContext *ctx)
+{
+    JSMallocState *s = &ctx->rt->malloc_state;
+    size_t limit = s->malloc_limit;
+
+    if (limit == 0 || limit > SIZE_MAX / JS_COMPILE_LIMIT_FACTOR ||
+        s->compile_limit != 0)
+        return 0;
+    s->compile_limit = limit;
+    s->malloc_limit = limit * JS_COMPILE_LIMIT_FACTOR;
+    return limit;
+}
+
+static void js_end_compile(JSContext *ctx, size_t limit)
+{
+    JSMallocState *s = &ctx->rt->malloc_state;
+
+    if (limit == 0)
+        return;
+    s->compile_limit = 0;
+    /* the interrupt handler may have set another one */
+    if (s->malloc_limit == limit * JS_COMPILE_LIMIT_FACTOR)
+        s->malloc_limit = limit;
+}
+
 static void js_parse_init(JSContext *ctx, JSParseState *s,
                           const char *input, size_t input_len,
                           const char *filename, int line)
@@ -38136,6 +38361,7 @@ static JSValue __JS_EvalInternal(JSContext *ctx, JSValueConst this_obj,
     JSFunctionDef *fd;
     JSModuleDef *m;
     bool is_strict_mode;
+    size_t memory_limit;
 
     js_parse_init(ctx, s, input, input_len, filename, line);
     skip_shebang(&s->buf_ptr, s->buf_end);
@@ -38167,6 +38393,7 @@ static JSValue __JS_EvalInternal(JSContext *ctx, JSValueConst this_obj,
             is_strict_mode = true;
         }
     }
+    memory_limit = js_begin_compile(ctx);
     fd = js_new_function_def(ctx, NULL, true, false, filename, line, 1);
     if (!fd)
         goto fail1;
@@ -38217,6 +38444,8 @@ static JSValue __JS_EvalInternal(JSContext *ctx, JSValueConst this_obj,
     fun_obj = js_create_function(ctx, fd);
     if (JS_IsException(fun_obj))
         goto fail1;
+    js_end_compile(ctx, memory_limit);
+    memory_limit = 0;
     /* Could add a flag to avoid resolution if necessary */
     if (m) {
         m->func_obj = fun_obj;
@@ -38231,6 +38460,7 @@ static JSValue __JS_EvalInternal(JSContext *ctx, JSValueConst this_obj,
     }
     return ret_val;
  fail1:
+    js_end_compile(ctx, memory_limit);
     /* XXX: should free all the unresolved dependencies */
     if (m)
         js_free_module_def(ctx, m);
@@ -49222,7 +49452,10 @@ static JSValue js_compile_regexp(JSContext *ctx, JSValueConst pattern,
                                   sizeof(error_msg), str, len, re_flags, ctx);
     JS_FreeCString(ctx, str);
     if (!re_bytecode_buf) {
-        JS_ThrowSyntaxError(ctx, "%s", error_msg);
+        if (re_bytecode_len == LRE_RET_TIMEOUT)
+            JS_ThrowInterrupted(ctx);
+        else
+            JS_ThrowSyntaxError(ctx, "%s", error_msg);
         return JS_EXCEPTION;
     }
 
@@ -51572,6 +51805,8 @@ static int js_json_to_str(JSContext *ctx, JSONStringifyContext *jsc,
                 goto exception;
             string_buffer_putc8(jsc->b, '[');
             for(i = 0; i < len; i++) {
+                if (js_poll_interrupts(ctx))
+                    goto exception;
                 if (i > 0)
                     string_buffer_putc8(jsc->b, ',');
                 string_buffer_concat_value(jsc->b, sep);
@@ -51610,6 +51845,8 @@ static int js_json_to_str(JSContext *ctx, JSONStringifyContext *jsc,
             string_buffer_putc8(jsc->b, '{');
             has_content = false;
             for(i = 0; i < len; i++) {
+                if (js_poll_interrupts(ctx))
+                    goto exception;
                 JS_FreeValue(ctx, prop);
                 prop = JS_GetPropertyInt64(ctx, tab, i);
                 if (JS_IsException(prop))

@@ -25,3 +25,8 @@ include!("inlines/ptr_64.rs");
 include!("inlines/ptr_32_nan_boxing.rs");
 
 include!("inlines/common.rs");
+
+extern "C" {
+    #[doc = " The interrupt handler is called after at most 'steps' more steps. Added by quickjs.patch."]
+    pub fn JS_LowerInterruptCounter(ctx: *mut JSContext, steps: c_int);
+}

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 const OVERTIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 /// Long values, at most 60 MB of them.
-const VALUES: &str = "const t = 'a'.repeat(5e6), u = 'a'.repeat(5e6), v = 'a'.repeat(5e6 - 1) + 'b', blank = ' '.repeat(5e6), \
+pub(super) const VALUES: &str = "const t = 'a'.repeat(5e6), u = 'a'.repeat(5e6), v = 'a'.repeat(5e6 - 1) + 'b', blank = ' '.repeat(5e6), \
     needle = 'a'.repeat(9998) + 'b', hay = 'a'.repeat(1e6), marks = 'a' + '\\u0323\\u0301'.repeat(1e6), \
     half = (2n ** 1048000n - 1n) >> 524288n, b = 7n ** 300000n, c = b + 1n - 1n, d = b + 1n, \
     list = (of) => Array(1e5).fill(of), both = (a, b) => Array.from({ length: 1e5 }, (_, i) => i % 2 ? a : b); ";
@@ -123,13 +123,18 @@ const HOSTILE: &[&str] = &[
 
 #[tokio::test]
 async fn no_script_holds_its_thread() {
+    assert_no_script_holds_its_thread(VALUES, HOSTILE).await;
+}
+
+/// Each script after `values`, in an engine of their own.
+pub(super) async fn assert_no_script_holds_its_thread(values: &str, scripts: &[&str]) {
     let engine = ScriptEngine::new(ScriptOptions {
         time_limit: LIMIT,
         ..ScriptOptions::default()
     });
     let mut failures = Vec::new();
-    for hostile in HOSTILE {
-        let script = format!("{VALUES}{hostile}");
+    for hostile in scripts {
+        let script = format!("{values}{hostile}");
         // Of a version each, as a version whose scripts time out is deferred.
         let scope = || ScriptScope {
             workflow: WorkflowFacts {

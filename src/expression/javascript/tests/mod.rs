@@ -11,3 +11,4 @@ mod named_values;
 mod ordinary_scripts;
 mod sandbox;
 mod slow_scripts;
+mod straight_line;
