@@ -10,8 +10,8 @@
 //!   expressions. A script can catch an out of memory, and then goes on within the limit;
 //! - **stack**: QuickJS's own limit.
 //!
-//! Some native loops never call the handler; `guards.js` bounds those that could run for long, and the thread pool
-//! abandons threads that hang in others.
+//! Native loops ask, too (`vendor/README.md`); `guards.js` bounds two that do not, and the thread pool abandons threads that
+//! hang all the same.
 //!
 //! # One realm after another
 //! A realm is shared by instances ([`RealmKind::Shared`]) or serves a single script ([`RealmKind::Own`]). What scripts
@@ -139,7 +139,7 @@ impl Realm {
         runtime.set_max_stack_size(options.stack_limit);
         let asked = Rc::clone(&watch);
         runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
-        let state = Rc::new(HostState::new(options, &watch));
+        let state = Rc::new(HostState::new(options));
         // Nothing of what is made here is garbage.
         runtime.set_gc_threshold(GROWTH);
         let context = Context::full(&runtime)?;
@@ -435,7 +435,8 @@ impl Realm {
         if thrown.is_null() && !script.contains("throw") && !script.contains("reject") {
             return out_of_memory();
         }
-        if name == "InternalError" && message.contains("out of memory") {
+        // Or one without a message.
+        if name == "InternalError" && (message.is_empty() || message.contains("out of memory")) {
             return out_of_memory();
         }
         let text = if name.is_empty() {

@@ -15,7 +15,6 @@ use super::named_values::NamedValues;
 use super::own_realm::RealmKind;
 use super::realm_bytecode::{RealmScripts, load_freeze};
 use super::script::{ScriptOptions, ScriptScope};
-use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
 
 const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
@@ -35,18 +34,16 @@ pub(super) struct HostState {
     pub(super) named: NamedValues,
     /// Makes the URLs of events.
     pub(super) event_urls: EventUrls,
-    watch: Rc<ScriptWatch>,
 }
 
 impl HostState {
-    pub(super) fn new(options: &ScriptOptions, watch: &Rc<ScriptWatch>) -> Self {
+    pub(super) fn new(options: &ScriptOptions) -> Self {
         Self {
             scope: RefCell::default(),
             marks: Cell::default(),
             secrets: RefCell::default(),
             named: options.named.clone(),
             event_urls: options.event_urls.clone(),
-            watch: Rc::clone(watch),
         }
     }
 
@@ -133,10 +130,7 @@ impl RealmFunctions {
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let scripts = RealmScripts::load(ctx)?;
         scripts.utc.call::<_, ()>(())?;
-        let is_proxy = Function::new(ctx.clone(), |value: JsValue<'_>| value.is_proxy())?;
-        let from = Rc::clone(state);
-        let must_stop = Function::new(ctx.clone(), move || from.watch.must_stop())?;
-        scripts.guards.call::<_, ()>((is_proxy, must_stop))?;
+        scripts.guards.call::<_, ()>(())?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();

@@ -76,6 +76,10 @@ typedef enum {
 #define INTERRUPT_COUNTER_INIT 10000
 /* bytes of a pattern that are compiled or moved between two checks */
 #define INTERRUPT_WORK_MAX 1000000
+/* what folding the case of a range of characters counts */
+#define RE_CASE_FOLDING_WORK 20000
+/* what an operation of character classes counts */
+#define RE_CLASS_OPERATION_WORK 1000
 
 /* unicode code points */
 #define CP_LS   0x2028
@@ -1419,7 +1423,9 @@ static int re_parse_class_set_operand(REParseState *s, REStringList *cr, const u
 {
     int c1;
     const uint8_t *p = *pp;
-    
+
+    if (re_parse_poll(s, RE_CLASS_OPERATION_WORK))
+        return -1;
     if (*p == '[') {
         if (re_parse_nested_class(s, cr, pp))
             return -1;
@@ -1465,6 +1471,10 @@ static int re_parse_nested_class(REParseState *s, REStringList *cr, const uint8_
     /* handle unions */
     is_first = true;
     for(;;) {
+        /* each union goes over all ranges, and case folding over its tables */
+        if (re_parse_poll(s, cr->cr.len * sizeof(cr->cr.points[0]) +
+                          (s->ignore_case ? RE_CASE_FOLDING_WORK : 1)))
+            goto fail;
         if (*p == ']')
             break;
         if (*p == '[' && s->unicode_sets) {

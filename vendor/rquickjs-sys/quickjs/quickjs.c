@@ -559,6 +559,9 @@ enum {
 /* native work that counts as one step of the interrupt counter */
 #define JS_INTERRUPT_WORK_UNITS 64
 
+/* characters that are compared in a search between two polls */
+#define JS_STRING_SEARCH_WORK 65536
+
 /* what the heap may be while source text is compiled, times its limit */
 #define JS_COMPILE_LIMIT_FACTOR 4
 
@@ -1505,6 +1508,7 @@ static JSValue js_promise_then(JSContext *ctx, JSValueConst this_val,
 static JSValue js_promise_resolve_thenable_job(JSContext *ctx,
                                                int argc, JSValueConst *argv);
 static __exception int js_poll_work(JSContext *ctx, size_t units);
+static void js_charge_work(JSContext *ctx, size_t units);
 static bool js_string_eq(JSString *p1, JSString *p2);
 static int js_string_compare(JSString *p1, JSString *p2);
 static int JS_SetPropertyValue(JSContext *ctx, JSValueConst this_obj,
@@ -5177,7 +5181,8 @@ static int js_string_memcmp_pos(JSString *p1, uint32_t pos1,
     return res;
 }
 
-/* return JS_STRING_COMPARE_INTERRUPTED and throw an exception if interrupted */
+/* return JS_STRING_COMPARE_INTERRUPTED and throw an exception if interrupted;
+   'ctx' is NULL if it cannot be */
 static int js_string_rope_compare(JSContext *ctx, JSValueConst op1,
                                   JSValueConst op2, bool eq_only)
 {
@@ -5201,7 +5206,7 @@ static int js_string_rope_compare(JSContext *ctx, JSValueConst op1,
     while (len != 0) {
         l = min_uint32(p1->len - pos1, p2->len - pos2);
         l = min_uint32(l, len);
-        if (js_poll_work(ctx, (size_t)l + JS_INTERRUPT_WORK_UNITS))
+        if (ctx && js_poll_work(ctx, (size_t)l + JS_INTERRUPT_WORK_UNITS))
             return JS_STRING_COMPARE_INTERRUPTED;
         res = js_string_memcmp_pos(p1, pos1, p2, pos2, l);
         if (res != 0)
@@ -8711,6 +8716,19 @@ static __exception int js_poll_work(JSContext *ctx, size_t units)
     return __js_poll_interrupts(ctx);
 }
 
+/* The same where no exception can be returned: the next poll asks. */
+static void js_charge_work(JSContext *ctx, size_t units)
+{
+    size_t steps = units / JS_INTERRUPT_WORK_UNITS;
+
+    if (unlikely(steps != 0 && ctx->interrupt_counter > 1)) {
+        if (steps < (size_t)ctx->interrupt_counter)
+            ctx->interrupt_counter -= (int)steps;
+        else
+            ctx->interrupt_counter = 1;
+    }
+}
+
 /* return -1 (exception) or true/false */
 static int JS_SetPrototypeInternal(JSContext *ctx, JSValueConst obj,
                                    JSValueConst proto_val, bool throw_flag)
@@ -10144,6 +10162,10 @@ static int JS_TryGetPropertyInt64(JSContext *ctx, JSValueConst obj, int64_t idx,
     JSAtom prop;
     int present;
 
+    if (js_poll_interrupts(ctx)) {
+        *pval = JS_EXCEPTION;
+        return -1;
+    }
     if (likely(JS_VALUE_GET_TAG(obj) == JS_TAG_OBJECT &&
                (uint64_t)idx <= INT32_MAX)) {
         /* fast path for array and typed array access */
@@ -10174,6 +10196,9 @@ JSValue JS_GetPropertyInt64(JSContext *ctx, JSValueConst obj, int64_t idx)
     JSAtom prop;
     JSValue val;
 
+    /* all loops over array-likes come here */
+    if (js_poll_interrupts(ctx))
+        return JS_EXCEPTION;
     if (likely(JS_VALUE_GET_TAG(obj) == JS_TAG_OBJECT &&
                (uint64_t)idx <= INT32_MAX)) {
         /* fast path for array and typed array access */
@@ -11046,6 +11071,10 @@ int JS_SetPropertyInt64(JSContext *ctx, JSValueConst this_obj,
     JSAtom prop;
     int res;
 
+    if (js_poll_interrupts(ctx)) {
+        JS_FreeValue(ctx, val);
+        return -1;
+    }
     if ((uint64_t)idx <= INT32_MAX) {
         /* fast path for fast arrays */
         return JS_SetPropertyValue(ctx, this_obj, js_int32(idx), val,
@@ -16388,9 +16417,8 @@ static no_inline int js_shr_slow(JSContext *ctx, JSValue *sp)
     return -1;
 }
 
-/* If it is interrupted while it compares long strings, it returns false and
-   the exception is pending: js_poll_strict_eq() is for callers that can return
-   it, the next step of others throws it again. */
+/* It is not interrupted while it compares long strings, but the next poll of
+   the caller asks: js_poll_strict_eq() is for callers that do not poll. */
 static bool js_strict_eq2(JSContext *ctx, JSValueConst op1, JSValueConst op2,
                           JSStrictEqModeEnum eq_mode)
 {
@@ -16418,10 +16446,14 @@ static bool js_strict_eq2(JSContext *ctx, JSValueConst op1, JSValueConst op2,
             if (!tag_is_string(tag2)) {
                 res = false;
             } else if (tag1 == JS_TAG_STRING && tag2 == JS_TAG_STRING) {
+                js_charge_work(ctx, min_uint32(JS_VALUE_GET_STRING(op1)->len,
+                                               JS_VALUE_GET_STRING(op2)->len));
                 res = js_string_eq(JS_VALUE_GET_STRING(op1),
                                    JS_VALUE_GET_STRING(op2));
             } else {
-                res = (js_string_rope_compare(ctx, op1, op2, true) == 0);
+                js_charge_work(ctx, min_uint32(string_rope_get_len(op1),
+                                               string_rope_get_len(op2)));
+                res = (js_string_rope_compare(NULL, op1, op2, true) == 0);
             }
         }
         break;
@@ -17155,6 +17187,8 @@ static JSValue JS_IteratorNext2(JSContext *ctx, JSValueConst enum_obj,
                 args[0] = JS_UNDEFINED;
                 argv = args;
             }
+            if (js_poll_interrupts(ctx))
+                goto fail;
             func = p->u.cfunc.c_function;
             return func.iterator_next(ctx, enum_obj, argc, argv,
                                       pdone, p->u.cfunc.magic);
@@ -44023,6 +44057,8 @@ static JSValue js_array_includes(JSContext *ctx, JSValueConst this_val,
         }
         if (js_get_fast_array(ctx, obj, &arrp, &count)) {
             for (; n < count; n++) {
+                if (js_poll_interrupts(ctx))
+                    goto exception;
                 if (js_strict_eq2(ctx, argv[0], arrp[n],
                                   JS_EQ_SAME_VALUE_ZERO)) {
                     goto done;
@@ -44072,6 +44108,8 @@ static JSValue js_array_indexOf(JSContext *ctx, JSValueConst this_val,
         }
         if (js_get_fast_array(ctx, obj, &arrp, &count)) {
             for (; n < count; n++) {
+                if (js_poll_interrupts(ctx))
+                    goto exception;
                 if (js_strict_eq2(ctx, argv[0], arrp[n], JS_EQ_STRICT)) {
                     goto done;
                 }
@@ -44123,6 +44161,8 @@ static JSValue js_array_lastIndexOf(JSContext *ctx, JSValueConst this_val,
         }
         if (js_get_fast_array(ctx, obj, &arrp, &count) && count == len) {
             for (; n >= 0; n--) {
+                if (js_poll_interrupts(ctx))
+                    goto exception;
                 if (js_strict_eq2(ctx, argv[0], arrp[n],
                                   JS_EQ_STRICT)) {
                     goto done;
@@ -44935,6 +44975,9 @@ static int js_array_cmp_generic(const void *a, const void *b, void *opaque) {
                 goto exception;
             bp->str = JS_VALUE_GET_STRING(str);
         }
+        if (js_poll_work(ctx, (size_t)min_uint32(ap->str->len, bp->str->len) +
+                         JS_INTERRUPT_WORK_UNITS))
+            goto exception;
         cmp = js_string_compare(ap->str, bp->str);
     }
     if (cmp != 0)
@@ -47449,16 +47492,6 @@ slow_path:
     return r;
 }
 
-static int string_cmp(JSString *p1, JSString *p2, int x1, int x2, int len)
-{
-    int i, c1, c2;
-    for (i = 0; i < len; i++) {
-        if ((c1 = string_get(p1, x1 + i)) != (c2 = string_get(p2, x2 + i)))
-            return c1 - c2;
-    }
-    return 0;
-}
-
 static int string_indexof_char(JSString *p, int c, int from)
 {
     /* assuming 0 <= from <= p->len */
@@ -47479,20 +47512,63 @@ static int string_indexof_char(JSString *p, int c, int from)
     return -1;
 }
 
-static int string_indexof(JSString *p1, JSString *p2, int from)
+/* return the number of equal characters before the first different one */
+static int string_common(JSString *p1, JSString *p2, int x1, int x2, int len)
+{
+    int i;
+    for (i = 0; i < len; i++) {
+        if (string_get(p1, x1 + i) != string_get(p2, x2 + i))
+            break;
+    }
+    return i;
+}
+
+/* return -1 if not found, -2 if interrupted */
+static int string_indexof(JSContext *ctx, JSString *p1, JSString *p2, int from)
 {
     /* assuming 0 <= from <= p1->len */
-    int c, i, j, len1 = p1->len, len2 = p2->len;
+    int c, i, j, n, len1 = p1->len, len2 = p2->len;
+    size_t work = 0;
     if (len2 == 0)
         return from;
     for (i = from, c = string_get(p2, 0); i + len2 <= len1; i = j + 1) {
         j = string_indexof_char(p1, c, i);
         if (j < 0 || j + len2 > len1)
             break;
-        if (!string_cmp(p1, p2, j + 1, 1, len2 - 1))
+        n = string_common(p1, p2, j + 1, 1, len2 - 1);
+        if (n == len2 - 1)
             return j;
+        work += (size_t)(j - i) + n;
+        if (unlikely(work >= JS_STRING_SEARCH_WORK)) {
+            if (js_poll_work(ctx, work))
+                return -2;
+            work = 0;
+        }
     }
     return -1;
+}
+
+/* the first place between 'start' and 'stop', in this order; return -1 if not
+   found, -2 if interrupted */
+static int string_search(JSContext *ctx, JSString *p, JSString *p1, int start,
+                         int stop)
+{
+    int i, n, v_len = p1->len, inc = start <= stop ? 1 : -1;
+    size_t work = 0;
+
+    for (i = start;; i += inc) {
+        n = string_common(p, p1, i, 0, v_len);
+        if (n == v_len)
+            return i;
+        if (i == stop)
+            return -1;
+        work += (size_t)n + 1;
+        if (unlikely(work >= JS_STRING_SEARCH_WORK)) {
+            if (js_poll_work(ctx, work))
+                return -2;
+            work = 0;
+        }
+    }
 }
 
 static int64_t string_advance_index(JSString *p, int64_t index, bool unicode)
@@ -47586,7 +47662,7 @@ static JSValue js_string_indexOf(JSContext *ctx, JSValueConst this_val,
                                  int argc, JSValueConst *argv, int lastIndexOf)
 {
     JSValue str, v;
-    int i, len, v_len, pos, start, stop, ret, inc;
+    int len, v_len, pos, start, stop, ret, inc;
     JSString *p;
     JSString *p1;
 
@@ -47628,14 +47704,9 @@ static JSValue js_string_indexOf(JSContext *ctx, JSValueConst this_val,
     }
     ret = -1;
     if (len >= v_len && inc * (stop - start) >= 0) {
-        for (i = start;; i += inc) {
-            if (!string_cmp(p, p1, i, 0, v_len)) {
-                ret = i;
-                break;
-            }
-            if (i == stop)
-                break;
-        }
+        ret = string_search(ctx, p, p1, start, stop);
+        if (ret == -2)
+            goto fail;
     }
     JS_FreeValue(ctx, str);
     JS_FreeValue(ctx, v);
@@ -47654,7 +47725,7 @@ static JSValue js_string_includes(JSContext *ctx, JSValueConst this_val,
                                   int argc, JSValueConst *argv, int magic)
 {
     JSValue str, v = JS_UNDEFINED;
-    int i, len, v_len, pos, start, stop, ret;
+    int len, v_len, pos, start, stop, ret;
     JSString *p;
     JSString *p1;
 
@@ -47694,14 +47765,10 @@ static JSValue js_string_includes(JSContext *ctx, JSValueConst this_val,
         start = stop = pos;
     }
     if (start >= 0 && start <= stop) {
-        for (i = start;; i++) {
-            if (!string_cmp(p, p1, i, 0, v_len)) {
-                ret = 1;
-                break;
-            }
-            if (i == stop)
-                break;
-        }
+        ret = string_search(ctx, p, p1, start, stop);
+        if (ret == -2)
+            goto fail;
+        ret = ret >= 0;
     }
  done:
     JS_FreeValue(ctx, str);
@@ -47964,8 +48031,10 @@ static JSValue js_string_replace(JSContext *ctx, JSValueConst this_val,
             else
                 pos = endOfLastMatch + 1;
         } else {
-            pos = string_indexof(sp, searchp, endOfLastMatch);
+            pos = string_indexof(ctx, sp, searchp, endOfLastMatch);
         }
+        if (pos == -2 || js_poll_interrupts(ctx))
+            goto exception;
         if (pos < 0) {
             if (is_first) {
                 string_buffer_free(b);
@@ -48075,7 +48144,9 @@ static JSValue js_string_split(JSContext *ctx, JSValueConst this_val,
     }
     q = p;
     for (q = p; (q += !r) <= s - r - !r; q = p = e + r) {
-        e = string_indexof(sp, rp, q);
+        e = string_indexof(ctx, sp, rp, q);
+        if (e == -2 || js_poll_interrupts(ctx))
+            goto exception;
         if (e < 0)
             break;
         T = js_sub_string(ctx, sp, p, e);
@@ -53002,6 +53073,8 @@ static int js_proxy_get_own_property_names(JSContext *ctx,
     /* check duplicate properties (XXX: inefficient, could store the
      * properties an a temporary object to use the hash) */
     for(i = 1; i < len; i++) {
+        if (js_poll_work(ctx, i))
+            goto fail;
         if (find_prop_key(tab, i, tab[i].atom) >= 0) {
             JS_ThrowTypeError(ctx, "proxy: duplicate property");
             goto fail;
@@ -53021,6 +53094,8 @@ static int js_proxy_get_own_property_names(JSContext *ctx,
                                JS_GPN_STRING_MASK | JS_GPN_SYMBOL_MASK))
         goto fail;
     for(i = 0; i < len2; i++) {
+        if (js_poll_work(ctx, len))
+            goto fail;
         if (s->is_revoked) {
             JS_ThrowTypeErrorRevokedProxy(ctx);
             goto fail;
@@ -53626,6 +53701,8 @@ static JSMapRecord *map_find_record(JSContext *ctx, JSMapState *s,
     struct list_head *el;
     JSMapRecord *mr;
     uint32_t h;
+    if (tag_is_string(JS_VALUE_GET_TAG(key)))
+        js_charge_work(ctx, string_rope_get_len(key));
     h = map_hash_key(ctx, key) & (s->hash_size - 1);
     list_for_each(el, &s->hash_table[h]) {
         mr = list_entry(el, JSMapRecord, hash_link);
@@ -61560,8 +61637,22 @@ struct TA_sort_context {
     JSValueConst arr;
     JSValueConst cmp;
     JSValue (*getfun)(JSContext *ctx, const void *a);
+    int (*cmpfun)(const void *a, const void *b, void *opaque);
     int elt_size;
 };
+
+/* compare by cmpfun(), with polls */
+static int js_TA_cmp_poll(const void *a, const void *b, void *opaque) {
+    struct TA_sort_context *psc = opaque;
+
+    if (psc->exception)
+        return 0;
+    if (js_poll_interrupts(psc->ctx)) {
+        psc->exception = 1;
+        return 0;
+    }
+    return psc->cmpfun(a, b, opaque);
+}
 
 static int js_TA_cmp_generic(const void *a, const void *b, void *opaque) {
     struct TA_sort_context *psc = opaque;
@@ -61756,7 +61847,8 @@ static JSValue js_typed_array_sort(JSContext *ctx, JSValueConst this_val,
         done:
             js_free(ctx, array_idx);
         } else {
-            rqsort(p->u.array.u.ptr, len, elt_size, cmpfun, &tsc);
+            tsc.cmpfun = cmpfun;
+            rqsort(p->u.array.u.ptr, len, elt_size, js_TA_cmp_poll, &tsc);
             if (tsc.exception)
                 return JS_EXCEPTION;
         }

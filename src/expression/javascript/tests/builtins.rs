@@ -44,7 +44,7 @@ fn call_all(calls: Calls, from: usize, step: usize, progress: &Mutex<Progress>) 
     let watch = Rc::new(ScriptWatch::new(64 << 20, move || Instant::now() >= until.get()));
     let runtime = Runtime::new_with_alloc(HeapAllocator::new(&watch)).expect("a runtime");
     runtime.set_memory_limit(64 << 20);
-    let state = Rc::new(HostState::new(&ScriptOptions::default(), &watch));
+    let state = Rc::new(HostState::new(&ScriptOptions::default()));
     let asked = Rc::clone(&watch);
     runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
     let context = Context::full(&runtime).expect("a context");

@@ -168,11 +168,35 @@ pub(super) async fn assert_no_script_holds_its_thread(values: &str, scripts: &[&
     assert_eq!(next.expect("two").value, 2);
 }
 
-/// What the guards do otherwise than the native methods has their results.
+/// What asks for the interrupt, in QuickJS or in a guard, has the results that it had.
 #[tokio::test]
 async fn long_values_have_their_results() {
     let engine = ScriptEngine::new(ScriptOptions::default());
     for (script, expected) in [
+        (
+            "const p = new Proxy([3, 1, 2], {}), l = { length: 2 ** 53 - 1, [2 ** 53 - 2]: 7 }; \
+             [Array.prototype.toSorted.call(p), p.indexOf(2), p.includes(9), p.slice(1), p.sort().join('-'), p.toReversed(), p.concat([4]), \
+              Array.prototype.lastIndexOf.call(l, 7), new Float64Array(p).length, Math.max(...p), new Set(p).size, \
+              Object.fromEntries(new Proxy([['a', 1]], {})).a, 'a'.repeat(9000) + 'b' === ('a'.repeat(9000) + 'b').slice(0), \
+              'a'.repeat(9000) + 'b' == ('a'.repeat(9000) + 'b').slice(0), 'a'.repeat(9000) + 'b' < 'a'.repeat(9000) + 'c']",
+            json!([
+                [1, 2, 3],
+                2,
+                false,
+                [1, 2],
+                "1-2-3",
+                [3, 2, 1],
+                [1, 2, 3, 4],
+                9_007_199_254_740_990_u64,
+                3,
+                3,
+                3,
+                1,
+                true,
+                true,
+                true
+            ]),
+        ),
         // Of 302,000 and 1,003 characters, so that the search is made in parts.
         (
             "const b = 'ab'.repeat(1e3) + 'abc'.repeat(1e5), p = 'ab'.repeat(500) + 'abc'; \

@@ -77,6 +77,13 @@ const HOSTILE: &[&str] = &[
     "eval('/' + 'a|'.repeat(3e6) + '/'); for (;;);",
     "new RegExp('[' + 'a-bc-d'.repeat(1e6) + ']'); for (;;);",
     "new RegExp('[' + Array.from({ length: 2e4 }, (_, i) => String.fromCharCode(2 * i + 256)).join('') + ']', 'i'); for (;;);",
+    "new RegExp('[' + Array.from({ length: 60000 }, (_, i) => String.fromCodePoint(2 * i + (i < 27000 ? 256 : 8448))).join('') + ']', 'iu'); \
+     for (;;);",
+    "new RegExp('[' + Array.from({ length: 60000 }, (_, i) => String.fromCodePoint(2 * i + (i < 27000 ? 256 : 8448))).join('') + ']', 'u'); \
+     for (;;);",
+    "new RegExp('[[^a]' + '--[b-y]'.repeat(1e6) + ']', 'v'); for (;;);",
+    "/^(a*)\\1b/.test('a'.repeat(5e6)); /^(a*)\\1b/i.test('a'.repeat(5e6)); for (;;);",
+    "/(?<=b\\1(a*))c/.test('a'.repeat(5e6) + 'c'); for (;;);",
     "new RegExp('(?:' + 'a*'.repeat(1e6) + ')*?'); for (;;);",
     "new RegExp('(?:'.repeat(1e5) + 'a' + ')'.repeat(1e5)); for (;;);",
     "new RegExp('(a)?'.repeat(200) + '\\\\k<b>(?<b>)'.repeat(1e5)); for (;;);",
