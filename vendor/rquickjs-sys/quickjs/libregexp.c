@@ -79,7 +79,9 @@ typedef enum {
 /* what folding the case of a range of characters counts */
 #define RE_CASE_FOLDING_WORK 20000
 /* what an operation of character classes counts */
-#define RE_CLASS_OPERATION_WORK 1000
+#define RE_CLASS_OPERATION_WORK 20000
+/* what a term of a pattern counts */
+#define RE_TERM_WORK 2000
 
 /* unicode code points */
 #define CP_LS   0x2028
@@ -2144,6 +2146,9 @@ static int re_parse_term(REParseState *s, bool is_backward_dir)
                 if (n == 0) {
                     /* no capture name parsed before, try to look
                        after (inefficient, but hopefully not common */
+                    /* twice through the pattern */
+                    if (re_parse_poll(s, 2 * (s->buf_end - s->buf_start)))
+                        return -1;
                     n = re_parse_captures(s, &dummy_res, s->u.tmp_buf, false);
                     if (n == 0) {
                         if (s->is_unicode || re_has_named_captures(s))
@@ -2463,8 +2468,8 @@ static int re_parse_alternative(REParseState *s, bool is_backward_dir)
         ret = re_parse_term(s, is_backward_dir);
         if (ret)
             return ret;
-        if (re_parse_poll(s, is_backward_dir ? s->byte_code.size - start :
-                          s->byte_code.size - term_start))
+        if (re_parse_poll(s, RE_TERM_WORK + s->byte_code.size -
+                          (is_backward_dir ? start : term_start)))
             return -1;
         if (is_backward_dir) {
             /* reverse the order of the terms (XXX: inefficient, but
@@ -2929,6 +2934,8 @@ static intptr_t lre_exec_backtrack(REExecContext *s, uint8_t **capture,
     printf("%5s %5s %5s %5s %s\n", "PC", "CP", "BP", "SP", "OPCODE");
 #endif    
     for(;;) {
+        if (lre_poll_timeout(s))
+            return LRE_RET_TIMEOUT;
         opcode = *pc++;
 #ifdef DUMP_EXEC
         printf("%5ld %5ld %5ld %5ld %s\n",

@@ -338,6 +338,7 @@ typedef struct JSClass {
 struct JSRuntime {
     JSMallocFunctions mf;
     JSMallocState malloc_state;
+    uint32_t hash_seed; /* of the atoms */
     JSArenaState arena_state;
     const char *rt_info;
 
@@ -647,6 +648,7 @@ typedef enum {
 typedef struct JSWeakRefRecord {
     JSWeakRefKindEnum kind;
     struct JSWeakRefRecord *next_weak_ref;
+    struct JSWeakRefRecord **prev_link; /* what points to this record */
     union {
         struct JSMapRecord *map_record;
         struct JSWeakRefData *weak_ref_data;
@@ -660,6 +662,7 @@ typedef struct JSMapRecord {
     struct JSMapState *map;
     struct list_head link;
     struct list_head hash_link;
+    JSWeakRefRecord *weak_ref; /* NULL if the map is not weak */
     JSValue key;
     JSValue value;
 } JSMapRecord;
@@ -2360,6 +2363,11 @@ JSRuntime *JS_NewRuntime2(const JSMallocFunctions *mf, void *opaque)
 #endif
     init_list_head(&rt->job_list);
 
+    {
+        uint64_t state = js__hrtime_ns() ^ ((uint64_t)(uintptr_t)rt << 20);
+        xorshift64star(&state);
+        rt->hash_seed = xorshift64star(&state);
+    }
     if (JS_InitAtoms(rt))
         goto fail;
 
@@ -3243,12 +3251,20 @@ static inline bool is_num_string(uint32_t *pval, JSString *p)
 }
 
 /* XXX: could use faster version ? */
+/* 'h' comes from the seed of the runtime: which strings collide is not known.
+   It is not a polynomial, as some strings collide for any factor of these. */
+static inline uint32_t hash_char(uint32_t h, uint32_t c)
+{
+    h = (h ^ c) * 0x9e3779b1;
+    return h ^ (h >> 15);
+}
+
 static inline uint32_t hash_string8(const uint8_t *str, size_t len, uint32_t h)
 {
     size_t i;
 
     for(i = 0; i < len; i++)
-        h = h * 263 + str[i];
+        h = hash_char(h, str[i]);
     return h ^ hash32(len);
 }
 
@@ -3258,7 +3274,7 @@ static inline uint32_t hash_string16(const uint16_t *str,
     size_t i;
 
     for(i = 0; i < len; i++)
-        h = h * 263 + str[i];
+        h = hash_char(h, str[i]);
     return h ^ hash32(len);
 }
 
@@ -3497,7 +3513,7 @@ static JSAtom __JS_NewAtom(JSRuntime *rt, JSString *str, int atom_type)
         }
         /* try and locate an already registered atom */
         len = str->len;
-        h = hash_string(str, atom_type);
+        h = hash_string(str, rt->hash_seed ^ atom_type);
         h &= JS_ATOM_HASH_MASK;
         h1 = h & (rt->atom_hash_size - 1);
         i = rt->atom_hash[h1];
@@ -3654,7 +3670,8 @@ static JSAtom __JS_FindAtom(JSRuntime *rt, const char *str, size_t len,
     uint32_t h, h1, i;
     JSAtomStruct *p;
 
-    h = hash_string8((const uint8_t *)str, len, JS_ATOM_TYPE_STRING);
+    h = hash_string8((const uint8_t *)str, len,
+                     rt->hash_seed ^ JS_ATOM_TYPE_STRING);
     h &= JS_ATOM_HASH_MASK;
     h1 = h & (rt->atom_hash_size - 1);
     i = rt->atom_hash[h1];
@@ -9606,6 +9623,8 @@ static int __exception JS_GetOwnPropertyNamesInternal(JSContext *ctx,
     exotic_count = 0;
     tab_exotic = NULL;
     sh = p->shape;
+    if (js_poll_work(ctx, (size_t)sh->prop_count * 8))
+        return -1;
     for(i = 0, prs = get_shape_prop(sh); i < sh->prop_count; i++, prs++) {
         atom = prs->atom;
         if (atom != JS_ATOM_NULL) {
@@ -10473,6 +10492,8 @@ static int set_array_length(JSContext *ctx, JSObject *p, JSValue val,
 
             d = cur_len - len;
             sh = p->shape;
+            if (js_poll_work(ctx, (size_t)sh->prop_count * 8))
+                return -1;
             if (d <= sh->prop_count) {
                 JSAtom atom;
 
@@ -16139,17 +16160,25 @@ static no_inline int js_relational_slow(JSContext *ctx, JSValue *sp,
         goto float64_compare;
     } else {
         if ((((tag1 == JS_TAG_BIG_INT || tag1 == JS_TAG_SHORT_BIG_INT) &&
-              tag2 == JS_TAG_STRING) ||
+              tag_is_string(tag2)) ||
              ((tag2 == JS_TAG_BIG_INT || tag2 == JS_TAG_SHORT_BIG_INT) &&
-              tag1 == JS_TAG_STRING))) {
-            if (tag1 == JS_TAG_STRING) {
+              tag_is_string(tag1)))) {
+            if (tag_is_string(tag1)) {
                 op1 = JS_StringToBigInt(ctx, op1);
+                if (JS_IsException(op1)) {
+                    JS_FreeValue(ctx, op2);
+                    goto exception;
+                }
                 if (JS_VALUE_GET_TAG(op1) != JS_TAG_BIG_INT &&
                     JS_VALUE_GET_TAG(op1) != JS_TAG_SHORT_BIG_INT)
                     goto invalid_bigint_string;
             }
-            if (tag2 == JS_TAG_STRING) {
+            if (tag_is_string(tag2)) {
                 op2 = JS_StringToBigInt(ctx, op2);
+                if (JS_IsException(op2)) {
+                    JS_FreeValue(ctx, op1);
+                    goto exception;
+                }
                 if (JS_VALUE_GET_TAG(op2) != JS_TAG_BIG_INT &&
                     JS_VALUE_GET_TAG(op2) != JS_TAG_SHORT_BIG_INT) {
                 invalid_bigint_string:
@@ -16305,12 +16334,20 @@ static no_inline __exception int js_eq_slow(JSContext *ctx, JSValue *sp,
             tag2 == JS_TAG_BIG_INT || tag2 == JS_TAG_SHORT_BIG_INT) {
             if (tag_is_string(tag1)) {
                 op1 = JS_StringToBigInt(ctx, op1);
+                if (JS_IsException(op1)) {
+                    JS_FreeValue(ctx, op2);
+                    goto exception;
+                }
                 if (JS_VALUE_GET_TAG(op1) != JS_TAG_BIG_INT &&
                     JS_VALUE_GET_TAG(op1) != JS_TAG_SHORT_BIG_INT)
                     goto invalid_bigint_string;
             }
             if (tag_is_string(tag2)) {
                 op2 = JS_StringToBigInt(ctx, op2);
+                if (JS_IsException(op2)) {
+                    JS_FreeValue(ctx, op1);
+                    goto exception;
+                }
                 if (JS_VALUE_GET_TAG(op2) != JS_TAG_BIG_INT &&
                     JS_VALUE_GET_TAG(op2) != JS_TAG_SHORT_BIG_INT ) {
                 invalid_bigint_string:
@@ -23292,7 +23329,8 @@ static __exception int next_token(JSParseState *s)
         JS_ThrowStackOverflow(s->ctx);
         return -1;
     }
-    if (js_check_compile_memory(s->ctx, s->cur_func))
+    if (js_check_compile_memory(s->ctx, s->cur_func) ||
+        js_poll_interrupts(s->ctx))
         return -1;
 
     free_token(s, &s->token);
@@ -35332,6 +35370,7 @@ static __exception int resolve_variables(JSContext *ctx, JSFunctionDef *s)
 
     cc.bc_buf = bc_buf = s->byte_code.buf;
     cc.bc_len = bc_len = s->byte_code.size;
+    pos = 0; /* for an error before the loop */
     js_dbuf_init(ctx, &bc_out);
 
     /* first pass for runtime checks (must be done before the
@@ -35339,6 +35378,10 @@ static __exception int resolve_variables(JSContext *ctx, JSFunctionDef *s)
     for(i = 0; i < s->global_var_count; i++) {
         JSGlobalVar *hf = &s->global_vars[i];
         int flags;
+
+        if (js_check_compile_memory(ctx, NULL) ||
+            js_poll_work(ctx, s->closure_var_count))
+            goto fail;
 
         /* check if global variable (XXX: simplify) */
         for(idx = 0; idx < s->closure_var_count; idx++) {
@@ -35379,6 +35422,9 @@ static __exception int resolve_variables(JSContext *ctx, JSFunctionDef *s)
         op = bc_buf[pos];
         len = opcode_info[op].size;
         pos_next = pos + len;
+        /* an opcode may become many */
+        if (js_check_compile_memory(ctx, NULL) || js_poll_interrupts(ctx))
+            goto fail;
         switch(op) {
         case OP_source_loc:
             line_num = get_u32(bc_buf + pos + 1);
@@ -53659,10 +53705,10 @@ static uint32_t map_hash_key(JSContext *ctx, JSValueConst key)
         h = JS_VALUE_GET_INT(key);
         break;
     case JS_TAG_STRING:
-        h = hash_string(JS_VALUE_GET_STRING(key), 0);
+        h = hash_string(JS_VALUE_GET_STRING(key), ctx->hash_seed);
         break;
     case JS_TAG_STRING_ROPE:
-        h = hash_string_rope(key, 0);
+        h = hash_string_rope(key, ctx->hash_seed);
         break;
     case JS_TAG_OBJECT:
     case JS_TAG_SYMBOL:
@@ -53676,7 +53722,8 @@ static uint32_t map_hash_key(JSContext *ctx, JSValueConst key)
         goto hash_float64;
     case JS_TAG_BIG_INT:
         r = JS_VALUE_GET_PTR(key);
-        h = hash_string8((void *)r->tab, r->len * sizeof(*r->tab), 0);
+        h = hash_string8((void *)r->tab, r->len * sizeof(*r->tab),
+                         ctx->hash_seed);
         break;
     case JS_TAG_FLOAT64:
         d = JS_VALUE_GET_FLOAT64(key);
@@ -53775,6 +53822,7 @@ static JSMapRecord *map_add_record(JSContext *ctx, JSMapState *s,
         return NULL;
     mr->ref_count = 1;
     mr->map = s;
+    mr->weak_ref = NULL;
     mr->empty = false;
     if (s->is_weak) {
         JSWeakRefRecord *wr = js_malloc(ctx, sizeof(*wr));
@@ -53784,6 +53832,7 @@ static JSMapRecord *map_add_record(JSContext *ctx, JSMapState *s,
         }
         wr->kind = JS_WEAK_REF_KIND_MAP;
         wr->u.map_record = mr;
+        mr->weak_ref = wr;
         insert_weakref_record(key, wr);
         mr->key = unsafe_unconst(key);
     } else {
@@ -53799,23 +53848,12 @@ static JSMapRecord *map_add_record(JSContext *ctx, JSMapState *s,
     return mr;
 }
 
-/* Remove the weak reference from the object weak
-   reference list. we don't use a doubly linked list to
-   save space, assuming a given object has few weak
-       references to it */
-static void delete_map_weak_ref(JSRuntime *rt, JSMapRecord *mr)
+/* Remove the weak reference from the object weak reference list. */
+static void delete_weakref_record(JSRuntime *rt, JSWeakRefRecord *wr)
 {
-    JSWeakRefRecord **pwr, *wr;
-
-    pwr = get_first_weak_ref(mr->key);
-    for(;;) {
-        wr = *pwr;
-        assert(wr != NULL);
-        if (wr->kind == JS_WEAK_REF_KIND_MAP && wr->u.map_record == mr)
-            break;
-        pwr = &wr->next_weak_ref;
-    }
-    *pwr = wr->next_weak_ref;
+    *wr->prev_link = wr->next_weak_ref;
+    if (wr->next_weak_ref)
+        wr->next_weak_ref->prev_link = wr->prev_link;
     js_free_rt(rt, wr);
 }
 
@@ -53825,7 +53863,7 @@ static void map_delete_record(JSRuntime *rt, JSMapState *s, JSMapRecord *mr)
         return;
     list_del(&mr->hash_link);
     if (s->is_weak) {
-        delete_map_weak_ref(rt, mr);
+        delete_weakref_record(rt, mr->weak_ref);
     } else {
         JS_FreeValueRT(rt, mr->key);
     }
@@ -54143,7 +54181,7 @@ static void js_map_finalizer(JSRuntime *rt, JSValueConst val)
             mr = list_entry(el, JSMapRecord, link);
             if (!mr->empty) {
                 if (s->is_weak)
-                    delete_map_weak_ref(rt, mr);
+                    delete_weakref_record(rt, mr->weak_ref);
                 else
                     JS_FreeValueRT(rt, mr->key);
                 JS_FreeValueRT(rt, mr->value);
@@ -63339,6 +63377,7 @@ bool JS_IsSameValueZero(JSContext *ctx, JSValueConst op1, JSValueConst op2)
 typedef struct JSWeakRefData {
     JSValueConst target;
     JSValue obj;
+    JSWeakRefRecord *weak_ref;
 } JSWeakRefData;
 
 static JSWeakRefData js_weakref_sentinel;
@@ -63349,20 +63388,8 @@ static void js_weakref_finalizer(JSRuntime *rt, JSValueConst val)
     if (!wrd || wrd == &js_weakref_sentinel)
         return;
 
-    /* Delete weak ref */
-    JSWeakRefRecord **pwr, *wr;
-
-    pwr = get_first_weak_ref(wrd->target);
-    for(;;) {
-        wr = *pwr;
-        assert(wr != NULL);
-        if (wr->kind == JS_WEAK_REF_KIND_WEAK_REF && wr->u.weak_ref_data == wrd)
-            break;
-        pwr = &wr->next_weak_ref;
-    }
-    *pwr = wr->next_weak_ref;
+    delete_weakref_record(rt, wrd->weak_ref);
     js_free_rt(rt, wrd);
-    js_free_rt(rt, wr);
 }
 
 static JSValue js_weakref_constructor(JSContext *ctx, JSValueConst new_target,
@@ -63390,6 +63417,7 @@ static JSValue js_weakref_constructor(JSContext *ctx, JSValueConst new_target,
     }
     wrd->target = arg;
     wrd->obj = obj;
+    wrd->weak_ref = wr;
     wr->kind = JS_WEAK_REF_KIND_WEAK_REF;
     wr->u.weak_ref_data = wrd;
     insert_weakref_record(arg, wr);
@@ -63424,6 +63452,7 @@ typedef struct JSFinRecEntry {
     JSValue token;
     JSValue cb;
     JSContext *ctx;
+    JSWeakRefRecord *weak_ref;
 } JSFinRecEntry;
 
 typedef struct JSFinalizationRegistryData {
@@ -63431,22 +63460,6 @@ typedef struct JSFinalizationRegistryData {
     JSContext *ctx;
     JSValue cb;
 } JSFinalizationRegistryData;
-
-static void delete_finrec_weakref(JSRuntime *rt, JSFinRecEntry *fre)
-{
-    JSWeakRefRecord **pwr, *wr;
-
-    pwr = get_first_weak_ref(fre->target);
-    for(;;) {
-        wr = *pwr;
-        assert(wr != NULL);
-        if (wr->kind == JS_WEAK_REF_KIND_FINALIZATION_REGISTRY_ENTRY && wr->u.fin_rec_entry == fre)
-            break;
-        pwr = &wr->next_weak_ref;
-    }
-    *pwr = wr->next_weak_ref;
-    js_free_rt(rt, wr);
-}
 
 static void js_finrec_free(JSRuntime *rt, JSFinRecEntry *fre)
 {
@@ -63466,7 +63479,7 @@ static void js_finrec_finalizer(JSRuntime *rt, JSValueConst val)
            by freeing a token / held value. */
         list_for_each_safe(el, el1, &frd->entries) {
             JSFinRecEntry *fre = list_entry(el, JSFinRecEntry, link);
-            delete_finrec_weakref(rt, fre);
+            delete_weakref_record(rt, fre->weak_ref);
         }
         /* second pass to actually free all objects. */
         list_for_each_safe(el, el1, &frd->entries) {
@@ -63556,6 +63569,7 @@ static JSValue js_finrec_register(JSContext *ctx, JSValueConst this_val,
     list_add_tail(&fre->link, &frd->entries);
     wr->kind = JS_WEAK_REF_KIND_FINALIZATION_REGISTRY_ENTRY;
     wr->u.fin_rec_entry = fre;
+    fre->weak_ref = wr;
     insert_weakref_record(target, wr);
 
     return JS_UNDEFINED;
@@ -63577,7 +63591,7 @@ static JSValue js_finrec_unregister(JSContext *ctx, JSValueConst this_val, int a
         JSFinRecEntry *fre = list_entry(el, JSFinRecEntry, link);
         if (js_same_value(ctx, fre->token, token)) {
             list_del(&fre->link);
-            delete_finrec_weakref(ctx->rt, fre);
+            delete_weakref_record(ctx->rt, fre->weak_ref);
             js_finrec_free(ctx->rt, fre);
             removed = true;
         }
@@ -63752,6 +63766,9 @@ static void insert_weakref_record(JSValueConst target,
     JSWeakRefRecord **pwr = get_first_weak_ref(target);
     /* Add the weak reference */
     wr->next_weak_ref = *pwr;
+    if (wr->next_weak_ref)
+        wr->next_weak_ref->prev_link = &wr->next_weak_ref;
+    wr->prev_link = pwr;
     *pwr = wr;
 }
 

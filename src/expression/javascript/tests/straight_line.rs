@@ -9,6 +9,9 @@ const ROWS: &str = "const digits = '7'.repeat(3e5), large = 1n << 1048000n, one 
     deeper = (n) => { let o = {}; for (let i = 0; i < n; i++) o = { __proto__: o }; return o; }, \
     wider = (n, v) => { const o = {}; for (let i = 0; i < n; i++) o['k' + i] = v; return o; }, \
     rope = doubled('a'.repeat(9000)), other = doubled('a'.repeat(9000)), \
+    names = (n) => Array.from({ length: n }, (_, i) => 'a' + i).join(), \
+    colliding = (n) => { const parts = Array.from({ length: 8 }, (_, i) => String.fromCharCode(0x4e00 + i, 0x5f00 - 263 * i)); \
+        let all = ['']; for (let i = 0; i < n; i++) all = all.flatMap(s => parts.map(p => s + p)); return all; }, \
     row = (statement) => statement.repeat(1e5) + ';for (;;);'; ";
 
 const HOSTILE: &[&str] = &[
@@ -71,6 +74,26 @@ const HOSTILE: &[&str] = &[
     "const filled = Array(1e6).fill(1); eval(row('[...filled];'))",
     "const filled = Array(1e6).fill(1); eval(row('var [z, ...rest] = filled;'))",
     "eval('let z = [];' + row('z.length = 5e6; z.length = 0;'))",
+    // Sources that are long to compile.
+    "eval('('.repeat(250) + '1+'.repeat(1e6) + '1' + ')'.repeat(250)); for (;;);",
+    "eval('['.repeat(250) + '1,'.repeat(1e6) + '1' + ']'.repeat(250)); for (;;);",
+    "eval('('.repeat(250) + ' '.repeat(1e7) + '1' + ')'.repeat(250)); for (;;);",
+    "eval('{ let ' + names(6e4) + ';' + 'x;'.repeat(1e6) + '}'); for (;;);",
+    "(0, eval)('var ' + names(3e5)); for (;;);",
+    "eval('(() => { let ' + names(6e4) + '; return () => [' + names(6e4) + '] })'); for (;;);",
+    "eval('class A {' + names(6e4).replaceAll(',', ';').replaceAll('a', '#a') + '}'); for (;;);",
+    "eval('(function ({' + names(6e4) + '}) {})'); for (;;);",
+    "eval('(function () {' + 'for (let i;;) { () => i; }'.repeat(6e4) + '})'); for (;;);",
+    "eval('(() => {' + 'with (a)'.repeat(61) + '{' + 'x;'.repeat(1e6) + '} })'); for (;;);",
+    // Keys with one hash, weak references of one object, and objects that are long to list.
+    "const o = {}; for (const key of colliding(5)) o[key] = 1; for (;;);",
+    "const json = '{' + colliding(5).map(key => `\"${key}\":1`) + '}'; JSON.parse(json); for (;;);",
+    "const k = {}; let r = new FinalizationRegistry(() => {}); for (let i = 0; i < 2e5; i++) r.register(k, 1); r = null; for (;;);",
+    "const k = {}, r = new FinalizationRegistry(() => {}); for (let i = 0; i < 2e5; i++) r.register(k, 1, k); r.unregister(k); for (;;);",
+    "const k = {}; let l = []; for (let i = 0; i < 5e4; i++) l.push(new WeakSet([k])); l = null; for (;;);",
+    "const o = {}; for (let i = 0; i < 1e5; i++) Object.defineProperty(o, 'k' + i, { value: 1 }); eval(row('z = { ...o };'))",
+    "eval(row('for (z in t) break;'))",
+    "const l = []; for (let i = 0; i < 2e5; i++) l[i * 3 + 4e6] = 1; eval(row('l.length = 1e7; l.length = 9e6;'))",
     // A regular expression of many alternatives, and of many groups.
     "new RegExp('a|'.repeat(3e6)); for (;;);",
     "new RegExp('a|'.repeat(3e4)); new RegExp('a|'.repeat(3e4) + 'b'); for (;;);",
@@ -84,6 +107,14 @@ const HOSTILE: &[&str] = &[
     "new RegExp('[[^a]' + '--[b-y]'.repeat(1e6) + ']', 'v'); for (;;);",
     "/^(a*)\\1b/.test('a'.repeat(5e6)); /^(a*)\\1b/i.test('a'.repeat(5e6)); for (;;);",
     "/(?<=b\\1(a*))c/.test('a'.repeat(5e6) + 'c'); for (;;);",
+    "new RegExp('a'.repeat(2e6) + 'b').test('a'.repeat(4e6)); for (;;);",
+    "new RegExp('a'.repeat(1e6) + 'b', 'i').test('a'.repeat(4e6)); for (;;);",
+    "new RegExp('(?:' + '[a-z]'.repeat(2e5) + ')+$').test('a'.repeat(1e6) + '!'); for (;;);",
+    "new RegExp('\\\\k<b>'.repeat(5e4) + '(?<b>)'); for (;;);",
+    "new RegExp('[\\\\p{RGI_Emoji}' + '--\\\\p{RGI_Emoji}'.repeat(1e4) + ']', 'v'); for (;;);",
+    "new RegExp('[\\\\p{L}' + '--a'.repeat(1e6) + ']', 'v'); for (;;);",
+    "new RegExp('[' + '\\\\p{L}'.repeat(3e5) + ']', 'u'); for (;;);",
+    "new RegExp('\\\\p{L}{0}'.repeat(3e5), 'u'); for (;;);",
     "new RegExp('(?:' + 'a*'.repeat(1e6) + ')*?'); for (;;);",
     "new RegExp('(?:'.repeat(1e5) + 'a' + ')'.repeat(1e5)); for (;;);",
     "new RegExp('(a)?'.repeat(200) + '\\\\k<b>(?<b>)'.repeat(1e5)); for (;;);",
@@ -101,6 +132,9 @@ async fn no_row_of_operations_holds_its_thread() {
 
 /// What an allocation that fails may do, in the parser or where objects are lost: the process goes on.
 const OUT_OF_MEMORY: &[&str] = &[
+    "eval('(() => {' + 'with (a)'.repeat(6) + '{' + 'x;'.repeat(times) + '} })')",
+    "eval('(() => {' + 'with (a)'.repeat(40) + '{' + 'x?.y(...z);'.repeat(times / 10) + '} })')",
+    "eval('(() => {' + 'with (a)'.repeat(6) + '{' + 'for (x in y) if (x) break;'.repeat(times) + '} })')",
     "eval('var [z, ...rest] = [1, 2, 3];'.repeat(times))",
     "eval('var f = (a, { b, c: [d, ...e] = [1] } = {}, ...r) => () => a?.b?.[c] ?? `x${a}y${1 + 2}`;'.repeat(times))",
     "eval('label: for (;;) { try { break label } finally { class A { #x = 1; static s = 2; get y() { return this.#x } } } }'.repeat(times))",
