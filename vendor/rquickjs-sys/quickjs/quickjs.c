@@ -8927,6 +8927,10 @@ static int JS_OrdinaryIsInstanceOf(JSContext *ctx, JSValueConst val,
     p = JS_VALUE_GET_OBJ(obj);
     if (p->class_id == JS_CLASS_BOUND_FUNCTION) {
         JSBoundFunction *s = p->u.bound_function;
+        if (js_check_stack_overflow(ctx->rt, 0)) {
+            JS_ThrowStackOverflow(ctx);
+            return -1;
+        }
         return JS_IsInstanceOf(ctx, val, s->func_obj);
     }
 
@@ -17226,6 +17230,11 @@ static JSValue JS_IteratorNext2(JSContext *ctx, JSValueConst enum_obj,
             }
             if (js_poll_interrupts(ctx))
                 goto fail;
+            /* iterator helpers can be nested */
+            if (js_check_stack_overflow(ctx->rt, 0)) {
+                JS_ThrowStackOverflow(ctx);
+                goto fail;
+            }
             func = p->u.cfunc.c_function;
             return func.iterator_next(ctx, enum_obj, argc, argv,
                                       pdone, p->u.cfunc.magic);
@@ -21215,6 +21224,7 @@ static JSContext *JS_GetFunctionRealm(JSContext *ctx, JSValueConst func_obj)
     JSObject *p;
     JSContext *realm;
 
+ redo:
     if (JS_VALUE_GET_TAG(func_obj) != JS_TAG_OBJECT)
         return ctx;
     p = JS_VALUE_GET_OBJ(func_obj);
@@ -21241,14 +21251,16 @@ static JSContext *JS_GetFunctionRealm(JSContext *ctx, JSValueConst func_obj)
                 JS_ThrowTypeErrorRevokedProxy(ctx);
                 return NULL;
             } else {
-                realm = JS_GetFunctionRealm(ctx, s->target);
+                func_obj = s->target;
+                goto redo;
             }
         }
         break;
     case JS_CLASS_BOUND_FUNCTION:
         {
             JSBoundFunction *bf = p->u.bound_function;
-            realm = JS_GetFunctionRealm(ctx, bf->func_obj);
+            func_obj = bf->func_obj;
+            goto redo;
         }
         break;
     default:

@@ -130,6 +130,31 @@ async fn no_row_of_operations_holds_its_thread() {
     assert_no_script_holds_its_thread(&format!("{VALUES}{ROWS}"), HOSTILE).await;
 }
 
+/// What QuickJS follows to the end of a chain, in its own stack.
+const NESTED: &[&str] = &[
+    "let i = [1, 2].values(); for (let n = 0; n < 50000; n++) i = i.map(x => x); i.next()",
+    "let i = [1, 2].values(); for (let n = 0; n < 50000; n++) i = i.drop(0); for (const x of i);",
+    "let i = [1, 2].values(); for (let n = 0; n < 50000; n++) i = i.flatMap(x => [x]); [...i]",
+    "let f = function () {}; for (let n = 0; n < 50000; n++) { f = f.bind(); \
+        Object.defineProperty(f, 'name', { value: '' }); Object.defineProperty(f, Symbol.hasInstance, { value: undefined }); } \
+     ({}) instanceof f",
+    "let f = function () {}; for (let n = 0; n < 50000; n++) { f = f.bind(); Object.defineProperty(f, 'name', { value: '' }); } \
+     Reflect.construct(Array, [1], f)",
+    "let f = class {}; for (let n = 0; n < 50000; n++) f = new Proxy(f, {}); Reflect.construct(Array, [1], f)",
+    "let a = []; for (let n = 0; n < 100000; n++) a = [a]; a.flat(Infinity)",
+    "let a = []; for (let n = 0; n < 100000; n++) a = [a]; JSON.stringify(a)",
+    "JSON.parse('['.repeat(1e5))",
+    "eval('{'.repeat(1e5))",
+    "new RegExp('('.repeat(1e5))",
+];
+
+#[tokio::test]
+async fn no_nesting_ends_the_process() {
+    let scripts: Vec<String> = NESTED.iter().map(|script| format!("{script}; for (;;);")).collect();
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    assert_no_script_holds_its_thread("", &scripts).await;
+}
+
 /// What an allocation that fails may do, in the parser or where objects are lost: the process goes on.
 const OUT_OF_MEMORY: &[&str] = &[
     "eval('(() => {' + 'with (a)'.repeat(6) + '{' + 'x;'.repeat(times) + '} })')",
