@@ -21749,11 +21749,8 @@ static bool js_async_function_resume(JSContext *ctx, JSAsyncFunctionData *s)
             JS_FreeValue(ctx, error);
         resolved:
             if (unlikely(JS_IsException(ret2))) {
-                if (JS_IsUncatchableError(ctx->rt->current_exception)) {
-                    is_success = false;
-                } else {
-                    abort(); /* BUG */
-                }
+                /* interrupted, or without stack or memory for the call */
+                is_success = false;
             }
             JS_FreeValue(ctx, ret2);
         }
