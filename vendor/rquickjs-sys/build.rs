@@ -11,7 +11,7 @@ fn main() {
 
     let target = env::var("TARGET").expect("cargo sets TARGET");
     if !Path::new("src/bindings").join(format!("{target}.rs")).exists() {
-        panic!("there are no bindings of QuickJS for {target} in vendor/rquickjs-sys: add those of rquickjs-sys, or remove the patch");
+        panic!("vendor/rquickjs-sys/src/bindings has no bindings of QuickJS for {target}: copy those of the released rquickjs-sys there");
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(

@@ -1,5 +1,5 @@
 //! Operations without a loop and without a call, which take long alone or in a row: each script ends soon after its limit,
-//! and so does its thread.
+//! and so does its thread. And what may end the process: deep nesting, and the heap limit wherever it is met.
 
 use super::long_values::{VALUES, assert_no_script_holds_its_thread};
 
