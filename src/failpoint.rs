@@ -4,6 +4,7 @@
 //! `MAINSPRING_FAILPOINTS` is a list `name=action[@n];…`. `action` is one of
 //!
 //! - `abort`: end the process at once, as `kill -9` does;
+//! - `panic`: panic, each time from now on;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
@@ -48,6 +49,7 @@ mod armed {
 
     enum Action {
         Abort,
+        Panic,
         Stall(PathBuf),
         Error,
         Cut,
@@ -77,6 +79,7 @@ mod armed {
             let action = match action.split_once(':') {
                 Some(("stall", path)) => Action::Stall(PathBuf::from(path)),
                 _ if action == "abort" => Action::Abort,
+                _ if action == "panic" => Action::Panic,
                 _ if action == "cut" => Action::Cut,
                 _ => Action::Error,
             };
@@ -127,6 +130,7 @@ mod armed {
         }
         match &point.action {
             Action::Abort => std::process::abort(),
+            Action::Panic => panic!("failpoint {name}"),
             Action::Cut if passage > point.from => Ok(()),
             Action::Error | Action::Cut => Err(Error::unavailable("failpoint", format!("failpoint {name}"))),
             Action::Stall(path) => {

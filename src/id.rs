@@ -88,21 +88,13 @@ impl InstanceId {
     /// The id of an instance that an execution starts: 32 hexadecimal digits, the same for a repeated burst. `seed` differs
     /// between instances that had the same id one after the other; `number` counts the children of the execution.
     pub(crate) fn of_child(execution: &ActivityExecutionId, seed: i64, number: u64) -> Self {
-        let hash = Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str()));
-        let mut bytes = [0u8; 16];
-        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
-        Self(uuid::Uuid::from_bytes(bytes).simple().to_string())
+        Self::of_hash(&Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str())))
     }
-}
 
-impl InstanceId {
-    /// The id of an instance that runs in the burst of its parent. It is committed before that burst, which may be lost and be
-    /// repeated after other work; so the id depends on the activity and on `origin`, what has made the burst execute it, as
-    /// well: an execution of the same number is then another one.
-    pub(crate) fn of_nested(execution: &ActivityExecutionId, seed: i64, node_id: &str, origin: &str) -> Self {
-        let hash = Sha256::digest(format!("nested|{seed}|{origin}|{}|{node_id}", execution.as_str()));
+    /// An id in Elsa's form, of the first bytes of a hash.
+    pub(crate) fn of_hash(hash: &[u8]) -> Self {
         let mut bytes = [0u8; 16];
-        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = *from);
         Self(uuid::Uuid::from_bytes(bytes).simple().to_string())
     }
 }

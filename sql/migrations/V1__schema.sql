@@ -654,10 +654,15 @@ CREATE TABLE work (
     claimed_by bigint,
     -- Grows with each claim: the fencing token of the row.
     claim_no bigint NOT NULL DEFAULT 0,
+    -- A burst with it may have begun, and be lost: the row is claimed before others of its instance, which would change the
+    -- state on which it is repeated.
+    has_begun boolean NOT NULL DEFAULT false,
     -- Tries that failed; the backoff and the last try depend on it.
     failures integer NOT NULL DEFAULT 0,
     -- Processes that crashed with a claim on the row, while the server went on. From 2 on the row is isolated.
     crashes integer NOT NULL DEFAULT 0,
+    -- Of a replayed dead letter: the row that it was at first, by which its burst finds the children of earlier tries.
+    replays text,
     PRIMARY KEY (id) INCLUDE (tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
@@ -666,8 +671,9 @@ CREATE TABLE work (
 ALTER TABLE work ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX work_ready ON work (available_at, id) WHERE claimed_by IS NULL;
 CREATE INDEX work_claimed ON work (claimed_by) WHERE claimed_by IS NOT NULL;
--- The order in which the rows of an instance are claimed; `+ 0` keeps lookups by id from this index.
-CREATE INDEX work_instance ON work (instance_id, (id + 0));
+-- The order in which the rows of an instance are claimed: cancels, rows of a burst that began, others. `+ 0` keeps lookups by
+-- id from this index.
+CREATE INDEX work_instance ON work (instance_id, (CASE WHEN id < 0 THEN 0 WHEN has_begun THEN 1 ELSE 2 END), (id + 0));
 -- By definition_id and not by kind: a start that goes on as a continue changes no indexed column.
 CREATE UNIQUE INDEX work_start ON work (instance_id, tenant_id) WHERE definition_id IS NOT NULL;
 CREATE INDEX work_fan_out ON work (fan_out, id) WHERE fan_out IS NOT NULL;
@@ -682,6 +688,7 @@ CREATE TABLE timer (
     available_at timestamptz NOT NULL,
     claimed_by bigint,
     claim_no bigint NOT NULL DEFAULT 0,
+    has_begun boolean NOT NULL DEFAULT false,
     failures integer NOT NULL DEFAULT 0,
     crashes integer NOT NULL DEFAULT 0,
     PRIMARY KEY (instance_id, id, tenant_id)
@@ -851,6 +858,8 @@ CREATE TABLE dead_letter (
     created_at timestamptz NOT NULL DEFAULT now(),
     -- When the row was accepted; null for a timer.
     accepted_at timestamptz,
+    -- As work.replays.
+    replays text,
     inbox_id bigint,
     -- Of a row of the inbox, as there.
     hash bytea,
@@ -928,9 +937,25 @@ END $$;
 CREATE FUNCTION raise_if_instance_exists(of_tenant text, of_instance text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), hashtext('import ' || of_instance));
     PERFORM 1 FROM instance i WHERE i.tenant_id = of_tenant AND i.id = of_instance;
     IF FOUND THEN
         RAISE EXCEPTION 'an instance took the id while its start was accepted' USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN false;
+END $$;
+
+-- Fails an import whose id a start has that was accepted: it would be discarded, as its instance exists. Either of both comes
+-- after the other, and sees it: they wait for each other's lock, and read in a newer snapshot.
+CREATE FUNCTION raise_if_start_exists(of_tenant text, of_instance text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext(current_schema()), hashtext('import ' || of_instance));
+    PERFORM 1 FROM work w
+    WHERE w.tenant_id = of_tenant AND w.instance_id = of_instance AND w.definition_id IS NOT NULL AND w.kind = 0 /* start */;
+    IF FOUND THEN
+        RAISE EXCEPTION 'a start took the id while its instance was imported'
+            USING ERRCODE = 'unique_violation', CONSTRAINT = 'instance_pkey';
     END IF;
     RETURN false;
 END $$;

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -267,6 +268,9 @@ pub struct ActivityContext<'a> {
     pub(crate) inputs: &'a Map<String, Value>,
     pub(crate) instance_id: &'a InstanceId,
     pub(crate) execution_id: &'a ActivityExecutionId,
+    /// The idempotency key behind the instance; none: the id of the execution is the key.
+    pub(crate) key: Option<u64>,
+    pub(crate) is_key_asked: AtomicBool,
     pub(crate) attempt: u32,
     /// See [`InstanceId::of_child`].
     pub(crate) child_seed: i64,
@@ -310,10 +314,22 @@ impl<'a> ActivityContext<'a> {
         self.execution_id
     }
 
-    /// A key for side effects, the same at each attempt of this execution. Pass it to the services that you call, so that
-    /// they can recognise a repetition after a crash. It is the id of the execution, which names its instance.
+    /// A key for side effects, the same at each attempt, and in each later call of this execution. Pass it to the services that
+    /// you call, so that they can recognise a repetition after a crash. It names its instance, and is made of what has set
+    /// the execution off: of the request, event or timer, and of the place within what followed from it. So it is the same
+    /// whatever else happened before the repetition, and another one where the state may have changed: if an operator
+    /// replays a dead letter, or sets variables of the instance.
     pub fn idempotency_key(&self) -> String {
-        self.execution_id.as_str().to_owned()
+        self.is_key_asked.store(true, Relaxed);
+        match self.key {
+            Some(key) => format!("{}/{key:016x}", self.instance_id),
+            None => self.execution_id.as_str().to_owned(),
+        }
+    }
+
+    /// The key, if the activity has asked for it.
+    pub(crate) fn asked_key(&self) -> Option<u64> {
+        self.key.filter(|_| self.is_key_asked.load(Relaxed))
     }
 
     /// The number of the attempt at this burst, from 1. It is not part of the key. It grows whenever the work of the burst is

@@ -141,6 +141,11 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
     } else {
         builder
     };
+    #[cfg(feature = "failpoints")]
+    let builder = match crate::harness::call_activity::CallActivity::of_environment() {
+        Some(call) => builder.activity(call),
+        None => builder,
+    };
     let builder = settings
         .disable_activity
         .iter()

@@ -36,8 +36,8 @@ async fn killed(fixture: &Fixture, node: &str) -> Incarnation {
     node::register(client, incarnation, &NodeId::new(node), Duration::from_secs(60))
         .await
         .unwrap();
-    let claim = "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
-                 VALUES ('', 'i' || $1::bigint, 0, '{}', $1, 1)";
+    let claim = "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no, has_begun)
+                 VALUES ('', 'i' || $1::bigint, 0, '{}', $1, 1, true)";
     client.execute(claim, &[&incarnation.0]).await.unwrap();
     incarnation
 }

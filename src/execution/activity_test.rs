@@ -92,7 +92,8 @@ impl Interpreter {
             definitions: &AllPublished,
             attempt: 1,
             child_seed: 0,
-            origin: String::new(),
+            cause: None,
+            set_off: (0, 0),
             // They are not started.
             children: Vec::new(),
             awaited: Vec::new(),
@@ -106,7 +107,6 @@ impl Interpreter {
             commits_now: false,
             yielded: false,
             has_cancel: false,
-            invalid_values: None,
             events: Vec::new(),
         };
         let time_limit = program.tree.find(node_id).map(|node| {

@@ -58,8 +58,8 @@ pub fn event_hash(name: &str) -> StimulusHash {
     stimulus_hash("Elsa.Event", &json!({ "eventName": name }), None)
 }
 
-/// The recursion is bounded by the depth that values may have in state.
-fn canonical(value: &Value) -> Value {
+/// The value with sorted keys. The recursion is bounded by the depth that values may have in state.
+pub(super) fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut sorted: Vec<_> = fields.iter().collect();

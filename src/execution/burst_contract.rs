@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::bookmark::Bookmark;
+use super::cause::Origin;
 use super::child::{AwaitedChild, ChildEnd, ChildStart, ParentLink};
 use super::journal::{ActivityExecution, JournalEntry};
 use super::state::InstanceState;
@@ -30,9 +31,9 @@ pub struct Burst {
     /// Part of the ids of the children that it starts: the same if the burst is run again, another one for an instance that
     /// had the same id before.
     pub child_seed: i64,
-    /// Where each instruction comes from, part of the ids of the children that run in the burst: the same if the burst is run
-    /// again. Where it is missing, the text is empty.
-    pub origins: Vec<String>,
+    /// Where each instruction comes from: the same if the burst is run again. Idempotency keys and the ids of the children that
+    /// run in the burst are made of it. Where it is missing, the row is unknown.
+    pub origins: Vec<Origin>,
 }
 
 /// An instruction to an instance.
@@ -122,8 +123,8 @@ pub struct BurstResult {
     pub activity_executions: Vec<ActivityExecution>,
     /// The instructions that matched nothing, with their positions.
     pub unmatched: Vec<(usize, Instruction)>,
-    /// After a yield: the stimuli that match nothing yet, with their positions. The work items that are left may make a
-    /// bookmark for them: they are to follow [`Instruction::Continue`].
+    /// After a yield: the instructions that were not carried out, with their positions. They are to follow
+    /// [`Instruction::Continue`].
     pub held_over: Vec<(usize, Instruction)>,
     /// Work items are left: commit, then run again with [`Instruction::Continue`].
     pub yielded: bool,

@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
+use super::bookmark::canonical;
 use crate::activity::{AllPublished, PublishedDefinitions};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::{Error, Result};
@@ -38,6 +40,12 @@ pub struct StartedBy {
     pub execution: u64,
     /// Its activity.
     pub activity_id: ActivityId,
+    /// Of an executed child: the lineage of the burst that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<String>,
+    /// Of an executed child: the hash of what it was asked for with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl ParentLink {
@@ -74,6 +82,17 @@ pub struct ChildStart {
     pub parent: ParentLink,
     /// The bookmark at which the parent waits for it; none: it does not.
     pub bookmark_id: Option<BookmarkId>,
+}
+
+/// The hash of what an executed child is asked for with, in hexadecimal digits.
+pub(super) fn digest(
+    definition_id: &DefinitionId,
+    correlation_id: &Option<String>,
+    input: &Map<String, Value>,
+) -> String {
+    let asked = json!([definition_id, correlation_id, canonical(&Value::Object(input.clone()))]);
+    let hash = Sha256::digest(asked.to_string());
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A child that was committed before the burst of its parent, lives, and is waited for.
@@ -113,6 +132,8 @@ pub(crate) enum ChildRun {
     Elsewhere,
     /// Its definition has no published version.
     NotPublished,
+    /// A burst of another lineage has asked for the child with this id, and for another one than this.
+    OfAnotherLineage,
     /// There was no capacity for a script. Nothing of the child is kept, and the burst is retried after that time.
     Deferred(Duration),
     /// The burst can no longer be committed. Nothing of the child is kept.

@@ -17,7 +17,7 @@ use super::evaluate::Evaluator;
 use super::journal::Recorder;
 use super::node_id;
 use super::program::{self, Program};
-use super::run::{BurstRun, ChildStop};
+use super::run::{BurstRun, ChildStop, LeftInstructions};
 use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
@@ -296,7 +296,8 @@ impl Interpreter {
             definitions,
             attempt: burst.attempt,
             child_seed: burst.child_seed,
-            origin: String::new(),
+            cause: None,
+            set_off: (0, 0),
             children: Vec::new(),
             awaited: Vec::new(),
             stop: None,
@@ -309,32 +310,16 @@ impl Interpreter {
             commits_now: false,
             yielded: false,
             has_cancel: burst.instructions.contains(&Instruction::Cancel),
-            invalid_values: None,
             events: Vec::new(),
         };
-        let (mut unmatched, mut held_over) = (Vec::new(), Vec::new());
-        // Work items that an earlier burst has left run first.
-        if !is_new && !run.state.queue.is_empty() && burst.instructions.first() != Some(&Instruction::Continue) {
-            run.apply(Instruction::Continue, false).await;
-        }
-        let mut origins = burst.origins.into_iter();
-        for (position, instruction) in burst.instructions.into_iter().enumerate() {
-            // What a burst has left in the state needs no other origin.
-            run.origin = origins
-                .next()
-                .filter(|_| instruction != Instruction::Continue)
-                .unwrap_or_default();
-            match run.apply(instruction, is_new).await {
-                None | Some(Instruction::Continue) => {}
-                Some(stimulus @ Instruction::Stimulus { .. }) if run.yielded => held_over.push((position, stimulus)),
-                Some(instruction) => unmatched.push((position, instruction)),
-            }
-        }
-        if run.state.status == Status::Finished {
-            unmatched.append(&mut held_over);
-        }
+        let origins = burst.origins.into_iter().map(Some).chain(std::iter::repeat(None));
+        let instructions = burst.instructions.into_iter().zip(origins).enumerate();
+        let instructions = instructions
+            .map(|(position, (instruction, origin))| (position, instruction, origin.unwrap_or_default()))
+            .collect();
+        let left = run.carry_out(instructions, is_new).await;
         run.end_burst();
-        burst_result(run, loaded, unmatched, held_over)
+        burst_result(run, loaded, left)
     }
 }
 
@@ -344,12 +329,8 @@ fn is_literal(input: &NodeInput) -> bool {
     input.memory_reference.is_none() && expression.is_none_or(|expression| expression.kind == "Literal")
 }
 
-fn burst_result(
-    run: BurstRun<'_>,
-    loaded: Vec<BookmarkId>,
-    unmatched: Vec<(usize, Instruction)>,
-    held_over: Vec<(usize, Instruction)>,
-) -> BurstResult {
+fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, left: LeftInstructions) -> BurstResult {
+    let LeftInstructions { unmatched, held_over } = left;
     let BurstRun {
         mut state,
         recorder,

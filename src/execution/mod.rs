@@ -12,7 +12,8 @@
 //!   for commits and journal; `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
-//! - `child`: instances that a burst starts, and what the parent of an instance is given.
+//! - `cause`: what sets executions off, of which idempotency keys and the ids of executed children are made; `child`: instances
+//!   that a burst starts, and what the parent of an instance is given.
 //! - `activity_test`: runs one activity alone; `evaluation`: evaluates one expression alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
 //! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`, `csharp`: those in Liquid
@@ -22,6 +23,7 @@ mod activity_test;
 mod bookmark;
 mod bounds;
 mod burst_contract;
+mod cause;
 mod child;
 mod composition;
 mod csharp;
@@ -55,6 +57,7 @@ pub use bookmark::{event_hash, stimulus_hash};
 pub use bounds::InterpreterOptions;
 pub(crate) use bounds::check_value;
 pub use burst_contract::{Burst, BurstResult, Instruction};
+pub(crate) use cause::Origin;
 pub(crate) use child::{AwaitedChild, ChildRun, ChildStart, Children, CommittedChild, ParentLink};
 pub(crate) use composition::Targets;
 pub use composition::{Composition, References, UsedVersion, WorkflowReference};

@@ -3,7 +3,8 @@
 //! It stays bounded in loops: an execution that has ended is removed at once (it is in the journal), and of outputs only
 //! the newest per activity is kept, if the definition can read it. Its content comes from instructions, definitions and
 //! activity results; ids and sequence numbers come from counters in it. It depends on no clock and no random number, so
-//! a burst that runs again on the same state has the same effects.
+//! a burst that runs again on the same state has the same effects. What must be the same even where a burst is repeated on
+//! another way, keys and executed children, comes from causes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,14 +14,15 @@ use sha2::{Digest, Sha256};
 
 use super::bookmark::Bookmark;
 use super::bounds::admit;
-use super::child::{ChildEnd, ParentLink};
+use super::cause::Cause;
+use super::child::{ChildEnd, ParentLink, is_false};
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result};
 
 /// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Beside so many open bookmarks a new one is crowded.
 const CROWDED: usize = 64;
@@ -46,6 +48,18 @@ pub struct InstanceState {
     pub(super) sequence: i64,
     /// Executions since the instance last waited.
     pub(super) since_wait: u64,
+    /// The executions up to this number have their ids as idempotency keys, as those of the first format had.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) numbered_keys: u64,
+    /// How often the state was changed from outside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) alterations: u64,
+    /// The executed children that it has asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) executed_children: u64,
+    /// Instructions behind a yield follow the work items that it has left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) holds: bool,
     #[serde(default)]
     pub(super) input: Map<String, Value>,
     #[serde(default)]
@@ -132,6 +146,9 @@ pub(super) struct Context {
     /// For a guard in its last part: what goes on afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) interruption: Option<Interruption>,
+    /// The idempotency key behind the instance, once the activity has asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<u64>,
 }
 
 impl Context {
@@ -156,6 +173,7 @@ impl Context {
             is_breaking: false,
             faults: 0,
             interruption: None,
+            key: None,
         }
     }
 }
@@ -179,6 +197,9 @@ pub(super) enum Interruption {
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkItem {
     pub(super) node_id: String,
+    /// What set it off; none: that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cause: Option<Cause>,
     /// The execution that scheduled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<u64>,
@@ -190,6 +211,9 @@ pub(super) struct WorkItem {
     pub(super) context: Option<u64>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) variables: Map<String, Value>,
+    /// The values that it starts with were invalid, and are left out: the exception of the fault that it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) invalid: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tag: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +249,11 @@ pub struct Incident {
     pub exception: Value,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl InstanceState {
     pub(super) fn new(
         instance_id: InstanceId,
@@ -245,6 +274,10 @@ impl InstanceState {
             counter: 0,
             sequence: 0,
             since_wait: 0,
+            numbered_keys: 0,
+            alterations: 0,
+            executed_children: 0,
+            holds: false,
             input: Map::new(),
             output: Map::new(),
             outcomes: Vec::new(),
@@ -279,6 +312,10 @@ impl InstanceState {
                 "The state of the instance has format {}, this binary reads formats up to {FORMAT}",
                 state.format
             )));
+        }
+        if state.format < FORMAT {
+            state.format = FORMAT;
+            state.numbered_keys = state.counter;
         }
         for (number, context) in &mut state.contexts {
             context.id = ActivityExecutionId::of(state.instance_id.as_str(), *number);

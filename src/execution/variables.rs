@@ -54,6 +54,7 @@ impl InstanceState {
         }
         let root = self.root().and_then(|number| self.contexts.get_mut(&number));
         let Some(root) = root else { return Ok(()) };
+        self.alterations += 1;
         for (id, value) in values {
             if let Some(variable) = find(id) {
                 let value = scope::convert(value.clone(), Some(variable));

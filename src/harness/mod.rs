@@ -6,6 +6,8 @@
     allow(dead_code, reason = "the benchmarks use more of it than the program")
 )]
 
+#[cfg(feature = "failpoints")]
+pub(crate) mod call_activity;
 pub(crate) mod client;
 pub(crate) mod failure;
 pub(crate) mod nodes;

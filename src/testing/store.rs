@@ -173,8 +173,8 @@ impl Fixture {
             .admin
             .client
             .query_one(
-                "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
-                 VALUES ('', $1, 1, '{}', $2, 1) RETURNING id",
+                "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no, has_begun)
+                 VALUES ('', $1, 1, '{}', $2, 1, true) RETURNING id",
                 &[&instance, &incarnation.0],
             )
             .await

@@ -43,6 +43,12 @@ FROM (
     WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
       AND NOT EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = c.claimed_by)
     UNION ALL
+    -- If its burst were lost, other rows could come before it.
+    SELECT 'claim-without-mark', count(*), min(c.what)
+    FROM (SELECT 'work ' || w.id AS what FROM work w WHERE w.claimed_by IS NOT NULL AND NOT w.has_begun
+          UNION ALL
+          SELECT 'timer ' || t.instance_id || '/' || t.id FROM timer t WHERE t.claimed_by IS NOT NULL AND NOT t.has_begun) c
+    UNION ALL
     SELECT 'fence-without-node', count(*), min(f.incarnation::text)
     FROM fence f WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = f.incarnation)
     UNION ALL
@@ -80,6 +86,23 @@ FROM (
     FROM instance i
     WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
       AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
+    UNION ALL
+    -- A lost burst of the parent has run it, and the repeat has asked for another one. While the repeat is still to come, and
+    -- where there will be none, it is not known yet.
+    SELECT 'executed-child-of-no-burst', count(*), min(n.parent)
+    FROM (SELECT p.id AS parent, count(*) AS children, s.state->>'executedChildren' AS known
+          FROM (SELECT i.tenant_id, i.parent_instance_id AS id
+                FROM instance i
+                WHERE i.parent_instance_id IS NOT NULL
+                  AND convert_from(i.state, 'UTF8')::json->'parent'->'startedBy'->>'lineage' IS NOT NULL) c
+          JOIN instance p ON p.tenant_id = c.tenant_id AND p.id = c.id
+          CROSS JOIN LATERAL (SELECT convert_from(p.state, 'UTF8')::json AS state) s
+          WHERE p.sub_status <> 4 /* cancelled */
+            AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = p.tenant_id AND w.instance_id = p.id AND w.has_begun)
+            AND NOT EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = p.tenant_id AND t.instance_id = p.id AND t.has_begun)
+            AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = p.tenant_id AND l.instance_id = p.id)
+          GROUP BY p.tenant_id, p.id, s.state->>'executedChildren') n
+    WHERE n.children > coalesce(n.known::bigint, 0)
     UNION ALL
     -- The cancel of a parent has left a child that lives, and no cancel of it; or that of the instance in whose burst the
     -- parent ran and was not committed.
@@ -230,7 +253,9 @@ FROM (
     UNION ALL
     SELECT 'isolated-rows-claimed-together', count(*), min(s.claimed_by::text)
     FROM (SELECT c.claimed_by
-          FROM (SELECT w.claimed_by FROM work w WHERE w.claimed_by IS NOT NULL AND w.crashes >= 2
+          -- What goes on after a yield has no content of its own, and is claimed with a row that has.
+          FROM (SELECT w.claimed_by FROM work w
+                WHERE w.claimed_by IS NOT NULL AND w.crashes >= 2 AND w.kind <> 4 /* continue */
                 UNION ALL
                 SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL AND t.crashes >= 2) c
           GROUP BY c.claimed_by HAVING count(*) > 1) s

@@ -190,6 +190,16 @@ WITH fence_held AS MATERIALIZED (
     --[single
       AND (SELECT true FROM work s WHERE s.ctid = h.place)
     --]
+    --[multi
+      -- An import has no claim that keeps a start from its id.
+      AND CASE WHEN e.expected = 0 AND e.claims = 0
+    --]
+    --[multi and nested
+                    AND e.no NOT IN (SELECT n.no FROM unnest($15::commit_nested[]) n)
+    --]
+    --[multi
+               THEN NOT raise_if_start_exists(e.tenant_id, e.instance_id) ELSE true END
+    --]
     --[no_lookup
       -- Activation keys are deleted in another shape. While any instance holds one, requests that end an instance are
       -- skipped, and sent again in the shape with a lookup.
@@ -544,7 +554,7 @@ WITH fence_held AS MATERIALIZED (
     -- A burst that yielded continues under a row that it claimed, so that a crash loses nothing. Its counters begin at zero.
     -- No indexed column changes, so the row stays on its page: a start keeps its definition_id, a stimulus its fan_out.
     UPDATE work x SET kind = 4 /* continue */, body = '{}', version_id = NULL, definition_version = NULL,
-        failures = 0, crashes = 0
+        failures = 0, crashes = 0, replays = NULL
 --]
 --[single and continuing
     FROM winner w WHERE x.ctid = w.work_place AND w.continues
@@ -560,8 +570,8 @@ WITH fence_held AS MATERIALIZED (
 --[new_row
 ), continued AS (
     -- A burst that claimed only a timer gets a new row.
-    INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no)
-    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}', $1, 1
+    INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no, has_begun)
+    SELECT w.tenant_id, w.instance_id, 4 /* continue */, '{}', $1, 1, true
     FROM winner w WHERE w.continues AND w.work_id IS NULL
     RETURNING tenant_id, instance_id, id
 --]

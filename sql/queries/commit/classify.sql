@@ -21,7 +21,7 @@ SELECT r.no,
                          AND p.version = n.expected)
             ELSE true END AS is_under,
        (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id
-           AND w.kind = 4 /* continue */
+           AND w.kind = 4 /* continue */ AND CASE WHEN w.id < 0 THEN 0 WHEN w.has_begun THEN 1 ELSE 2 END = 1
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
        i.created_at, i.updated_at,
        (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id

@@ -53,13 +53,17 @@ WITH target AS MATERIALIZED (
     UNION ALL
     SELECT 1 FROM alone a WHERE a.runs
 ), back AS (
-    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
+    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body, replays)
         OVERRIDING SYSTEM VALUE
     -- Only a start has a definition_id, by which it is unique. The id of a cancel is negative.
     SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 /* cancel */ THEN -1 ELSE 1 END, l.instance_id,
            CASE l.kind WHEN 5 /* timer */ THEN 1 /* resume */ ELSE l.kind END,
            CASE l.kind WHEN 0 /* start */ THEN l.definition_id END, l.version_id, l.definition_version,
-           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
+           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END,
+           -- A timer by its bookmark and the generation of the instance.
+           coalesce(l.replays, l.work_id::text,
+                    l.timer_id || '@' || (SELECT (extract(epoch FROM g.created_at) * 1000000)::bigint FROM instance g
+                                          WHERE g.tenant_id = l.tenant_id AND g.id = l.instance_id LIMIT 1))
     FROM target l
     WHERE NOT EXISTS (SELECT 1 FROM refused)
       AND (l.kind = 0 /* start */ OR EXISTS (SELECT 1 FROM instance i

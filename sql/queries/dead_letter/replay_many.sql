@@ -7,7 +7,7 @@
 -- keep all others: that one waits for its row and reports a refusal, this one skips what is locked.
 WITH target AS MATERIALIZED (
     SELECT d.tenant_id, d.id, d.instance_id, d.kind, d.work_id, d.timer_id, d.definition_id, d.version_id,
-           d.definition_version, d.body
+           d.definition_version, d.body, d.replays
     FROM dead_letter d
     WHERE d.tenant_id = $1 AND d.id = ANY ($2::bigint[])
       AND d.kind <> 6 /* inbox */ AND (d.kind <> 0 /* start */ OR (d.body->'payload'->>'scheduleId' IS NULL
@@ -19,14 +19,18 @@ WITH target AS MATERIALIZED (
     ORDER BY d.id
     FOR UPDATE OF d SKIP LOCKED
 ), back AS (
-    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body)
+    INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body, replays)
         OVERRIDING SYSTEM VALUE
     -- As dead_letter/replay: only a start has a definition_id, a timer becomes a resume of its bookmark, and the id of a
     -- cancel is negative.
     SELECT l.tenant_id, nextval('work_id_seq') * CASE l.kind WHEN 3 /* cancel */ THEN -1 ELSE 1 END, l.instance_id,
            CASE l.kind WHEN 5 /* timer */ THEN 1 /* resume */ ELSE l.kind END,
            CASE l.kind WHEN 0 /* start */ THEN l.definition_id END, l.version_id, l.definition_version,
-           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END
+           CASE l.kind WHEN 5 /* timer */ THEN json_build_object('bookmarkId', l.timer_id) ELSE l.body END,
+           -- A timer by its bookmark and the generation of the instance.
+           coalesce(l.replays, l.work_id::text,
+                    l.timer_id || '@' || (SELECT (extract(epoch FROM g.created_at) * 1000000)::bigint FROM instance g
+                                          WHERE g.tenant_id = l.tenant_id AND g.id = l.instance_id LIMIT 1))
     FROM target l
     WHERE l.kind = 0 /* start */ OR (SELECT true FROM instance i
                          WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id AND i.status = 0 /* running */ LIMIT 1)

@@ -10,13 +10,13 @@ WITH cause AS MATERIALIZED (
                                    WHERE x.crashed_at > clock_timestamp() - interval '10 minutes') + 1) / 2)) AS last_crash
     FROM removed_node d WHERE d.incarnation = $1
 ), work_held AS MATERIALIZED (
-    SELECT w.tenant_id, w.id, w.crashes FROM work w WHERE w.claimed_by = $1
+    SELECT w.tenant_id, w.instance_id, w.id, w.crashes FROM work w WHERE w.claimed_by = $1
     ORDER BY w.tenant_id, w.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
 ), timer_held AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.id, t.crashes FROM timer t WHERE t.claimed_by = $1
     ORDER BY t.tenant_id, t.instance_id, t.id LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED
 ), work_counted AS MATERIALIZED (
-    SELECT h.tenant_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
+    SELECT h.tenant_id, h.instance_id, h.id, h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
     FROM work_held h, cause v
 ), timer_counted AS MATERIALIZED (
@@ -24,6 +24,16 @@ WITH cause AS MATERIALIZED (
            h.crashes + (v.crashed AND (h.crashes >= 2 OR NOT v.had_isolated))::integer AS crashes,
            v.last_crash
     FROM timer_held h, cause v
+), child_held AS MATERIALIZED (
+    -- Of the instances that are about to have a dead letter. A child that another transaction changes now counts as locked:
+    -- the parent that its dead letter wakes is the one that it has then.
+    SELECT c.*, (SELECT x.ctid FROM child x WHERE x.ctid = c.place FOR NO KEY UPDATE SKIP LOCKED) = c.place AS held
+    FROM (SELECT w.tenant_id, w.instance_id FROM work_counted w WHERE w.crashes >= w.last_crash
+          UNION
+          SELECT t.tenant_id, t.instance_id FROM timer_counted t WHERE t.crashes >= t.last_crash
+          ORDER BY 1, 2) d
+    CROSS JOIN LATERAL (
+        SELECT x.*, x.ctid AS place FROM child x WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id LIMIT 1) c
 ), work_back AS (
     UPDATE work w SET claimed_by = NULL, available_at = now(), crashes = j.crashes
     FROM work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes < j.last_crash
@@ -35,12 +45,14 @@ WITH cause AS MATERIALIZED (
     RETURNING 1
 ), work_dead AS (
     DELETE FROM work w USING work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
-    RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version,
+      AND (j.tenant_id, j.instance_id) NOT IN (SELECT c.tenant_id, c.id FROM child_held c WHERE c.held IS NOT TRUE)
+    RETURNING w.tenant_id, w.instance_id, w.id, w.kind, w.definition_id, w.version_id, w.definition_version, w.replays,
               whole_body(w.body, CASE WHEN w.kind = 2 /* stimulus */ THEN w.fan_out END) AS body,
               w.failures, j.crashes, w.created_at
 ), timer_dead AS (
     DELETE FROM timer t USING timer_counted j
     WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id AND j.crashes >= j.last_crash
+      AND (j.tenant_id, j.instance_id) NOT IN (SELECT c.tenant_id, c.id FROM child_held c WHERE c.held IS NOT TRUE)
     RETURNING t.tenant_id, t.instance_id, t.id, t.due, t.failures, j.crashes
 ), freed AS (
     -- A dead-lettered start holds no activation key; a replay takes it again.
@@ -49,14 +61,10 @@ WITH cause AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.tenant_id = a.tenant_id AND i.id = a.instance_id)
 ), child_given_up AS MATERIALIZED (
     -- It counts as faulted, once: a replay of its dead letter wakes no parent.
-    SELECT c.*
-    FROM (SELECT w.tenant_id, w.instance_id FROM work_dead w
-          UNION
-          SELECT t.tenant_id, t.instance_id FROM timer_dead t) d
-    CROSS JOIN LATERAL (
-        SELECT x.*, x.ctid AS place FROM child x
-        WHERE x.id = d.instance_id AND x.tenant_id = d.tenant_id AND NOT x.given_up
-        FOR NO KEY UPDATE) c
+    SELECT c.* FROM child_held c WHERE c.held AND NOT c.given_up
+      AND (c.tenant_id, c.id) IN (SELECT w.tenant_id, w.instance_id FROM work_dead w
+                                  UNION ALL
+                                  SELECT t.tenant_id, t.instance_id FROM timer_dead t)
 ), child_counted AS (
     UPDATE child x SET bookmark_id = NULL, given_up = true WHERE x.ctid = ANY (ARRAY(SELECT g.place FROM child_given_up g))
 ), parent_woken AS (
@@ -69,14 +77,14 @@ WITH cause AS MATERIALIZED (
            WHERE p.id = g.parent_instance_id AND p.tenant_id = g.tenant_id AND p.status = 0 /* running */ LIMIT 1)
 ), dead_letters AS (
     INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, timer_id, definition_id, version_id,
-                             definition_version, body, due, failures, crashes, accepted_at)
+                             definition_version, body, due, failures, crashes, accepted_at, replays)
     SELECT d.tenant_id, d.instance_id, d.kind, 'the process that ran it crashed, ' || d.crashes || ' times', d.id, NULL,
            d.definition_id, d.version_id, d.definition_version, d.body, NULL, d.failures, d.crashes,
-           d.created_at
+           d.created_at, d.replays
     FROM work_dead d
     UNION ALL
     SELECT d.tenant_id, d.instance_id, 5 /* timer */, 'the process that ran it crashed, ' || d.crashes || ' times', NULL, d.id,
-           NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes, NULL
+           NULL, NULL, NULL, NULL, d.due, d.failures, d.crashes, NULL, NULL
     FROM timer_dead d
     RETURNING 1
 )

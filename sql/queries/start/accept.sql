@@ -98,9 +98,9 @@ WITH wanted AS MATERIALIZED (
     RETURNING tenant_id, instance_id
 ), made AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
-                      claim_no)
+                      claim_no, has_begun)
     SELECT f.tenant_id, f.instance_id, 0 /* start */, f.definition_id, f.version_id, f.version, f.body,
-           CASE WHEN f.claimed THEN $1::bigint END, CASE WHEN f.claimed THEN 1 ELSE 0 END
+           CASE WHEN f.claimed THEN $1::bigint END, CASE WHEN f.claimed THEN 1 ELSE 0 END, f.claimed
     FROM fresh f
     LEFT JOIN activated a ON a.tenant_id = f.tenant_id AND a.instance_id = f.instance_id
     WHERE f.held IS NULL OR a.instance_id IS NOT NULL
@@ -127,9 +127,9 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
 --[unchecked
 ), made AS (
     INSERT INTO work (tenant_id, id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by,
-                      claim_no) OVERRIDING SYSTEM VALUE
+                      claim_no, has_begun) OVERRIDING SYSTEM VALUE
     SELECT w.tenant_id, w.id, w.instance_id, 0 /* start */, w.definition_id, w.version_id, w.version, w.body,
-           CASE WHEN w.claimed THEN $1::bigint END, CASE WHEN w.claimed THEN 1 ELSE 0 END
+           CASE WHEN w.claimed THEN $1::bigint END, CASE WHEN w.claimed THEN 1 ELSE 0 END, w.claimed
     FROM wanted w
     WHERE w.id IS NOT NULL
 --]

@@ -55,7 +55,7 @@ pub(super) async fn claim(database: &Database, instances: &[String]) -> Result<C
     let cost = explain(
         database,
         &TOGETHER,
-        &[&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false, &ROOM],
+        &[&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &ROOM],
     )
     .await;
     execute(database, "ROLLBACK").await?;

@@ -151,7 +151,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &BenchDeadRows) -> Result<
             execute(client, "COMMIT").await?;
             break;
         }
-        let parameters: [&(dyn ToSql + Sync); 6] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &false, &ROOM];
+        let parameters: [&(dyn ToSql + Sync); 5] = [&1i64, &tenants, &instances, &ROWS_PER_INSTANCE, &ROOM];
         client.query(&claim, &parameters).await.map_err(failed)?;
         samples.push(Sample {
             phase: phase.load(Relaxed),

@@ -40,10 +40,12 @@ impl BurstRun<'_> {
         }
         self.state.queue.push_back(WorkItem {
             node_id: node_id.to_owned(),
+            cause: None,
             owner,
             scheduled_after: None,
             context: None,
             variables: given.unwrap_or_default(),
+            invalid: None,
             tag: None,
             payload: None,
             input: Map::new(),

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{BurstRun, ChildStop};
 use crate::activity::{BookmarkRequest, ChildRequest, ChildWait, Fault, Resumption, not_published};
-use crate::execution::child::{AwaitedChild, ChildRun, ChildStart};
+use crate::execution::cause::Cause;
+use crate::execution::child::{AwaitedChild, ChildRun, ChildStart, digest};
 use crate::execution::state::ContextStatus;
-use crate::id::InstanceId;
 
 impl BurstRun<'_> {
     /// Runs the child of an execution. Returns what the execution goes on with; none: it waits for the child, has faulted, or
@@ -21,16 +21,31 @@ impl BurstRun<'_> {
         if context.status != ContextStatus::Running {
             return None;
         }
-        let id = InstanceId::of_nested(&context.id, self.child_seed, &context.node_id, &self.origin);
+        let (execution, node_id) = (context.id.clone(), context.node_id.clone());
+        let cause = self.next_cause();
+        let cause = cause.unwrap_or_else(|| Cause::of_execution(&execution, self.child_seed));
+        let id = |of_lineage| cause.child_id(&self.state.instance_id, &node_id, of_lineage);
+        let (id, other_id) = (id(false), id(true));
         let wait = request.wait;
-        let child = match self.child_start(number, id, request) {
+        let mut child = match self.child_start(number, id, request) {
             Ok(child) => child,
             Err(fault) => {
                 self.fault(number, fault);
                 return None;
             }
         };
-        match self.definitions.run(&child).await {
+        if let Some(started_by) = &mut child.parent.started_by {
+            started_by.lineage = Some(cause.lineage());
+            started_by.digest = Some(digest(&child.definition_id, &child.correlation_id, &child.input));
+        }
+        let mut ran = self.definitions.run(&child).await;
+        if matches!(ran, ChildRun::OfAnotherLineage) {
+            self.state.executed_children += 1;
+            child.id = other_id;
+            ran = self.definitions.run(&child).await;
+        }
+        self.state.executed_children += 1;
+        match ran {
             ChildRun::Committed(run) => {
                 self.executed += run.executed;
                 self.recorder.bytes += run.bytes;
@@ -46,6 +61,7 @@ impl BurstRun<'_> {
             }
             ChildRun::Elsewhere => self.wait_for(number, child, false),
             ChildRun::NotPublished => self.fault(number, not_published(child.definition_id.as_str())),
+            ChildRun::OfAnotherLineage => self.fault(number, Fault::new("The child of this lineage is another one")),
             ChildRun::Deferred(pause) => self.stop = Some(ChildStop::Deferred(pause)),
             ChildRun::Stopped => self.stop = Some(ChildStop::Lost),
         }

@@ -1,5 +1,6 @@
 //! Carries out the commands of an activity in a fixed order: values first, then control flow.
 
+use chrono::{Datelike, TimeDelta};
 use serde_json::{Map, Value};
 
 use super::BurstRun;
@@ -14,6 +15,9 @@ use crate::execution::scope;
 use crate::execution::state::{Interruption, WorkItem};
 use crate::id::{ActivityId, DefinitionId, InstanceId};
 use crate::weight;
+
+/// The last year until which an activity can wait: neither clients nor the database can write much later ones.
+const LAST_YEAR: i32 = 9999;
 
 impl BurstRun<'_> {
     pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
@@ -204,6 +208,12 @@ impl BurstRun<'_> {
             self.options.max_value_bytes,
         )?;
         let given_name = self.admit_name("The name of the bookmark", request.name)?;
+        let ends = |delay| self.now().checked_add_signed(TimeDelta::from_std(delay).ok()?);
+        let ends = request.delay.map(ends).into_iter().chain(request.due.map(Some));
+        if ends.into_iter().any(|end| end.is_none_or(|end| end.year() > LAST_YEAR)) {
+            let message = format!("The activity would wait until after the year {LAST_YEAR}; give it an earlier end");
+            return Err(Fault::new(message).code("wait-too-long"));
+        }
         let Some(context) = self.state.contexts.get(&number) else {
             return Ok(());
         };
@@ -282,6 +292,8 @@ impl BurstRun<'_> {
         let started_by = node.map(|node| StartedBy {
             execution: number,
             activity_id: ActivityId::new(node.id.clone()),
+            lineage: None,
+            digest: None,
         });
         let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
         let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
@@ -309,12 +321,15 @@ impl BurstRun<'_> {
             admit("The tag of the child", tag, self.options.max_value_bytes)?;
         }
         if let Some(node) = self.program.tree.get(schedule.index) {
+            let cause = self.next_cause();
             self.state.queue.push_back(WorkItem {
                 node_id: node.node_id.clone(),
+                cause,
                 owner: Some(owner),
                 scheduled_after: self.ended,
                 context: None,
                 variables: schedule.variables,
+                invalid: None,
                 tag: schedule.tag,
                 payload: None,
                 input: Map::new(),

@@ -149,12 +149,15 @@ impl BurstRun<'_> {
         };
         context.interruption = held;
         let node_id = context.node_id.clone();
+        let cause = self.next_cause();
         self.state.queue.push_front(WorkItem {
             node_id,
+            cause,
             owner: None,
             scheduled_after: None,
             context: Some(guard),
             variables: Map::new(),
+            invalid: None,
             tag: None,
             payload: Some(payload),
             input: Map::new(),
@@ -172,7 +175,8 @@ fn storable(text: &str) -> String {
     stored
 }
 
-fn exception(fault: &Fault) -> Value {
+/// A fault as an incident shows it.
+pub(super) fn exception(fault: &Fault) -> Value {
     json!({
         "type": "Fault",
         "message": storable(&fault.message),
@@ -180,4 +184,13 @@ fn exception(fault: &Fault) -> Value {
         "category": storable(&fault.category),
         "faultType": storable(&fault.fault_type),
     })
+}
+
+/// The fault that an incident would show so.
+pub(super) fn fault_of(exception: &Value) -> Fault {
+    let text = |name: &str| exception.get(name).and_then(Value::as_str).unwrap_or_default();
+    Fault::new(text("message"))
+        .code(text("code"))
+        .category(text("category"))
+        .fault_type(text("faultType"))
 }

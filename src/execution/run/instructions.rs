@@ -3,33 +3,94 @@
 //! Instructions are carried out one after the other, and the queue is run after each: an event that makes an instance
 //! wait for another one can be followed by that one in the same burst. An instruction that matches nothing is reported,
 //! never stored. A cancel does not wait for the instructions before it.
+//!
+//! The order does not depend on where a burst yields: what is behind a yield is held over, and follows when the work items
+//! that are left have run. What arrives for an instance that goes on after a yield does not wait for these: a loop may take
+//! long. Its work items come behind those that are left.
+
+use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
 use super::BurstRun;
+use super::faults::exception;
 use crate::execution::bounds::admit;
 use crate::execution::burst_contract::Instruction;
+use crate::execution::cause::{Cause, Origin};
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::scope;
 use crate::execution::state::{StartTrigger, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::{BookmarkId, StimulusHash};
 
+/// What a burst has not carried out, with the positions.
+#[derive(Default)]
+pub(in crate::execution) struct LeftInstructions {
+    /// It matches nothing.
+    pub(in crate::execution) unmatched: Vec<(usize, Instruction)>,
+    /// It follows in the next burst.
+    pub(in crate::execution) held_over: Vec<(usize, Instruction)>,
+}
+
 impl BurstRun<'_> {
-    /// Of several stimuli in one burst each finds what it would find in a burst of its own.
+    /// Carries out all instructions, after the work items that an earlier burst has left.
+    pub(in crate::execution) async fn carry_out(
+        &mut self,
+        mut instructions: VecDeque<(usize, Instruction, Origin)>,
+        is_new: bool,
+    ) -> LeftInstructions {
+        let mut left = LeftInstructions::default();
+        if !is_new && !self.has_cancel && !self.state.queue.is_empty() {
+            if !self.state.holds {
+                // They arrived after the yield.
+                for (position, instruction, origin) in std::mem::take(&mut instructions) {
+                    match self.apply(instruction, &origin, is_new) {
+                        None | Some(Instruction::Continue) => {}
+                        // What is left may make a bookmark for it.
+                        Some(stimulus @ Instruction::Stimulus { .. }) => {
+                            instructions.push_back((position, stimulus, origin));
+                        }
+                        Some(instruction) => left.unmatched.push((position, instruction)),
+                    }
+                }
+            }
+            self.run_queue().await;
+            self.state.holds &= self.yielded;
+        }
+        for (position, instruction, origin) in instructions {
+            if self.yielded {
+                if instruction != Instruction::Continue {
+                    left.held_over.push((position, instruction));
+                }
+                continue;
+            }
+            let is_cancel = instruction == Instruction::Cancel;
+            match self.apply(instruction, &origin, is_new) {
+                None if is_cancel || !self.has_cancel => self.run_queue().await,
+                None | Some(Instruction::Continue) => {}
+                Some(instruction) => left.unmatched.push((position, instruction)),
+            }
+        }
+        if self.state.status == Status::Finished {
+            left.unmatched.append(&mut left.held_over);
+        }
+        self.state.holds |= !left.held_over.is_empty();
+        left
+    }
+
+    /// Of several instructions in one burst each finds what it would find in a burst of its own.
     fn wake(&mut self) {
         if self.state.queue.is_empty() {
             self.forget_memory();
         }
     }
 
-    /// Carries out an instruction; returns it when it matches nothing.
-    pub(in crate::execution) async fn apply(&mut self, instruction: Instruction, is_new: bool) -> Option<Instruction> {
+    /// Makes the work items of an instruction; returns it when it matches nothing.
+    fn apply(&mut self, instruction: Instruction, origin: &Origin, is_new: bool) -> Option<Instruction> {
         if self.state.status == Status::Finished {
             return Some(instruction);
         }
-        let is_cancel = instruction == Instruction::Cancel;
-        let is_change = instruction != Instruction::Continue;
+        self.follows(Cause::of(origin, self.state.alterations));
         let unmatched = match instruction {
             Instruction::Start {
                 correlation_id,
@@ -80,23 +141,20 @@ impl BurstRun<'_> {
             },
             Instruction::ChildEnded { bookmark_id, result } => match self.take_bookmark(Some(&bookmark_id), None) {
                 Some(taken) => {
+                    self.wake();
                     self.resume(taken, Some(result), Map::new());
                     None
                 }
                 None => Some(Instruction::ChildEnded { bookmark_id, result }),
             },
-            Instruction::Continue => self.state.queue.is_empty().then_some(instruction),
+            // What is left has run before.
+            Instruction::Continue => Some(instruction),
             Instruction::Cancel => {
                 self.cancel_instance();
                 None
             }
         };
-        let is_matched = unmatched.is_none();
-        // After a yield the other instructions only take their bookmarks; their work items run in the next burst.
-        self.is_dirty |= is_matched && is_change;
-        if is_matched && !self.yielded && (is_cancel || !self.has_cancel) {
-            self.run_queue().await;
-        }
+        self.is_dirty |= unmatched.is_none();
         unmatched
     }
 
@@ -115,20 +173,23 @@ impl BurstRun<'_> {
             .and(self.check_values(&input))
             .and(self.check_values(&variables))
             .and(payload);
-        if let Err(fault) = admitted {
-            self.invalid_values = Some(fault);
+        let invalid = admitted.err().map(|fault| {
             self.state.trigger = None;
             input.clear();
             variables.clear();
-        }
+            exception(&fault)
+        });
         self.state.input = input;
         self.state.sub_status = SubStatus::Executing;
+        let cause = self.next_cause();
         self.state.queue.push_back(WorkItem {
             node_id: WORKFLOW_ID.to_owned(),
+            cause,
             owner: None,
             scheduled_after: None,
             context: None,
             variables,
+            invalid,
             tag: None,
             payload: None,
             input: Map::new(),
@@ -179,12 +240,15 @@ impl BurstRun<'_> {
             workflow.inputs.extend(input.clone());
         }
         self.state.since_wait = 0;
+        let cause = self.next_cause();
         self.state.queue.push_back(WorkItem {
             node_id,
+            cause,
             owner: None,
             scheduled_after: None,
             context: Some(context),
             variables: Map::new(),
+            invalid: None,
             tag: None,
             payload,
             input,

@@ -23,7 +23,9 @@ use crate::activity::{
     ActivityCommands, ActivityContext, ActivityNode, ChildRequest, EndedChild, EventPublication, Fault, InputEvaluator,
     Resumption, Step,
 };
+use crate::error::panic_text;
 use crate::execution::bounds::{self, InterpreterOptions, admit};
+use crate::execution::cause::Cause;
 use crate::execution::child::{AwaitedChild, ChildStart, Children};
 use crate::execution::evaluate::Evaluator;
 use crate::execution::journal::{EntryDetails, Recorder};
@@ -34,6 +36,7 @@ use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::execution::workflow_options::CommitPoints;
 use crate::expression::ScriptSession;
+use faults::fault_of;
 
 mod activity_test;
 mod children;
@@ -42,6 +45,8 @@ mod faults;
 mod instructions;
 mod outputs;
 mod transitions;
+
+pub(super) use instructions::LeftInstructions;
 
 pub(super) struct BurstRun<'p> {
     pub(super) program: &'p Program,
@@ -53,8 +58,10 @@ pub(super) struct BurstRun<'p> {
     pub(super) definitions: &'p dyn Children,
     pub(super) attempt: u32,
     pub(super) child_seed: i64,
-    /// Where the instruction that is carried out comes from.
-    pub(super) origin: String,
+    /// What has set off what runs now; none: its row is unknown.
+    pub(super) cause: Option<Cause>,
+    /// How many things that has set off so far, and how many cancellations.
+    pub(super) set_off: (u64, u64),
     /// The children that it starts.
     pub(super) children: Vec<ChildStart>,
     /// The children that ran in it, live, and are waited for.
@@ -75,8 +82,6 @@ pub(super) struct BurstRun<'p> {
     pub(super) yielded: bool,
     /// The instructions contain a cancel: no work item runs before it.
     pub(super) has_cancel: bool,
-    /// The error of the values that the instance or an execution starts with.
-    pub(super) invalid_values: Option<Fault>,
     /// The events to publish with the commit.
     pub(super) events: Vec<EventPublication>,
 }
@@ -97,6 +102,8 @@ pub(super) struct ChildNotification {
     pub(super) from: u64,
     pub(super) child: EndedChild,
     pub(super) was_cancelled: bool,
+    /// What the notification sets off comes from this.
+    pub(super) cause: Option<Cause>,
 }
 
 enum ActivityCall {
@@ -124,6 +131,7 @@ impl BurstRun<'_> {
                     ActivityCall::Completed(notification.child)
                 };
                 self.ended = Some(notification.from);
+                self.follows(notification.cause);
                 self.call(notification.to, call).await;
                 self.ended = None;
             }
@@ -179,7 +187,28 @@ impl BurstRun<'_> {
         node.map(commit_points).unwrap_or_default()
     }
 
+    /// What runs next was set off by this.
+    pub(super) fn follows(&mut self, cause: Option<Cause>) {
+        self.cause = cause;
+        self.set_off = (0, 0);
+    }
+
+    /// The cause of the next thing that what runs now sets off.
+    pub(super) fn next_cause(&mut self) -> Option<Cause> {
+        let cause = self.cause?.nth(self.set_off.0);
+        self.set_off.0 += 1;
+        Some(cause)
+    }
+
+    /// The same for the notification of a cancellation. These are counted apart: how much there is to cancel depends on how
+    /// far other branches have come.
+    pub(super) fn next_cancellation(&mut self) -> Option<Cause> {
+        self.set_off.1 += 1;
+        Some(self.cause?.nth(u64::MAX - self.set_off.1))
+    }
+
     async fn run_item(&mut self, mut item: WorkItem) {
+        self.follows(item.cause);
         let Some(number) = item.context else {
             return self.begin(item).await;
         };
@@ -216,8 +245,9 @@ impl BurstRun<'_> {
             let declared = node.variables.iter().find(|variable| variable.name == name);
             variables.insert(name, scope::convert(value, declared));
         }
+        let mut invalid = item.invalid.as_ref().map(fault_of);
         if let Err(fault) = self.check_values(&variables) {
-            self.invalid_values = Some(fault);
+            invalid = Some(fault);
             variables.clear();
         }
         self.state.contexts.insert(
@@ -247,7 +277,7 @@ impl BurstRun<'_> {
         if let Some(fault) = self.exceeded_bound(number) {
             return self.fault_beyond_guards(number, fault);
         }
-        if let Some(fault) = self.invalid_values.take() {
+        if let Some(fault) = invalid {
             return self.fault(number, fault);
         }
         match evaluated {
@@ -393,10 +423,12 @@ impl BurstRun<'_> {
         let properties = std::mem::take(&mut context.properties);
         let changed_properties = std::mem::take(&mut context.changed_properties);
         let mut commands = std::mem::take(&mut context.commands);
+        let asked_key = context.asked_key();
         drop(context);
         let executes = commands.executes.take();
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.properties = properties;
+            context.key = context.key.or(asked_key);
         }
         match result {
             Ok(Ok(step)) => {
@@ -484,6 +516,10 @@ impl BurstRun<'_> {
             inputs: &context.inputs,
             instance_id: &self.state.instance_id,
             execution_id: &context.id,
+            key: context
+                .key
+                .or_else(|| Some(self.cause?.key()).filter(|_| number > self.state.numbered_keys)),
+            is_key_asked: AtomicBool::new(false),
             attempt: self.attempt,
             definitions: self.definitions,
             child_seed: self.child_seed,
@@ -521,9 +557,5 @@ impl BurstRun<'_> {
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("The activity panicked: {}", text.unwrap_or("without a message"))
+    format!("The activity panicked: {}", panic_text(panic))
 }

@@ -24,12 +24,22 @@ impl BurstRun<'_> {
             return;
         };
         match notification {
-            Some(notification) => self.notifications.push_back(notification),
+            Some(notification) => self.notify(notification),
             None => {
                 self.state.outcomes = outcomes;
                 self.finish(SubStatus::Finished);
             }
         }
+    }
+
+    fn notify(&mut self, notification: ChildNotification) {
+        let cause = if notification.was_cancelled {
+            self.next_cancellation()
+        } else {
+            self.next_cause()
+        };
+        self.notifications
+            .push_back(ChildNotification { cause, ..notification });
     }
 
     /// Completes an execution without notifying its parent. `None`: it is not running. `Some(None)`: it is the workflow
@@ -81,6 +91,7 @@ impl BurstRun<'_> {
                 tag: context.tag,
             },
             was_cancelled,
+            cause: None,
         })
     }
 
@@ -125,8 +136,8 @@ impl BurstRun<'_> {
     pub(super) fn cancel(&mut self, number: u64, notify_parent: bool) {
         self.cancel_below(number);
         let notification = self.cancel_one(number);
-        if notify_parent {
-            self.notifications.extend(notification);
+        if let Some(notification) = notification.filter(|_| notify_parent) {
+            self.notify(notification);
         }
     }
 

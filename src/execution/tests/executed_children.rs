@@ -11,7 +11,7 @@ use super::in_memory::{CapturedLines, definition, options, start};
 use crate::activity::{Catalogue, PublishedDefinitions};
 use crate::execution::{
     Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Interpreter,
-    InterpreterOptions, Program, Status, SubStatus,
+    InterpreterOptions, Origin, Program, Status, SubStatus,
 };
 use crate::id::InstanceId;
 
@@ -139,7 +139,10 @@ impl Family {
             attempt: 1,
             now: chrono::DateTime::UNIX_EPOCH,
             child_seed: 0,
-            origins: vec![origin.to_owned()],
+            origins: vec![Origin {
+                row: origin.to_owned(),
+                replays: None,
+            }],
         };
         self.interpreter.run_among(program, burst, self).await
     }

@@ -4,6 +4,7 @@ mod activities;
 mod activity_test;
 mod activity_timeout;
 mod bounds;
+mod causes;
 mod commits;
 mod composition;
 mod control_flow;

@@ -65,7 +65,12 @@ impl ClaimState {
 
     /// Polls for these instances again in a moment, not at once: another session holds their locks, or a row of them.
     pub(crate) fn defer(&self, keys: impl IntoIterator<Item = InstanceKey>) {
-        let until = Instant::now() + LOCKED_ELSEWHERE.mul_f64(rand::random_range(0.5..1.5));
+        self.defer_for(keys, LOCKED_ELSEWHERE.mul_f64(rand::random_range(0.5..1.5)));
+    }
+
+    /// The same, after so long.
+    pub(crate) fn defer_for(&self, keys: impl IntoIterator<Item = InstanceKey>, pause: Duration) {
+        let until = Instant::now() + pause;
         // One poll for all of them.
         if self.in_flight.defer(keys, until) {
             self.wake_timer.wake_at(until);

@@ -302,6 +302,8 @@ async fn accept_and_spawn(
     let reply = node.notifications.replies.register(&key.1, work);
     let instance = key.1.clone();
     let row = ClaimedRow {
+        had_begun: false,
+        replays: None,
         claim: Claim::Work(work, ClaimNo(1)),
         instruction: Some((WorkKind::Start, body)),
         definition: Some(definition),

@@ -1,9 +1,11 @@
 //! The first steps of a burst: an instance is locked, then its work is claimed and loaded.
 
+use std::time::Duration;
+
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::fan_out;
-use super::release::{LONGEST_BACKOFF, release_claims};
+use super::release::{LONGEST_BACKOFF, give_back, release_as};
 use crate::Result;
 use crate::db::is_in_doubt;
 use crate::lock::LockHandle;
@@ -12,7 +14,9 @@ use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, ClaimBounds, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
-use crate::store::commit::Claim;
+
+/// How long an instance is left out at most whose first row is in backoff: a cancel of it is not.
+const BLOCKED: Duration = Duration::from_millis(500);
 
 /// An instance whose lock this node holds.
 pub(crate) struct Locked {
@@ -91,16 +95,25 @@ pub(super) async fn load(
             elsewhere.push(locked.key);
             continue;
         };
+        if let Some(wait) = claimed.blocked {
+            // What the poll has shown is behind the rows of a burst that is repeated later.
+            if wait.is_zero() {
+                elsewhere.push(locked.key);
+            } else {
+                node.claims.defer_for([locked.key], wait.min(BLOCKED));
+            }
+            continue;
+        }
         if !claimed.unreadable.is_empty() {
             let how = Release {
                 cause: ReleaseCause::Row("it cannot be read"),
                 pause: LONGEST_BACKOFF,
             };
-            release_claims(node, &locked.key, &claimed.unreadable, how).await;
+            let (claims, begun): (Vec<_>, Vec<_>) = claimed.unreadable.into_iter().unzip();
+            release_as(node, &locked.key, &claims, &begun, how).await;
         }
         if claimed.is_unloaded {
-            let claims: Vec<Claim> = claimed.rows.iter().map(|row| row.claim.clone()).collect();
-            release_claims(node, &locked.key, &claims, Release::IMMEDIATE).await;
+            give_back(node, &locked.key, &claimed.rows, Release::IMMEDIATE).await;
         }
         if claimed.is_unloaded || claimed.rows.is_empty() {
             if claimed.is_left_out {

@@ -11,7 +11,7 @@ use super::complete::AfterCommit;
 use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
 use super::{activity_faults, effects, instruction};
-use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Program, SubStatus};
+use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Origin, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, WorkId};
 use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
@@ -43,7 +43,7 @@ pub(super) enum RunEnd {
 pub(super) struct Finished {
     rows: Vec<ClaimedRow>,
     unmatched: Vec<usize>,
-    /// Stimuli that follow in the next burst of this one, which has yielded, with their rows.
+    /// Instructions that follow in the next burst of this one, which has yielded, with their rows.
     held_over: Vec<(ClaimedRow, Instruction)>,
     program: Arc<Program>,
     definition: DefinitionRef,
@@ -95,7 +95,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         clock,
         checked,
     } = prepared;
-    let origins = rows.iter().map(|row| origin(&row.claim)).collect();
+    let origins = rows.iter().map(|row| origin(row, child_seed)).collect();
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
     let burst = Burst {
@@ -140,9 +140,8 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
             stimuli.extend(instruction::for_inbox(instruction, node.inbox_lifetime));
         }
     }
-    // A burst that works off what it holds over would read it once more if it ended for other work.
-    let is_held_up = !held_over.is_empty() && rows.iter().any(is_stimulus);
-    let asks = yielded && !is_held_up && checked.elapsed() >= CHECK_MORE;
+    // What is held over comes before other work.
+    let asks = yielded && held_over.is_empty() && checked.elapsed() >= CHECK_MORE;
     let effects = Effects {
         reads_pending_work: asks,
         unmet,
@@ -182,19 +181,19 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
     })))
 }
 
-/// The row that an instruction comes from, which is the same when the burst is repeated.
-fn origin(claim: &Claim) -> String {
-    match claim {
-        Claim::Work(work, _) => work.0.to_string(),
-        Claim::Timer(bookmark, _) => bookmark.as_str().to_owned(),
+/// The row that an instruction comes from, which is the same when the burst is repeated. Ids of bookmarks repeat in the next
+/// generation of an instance.
+fn origin(row: &ClaimedRow, generation: i64) -> Origin {
+    Origin {
+        row: match &row.claim {
+            Claim::Work(work, _) => work.0.to_string(),
+            Claim::Timer(bookmark, _) => format!("{bookmark}@{generation}"),
+        },
+        replays: row.replays.clone(),
     }
 }
 
-fn is_stimulus(row: &ClaimedRow) -> bool {
-    matches!(row.instruction, Some((WorkKind::Stimulus, _)))
-}
-
-/// Of the rows those that the burst consumes, and those of stimuli that it holds over. The places of what it has not matched
+/// Of the rows those that the burst consumes, and those that it holds over. The places of what it has not matched
 /// become places among the first.
 fn hold_over(rows: Vec<ClaimedRow>, result: &mut BurstResult) -> (Vec<ClaimedRow>, Vec<(ClaimedRow, Instruction)>) {
     let mut held_over = std::mem::take(&mut result.held_over).into_iter().peekable();
@@ -266,6 +265,8 @@ impl Finished {
         claims.add(claim.clone());
         let clock = DatabaseClock::read(commit.committed_at);
         let row = ClaimedRow {
+            had_begun: false,
+            replays: None,
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
             definition: None,

@@ -164,7 +164,9 @@ fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
         payload: bookmark.payload.clone(),
         publishable: bookmark.publishable,
         // Rounded up: a timer may be late, never early.
-        delay: bookmark.delay.map(|delay| micros(delay + Duration::from_nanos(999))),
+        delay: bookmark
+            .delay
+            .map(|delay| micros(delay.saturating_add(Duration::from_nanos(999)))),
     }
 }
 

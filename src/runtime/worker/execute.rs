@@ -1,17 +1,19 @@
 //! Drives a burst through its steps, one consuming type each: `Loaded`, `Prepared`, `Finished`, `Committed`. What a step
 //! drops, it releases.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::claim::{Loaded, Locked};
 use super::commit::{self, Committed, RunEnd};
 use super::complete;
 use super::prepare::{self, Prepared};
-use super::release::{backoff, release_claims};
-use crate::Result;
+use super::release::{backoff, give_back, release_claims};
+use crate::error::panic_text;
 use crate::execution::{Status, SubStatus};
 use crate::failpoint;
 use crate::id::WorkId;
@@ -19,7 +21,7 @@ use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{ClaimedRow, LoadedRow, Release, ReleaseCause};
 use crate::store::code::{PauseMode, WorkKind};
-use crate::store::commit::Claim;
+use crate::{Error, Result};
 
 /// How long rows rest whose lock was lost before their burst began.
 const AFTER_LOSS: Duration = Duration::from_millis(100);
@@ -75,7 +77,12 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    let executed = run_steps(node, locked, rows, state, &claims).await;
+    // A panic counts against the rows: without an end of its own the burst would be repeated for ever.
+    let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, &claims)).catch_unwind();
+    let executed = steps.await.unwrap_or_else(|panic| {
+        metrics::counter!("mainspring_burst_panics_total").increment(1);
+        Err(Error::internal(format!("the burst panicked: {}", panic_text(&*panic))))
+    });
     if let Err(error) = &executed {
         let reason = error.to_string();
         let how = if error.is_database_fault() {
@@ -113,7 +120,7 @@ async fn run_steps(
             cause: ReleaseCause::None,
             pause: AFTER_DRAIN,
         };
-        Box::pin(release_claims(node, &key, &claims.claims(), how)).await;
+        Box::pin(give_back(node, &key, &rows, how)).await;
         return Ok(None);
     }
     let Some(mut prepared) = prepare::prepare(node, locked, rows, state).await? else {
@@ -126,7 +133,7 @@ async fn run_steps(
         if prepared.locked.lock.is_lost() {
             tracing::debug!("the lock was lost before the burst began; its claims are released");
             let (cause, pause) = (ReleaseCause::None, AFTER_LOSS);
-            Box::pin(release_claims(node, &key, &claims.claims(), Release { cause, pause })).await;
+            Box::pin(give_back(node, &key, &prepared.rows, Release { cause, pause })).await;
             return Ok(None);
         }
         // Before the commit nothing was written: the next claim runs the rows again.
@@ -187,8 +194,7 @@ async fn run_steps(
                 if is_over || !Box::pin(next.lock(node)).await {
                     // The next claim includes the other work (a cancel, say); a node that drains leaves it to others; a
                     // burst that had to wait for its commit has no worker any more; another node may hold a lost lock.
-                    let claims: Vec<Claim> = next.rows.iter().map(|row| row.claim.clone()).collect();
-                    Box::pin(release_claims(node, &key, &claims, Release::IMMEDIATE)).await;
+                    Box::pin(give_back(node, &key, &next.rows, Release::IMMEDIATE)).await;
                     return Ok(None);
                 }
                 prepared = *next;

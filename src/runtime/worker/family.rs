@@ -14,7 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::activity::PublishedDefinitions;
 use crate::execution::{
-    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Status, SubStatus,
+    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Origin, Status,
+    SubStatus,
 };
 use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
 use crate::lock::LockLoss;
@@ -136,10 +137,6 @@ impl Children for Family {
 
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>> {
         Box::pin(async move {
-            if self.must_yield() {
-                // The commit of the burst makes its start, if the fences let it pass.
-                return ChildRun::Elsewhere;
-            }
             let ran = if child.parent.depth.is_multiple_of(LEVELS_PER_TASK) {
                 let (family, child) = (self.clone(), child.clone());
                 // Dropped with the burst.
@@ -177,12 +174,19 @@ impl Family {
         if let Some(state) = state {
             // The burst was run before.
             let state = InstanceState::from_bytes(&state)?;
+            if !is_asked_for(&state, child, definition.as_ref()) {
+                return Ok(ChildRun::OfAnotherLineage);
+            }
             let max_bytes = node.interpreter.options().max_value_bytes;
             return Ok(ChildRun::Committed(committed_before(&state, max_bytes)));
         }
         let Some(definition) = definition else {
             return Ok(ChildRun::NotPublished);
         };
+        if self.must_yield() {
+            // The commit of the burst makes its start, if the fences let it pass.
+            return Ok(ChildRun::Elsewhere);
+        }
         // Only a start that is accepted takes the key of an activation strategy.
         if !starts_always {
             return Ok(ChildRun::Elsewhere);
@@ -203,7 +207,11 @@ impl Family {
             now: clock.now(),
             // Its id is that of one generation of its parent.
             child_seed: 0,
-            origins: Vec::new(),
+            // A burst that is repeated after a publish runs another version.
+            origins: vec![Origin {
+                row: format!("version {}", definition.version_id),
+                replays: None,
+            }],
         };
         let result = node.interpreter.run_among(&program, burst, self).await;
         if result.stopped {
@@ -271,6 +279,17 @@ impl Family {
             bytes: result.journal_bytes,
         }))
     }
+}
+
+/// Whether a child that an earlier try of the burst has committed is the one that is asked for now. On the same state it is, also
+/// where its inputs differ, as with a time or a random number. On another state, only what is the same in all is the same child.
+fn is_asked_for(state: &InstanceState, child: &ChildStart, published: Option<&DefinitionRef>) -> bool {
+    let before = state.parent().and_then(|parent| parent.started_by.as_ref());
+    let (Some(before), Some(now)) = (before, &child.parent.started_by) else {
+        return false;
+    };
+    let is_same_version = published.is_none_or(|published| published.version_id == *state.version_id());
+    before.lineage == now.lineage || before.digest == now.digest && is_same_version
 }
 
 /// The result of a child that an earlier try of the burst has committed.

@@ -264,7 +264,7 @@ pub(super) async fn fill_payloads(node: &NodeContext, found: &mut HashMap<Instan
                     body.insert("payload".to_owned(), (**payload).clone());
                     rows.push(row);
                 }
-                (Some(None), _) => unreadable.push(row.claim),
+                (Some(None), _) => unreadable.push((row.claim, row.had_begun)),
                 _ => rows.push(row),
             }
         }

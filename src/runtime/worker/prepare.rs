@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::claim::Locked;
 use super::instruction;
-use super::release::release_claims;
+use super::release::give_back;
 use super::unsupported;
 use crate::execution::{InstanceState, Instruction, Program};
 use crate::id::InstanceVersion;
@@ -116,9 +116,8 @@ pub(super) async fn prepare(
     if !instructions.contains(&Instruction::Cancel)
         && let Some(pause) = node.interpreter.deferral(version, &locked.key.1)
     {
-        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
         let cause = ReleaseCause::None;
-        Box::pin(release_claims(node, &locked.key, &claims, Release { cause, pause })).await;
+        Box::pin(give_back(node, &locked.key, &rows, Release { cause, pause })).await;
         return Ok(None);
     }
     let clock = rows
@@ -164,12 +163,11 @@ async fn release_orphaned(node: &NodeContext, key: &InstanceKey, rows: &[Claimed
     let (tenant, id) = (&key.0, &key.1);
     let starts = instance::pending(&node.database.pool, tenant, id).await?.is_some();
     if starts || instance::find(&node.database.pool, tenant, id).await?.is_some() {
-        let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
         let how = Release {
             cause: ReleaseCause::None,
             pause: BEHIND_START,
         };
-        release_claims(node, key, &claims, how).await;
+        give_back(node, key, rows, how).await;
         return Ok(());
     }
     discard(node, key, rows).await?;

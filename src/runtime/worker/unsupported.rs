@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::release::release_claims;
+use super::release::give_back;
 use crate::Result;
 use crate::id::{TenantId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
@@ -95,7 +95,7 @@ pub(super) async fn leave_to_others(
     node.claims.unsupported.add_found(version, missing);
     let claims: Vec<Claim> = rows.iter().map(|row| row.claim.clone()).collect();
     node.claims.defer([key.clone()]);
-    release_claims(node, key, &claims, Release::IMMEDIATE).await;
+    give_back(node, key, rows, Release::IMMEDIATE).await;
     let ready = WakeNotification::WorkReady(key.1.clone());
     let awaited = claims.iter().filter_map(|claim| match claim {
         Claim::Work(work, _) => Some(WakeNotification::ReplyAwaited(*work)),

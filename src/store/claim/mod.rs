@@ -4,7 +4,9 @@
 //!
 //! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so no claim is ever
 //!   released for want of the lock.
-//! - The load is a statement after the claim, whose snapshot sees every commit before the lock was taken.
+//! - The load and the claim are statements after the lock was taken, whose snapshots see every commit before.
+//! - A burst that began is repeated before anything else of its instance, with the same rows in the same order: only then is
+//!   it repeated on the same state.
 //! - `claim_no` grows with each claim: it is the fencing token of a row.
 
 mod rows;
@@ -56,6 +58,10 @@ pub(crate) struct ClaimedRow {
     pub(crate) definition: Option<DefinitionRef>,
     pub(crate) failures: i32,
     pub(crate) crashes: i32,
+    /// A burst with it may have begun before this claim.
+    pub(crate) had_begun: bool,
+    /// Of a replayed dead letter: the row that it was at first.
+    pub(crate) replays: Option<String>,
     /// The time of the claim, which is not before the row was due.
     pub(crate) clock: DatabaseClock,
 }
@@ -88,8 +94,8 @@ pub(crate) struct LoadedRow {
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedInstance {
     pub(crate) rows: Vec<ClaimedRow>,
-    /// Claimed rows that this build cannot read.
-    pub(crate) unreadable: Vec<Claim>,
+    /// Claimed rows that this build cannot read, each with whether a burst with it may have begun before.
+    pub(crate) unreadable: Vec<(Claim, bool)>,
     pub(crate) loaded: Option<LoadedRow>,
     /// Of the rows and the state.
     pub(crate) bytes: Bytes,
@@ -97,6 +103,8 @@ pub(crate) struct ClaimedInstance {
     pub(crate) is_left_out: bool,
     /// Its state was not read, and its rows are to be released.
     pub(crate) is_unloaded: bool,
+    /// Nothing of it was claimed, as the first row of a burst that began cannot be claimed for so long; zero: unknown.
+    pub(crate) blocked: Option<Duration>,
 }
 
 fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {
@@ -347,12 +355,25 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Releases claims. Rows that this incarnation no longer holds are left alone.
+/// Releases claims of a burst that may have begun. Rows that this incarnation no longer holds are left alone.
 pub(crate) async fn release(
     pool: &Pool,
     incarnation: Incarnation,
     key: &InstanceKey,
     claims: &[Claim],
+    release: Release<'_>,
+) -> Result<()> {
+    let begun = vec![true; claims.len()];
+    release_as(pool, incarnation, key, claims, &begun, release).await
+}
+
+/// The same, each with whether a burst with it may have begun.
+pub(crate) async fn release_as(
+    pool: &Pool,
+    incarnation: Incarnation,
+    key: &InstanceKey,
+    claims: &[Claim],
+    begun: &[bool],
     release: Release<'_>,
 ) -> Result<()> {
     failpoint::hit("claim.release").await?;
@@ -374,7 +395,7 @@ pub(crate) async fn release(
         ReleaseCause::Row(reason) => (ReleaseCode::Row, reason),
     };
     let pause = i64::try_from(release.pause.as_micros()).unwrap_or(i64::MAX);
-    let params: [&(dyn ToSql + Sync); 9] = [
+    let params: [&(dyn ToSql + Sync); 10] = [
         &incarnation.0,
         &tenants,
         &instances,
@@ -384,6 +405,7 @@ pub(crate) async fn release(
         &cause.number(),
         &pause,
         &reason,
+        &begun,
     ];
     let dead_letters: i64 = pool.query_one(RELEASE, &params).await?.get("dead_letters");
     if dead_letters > 0 {

@@ -1,10 +1,15 @@
 //! Claims rows and loads their instances, within bounds of bytes.
 //!
 //! Most claims are small: one statement claims all, and sums only the sizes. If they exceed the room, it claims nothing, and
-//! a second form of it claims what fits. A large state is read by a statement of its own, once it is known to fit.
+//! a second form of it claims what fits. Instances whose rows have an order are claimed by a statement of their own. A large
+//! state is read by a statement of its own, once it is known to fit.
+//!
+//! An instance is loaded before its rows are claimed, in an older snapshot: a cancel that is accepted in between is claimed, or
+//! its version is not the loaded one, and the burst cannot be committed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use postgres_types::{FromSql, ToSql, Type};
 use serde_json::Value;
@@ -25,6 +30,7 @@ use crate::store::parts::with_parts;
 use crate::{Error, Result};
 
 const CLAIM: &str = include_str!("../../../sql/queries/work/claim.sql");
+const CLAIM_IN_ORDER: &str = include_str!("../../../sql/queries/work/claim_in_order.sql");
 const LOAD: &str = include_str!("../../../sql/queries/instance/load.sql");
 
 /// Claims all rows, or none if they exceed the room.
@@ -106,13 +112,42 @@ pub(crate) async fn claim(
     };
     let (claimed, mut loaded) = claiming.send(&TOGETHER, false).await?;
     let mut found: HashMap<InstanceKey, ClaimedInstance> = HashMap::new();
-    if read_rows(claimed, &mut found)? {
+    let mut first = read_rows(claimed, &mut found)?;
+    if first.exceeds {
         let claimed;
         (claimed, loaded) = claiming.send(&BOUNDED, true).await?;
-        read_rows(claimed, &mut found)?;
+        first = read_rows(claimed, &mut found)?;
     }
-    let large = read_instances(&loaded, &mut found)?;
-    found.retain(|_, instance| !instance.rows.is_empty() || !instance.unreadable.is_empty() || instance.is_left_out);
+    let mut large = read_instances(&loaded, &mut found)?;
+    if !first.in_order.is_empty() {
+        let used = found
+            .values()
+            .map(|instance| Bytes::of(instance.bytes.all, bounds.share).excess);
+        let used = used.sum::<usize>();
+        for key in &first.in_order {
+            large.remove(key);
+            if let Some(instance) = found.get_mut(key) {
+                instance.loaded = None;
+            }
+        }
+        let (claimed, loaded) = Claiming {
+            keys: &first.in_order,
+            bounds: ClaimBounds {
+                room: bounds.room.saturating_sub(used),
+                is_idle: bounds.is_idle && used == 0,
+                ..bounds
+            },
+            ..claiming
+        }
+        .send_in_order()
+        .await?;
+        read_rows(claimed, &mut found)?;
+        large.extend(read_instances(&loaded, &mut found)?);
+    }
+    found.retain(|_, instance| {
+        let is_blocked = instance.is_left_out || instance.blocked.is_some();
+        !instance.rows.is_empty() || !instance.unreadable.is_empty() || is_blocked
+    });
     let fitting = fit(keys, bounds, &large, &mut found);
     if fitting.is_empty() {
         connection.give_back();
@@ -121,6 +156,15 @@ pub(crate) async fn claim(
             Ok(loaded) => {
                 connection.give_back();
                 read_instances(&loaded, &mut found)?;
+                for key in &fitting {
+                    let version = large.get(key).map(|(_, version)| *version);
+                    if let Some(instance) = found.get_mut(key)
+                        && instance.loaded.as_ref().map(|loaded| loaded.version) != version
+                    {
+                        // It was cancelled or deleted since.
+                        instance.is_unloaded = true;
+                    }
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, instances = fitting.len(), "large states could not be loaded; they are retried later");
@@ -148,32 +192,54 @@ struct Claiming<'a> {
 impl Claiming<'_> {
     /// Claims by a form of the statement, and loads.
     async fn send(&self, form: &str, is_bounded: bool) -> Result<(Vec<Row>, Vec<Row>)> {
-        let client = self.connection.client()?;
         let (tenants, instances) = key_columns(self.keys);
         let (share, mut room) = (number(self.bounds.share), number(self.bounds.room));
         if !is_bounded {
             // Together within one share, each is within its own.
             room = room.max(share);
         }
+        let all: [&(dyn ToSql + Sync); 7] = [
+            &self.incarnation.0,
+            &tenants,
+            &instances,
+            &PER_BURST,
+            &room,
+            &share,
+            &self.bounds.is_idle,
+        ];
+        self.send_with(form, if is_bounded { &all[..] } else { all.split_at(5).0 })
+            .await
+    }
+
+    /// Claims the rows of instances whose order matters, and loads.
+    async fn send_in_order(&self) -> Result<(Vec<Row>, Vec<Row>)> {
+        let (tenants, instances) = key_columns(self.keys);
+        let (share, room) = (number(self.bounds.share), number(self.bounds.room));
+        let params: [&(dyn ToSql + Sync); 8] = [
+            &self.incarnation.0,
+            &tenants,
+            &instances,
+            &PER_BURST,
+            &self.isolated,
+            &room,
+            &share,
+            &self.bounds.is_idle,
+        ];
+        self.send_with(CLAIM_IN_ORDER, &params).await
+    }
+
+    async fn send_with(&self, claim: &str, params: &[&(dyn ToSql + Sync)]) -> Result<(Vec<Row>, Vec<Row>)> {
+        let client = self.connection.client()?;
+        let (tenants, instances) = key_columns(self.keys);
+        let share = number(self.bounds.share);
         within(ANSWER_TIMEOUT, async {
-            let claim = client.prepare_cached(form).await?;
+            let claim = client.prepare_cached(claim).await?;
             let load = client.prepare_cached(LOAD).await?;
-            let all: [&(dyn ToSql + Sync); 8] = [
-                &self.incarnation.0,
-                &tenants,
-                &instances,
-                &PER_BURST,
-                &self.isolated,
-                &room,
-                &share,
-                &self.bounds.is_idle,
-            ];
-            let claim_params = if is_bounded { &all[..] } else { all.split_at(6).0 };
             let load_params: [&(dyn ToSql + Sync); 3] = [&tenants, &instances, &share];
-            let (begun, claimed, loaded, committed) = futures_util::join!(
+            let (begun, loaded, claimed, committed) = futures_util::join!(
                 client.batch_execute(BEGIN_RELAXED),
-                client.query(&claim, claim_params),
                 client.query(&load, &load_params),
+                client.query(&claim, params),
                 client.batch_execute("COMMIT"),
             );
             begun?;
@@ -204,7 +270,7 @@ fn number(bytes: usize) -> i64 {
 fn fit(
     keys: &[InstanceKey],
     bounds: ClaimBounds,
-    large: &HashMap<InstanceKey, usize>,
+    large: &HashMap<InstanceKey, (usize, InstanceVersion)>,
     found: &mut HashMap<InstanceKey, ClaimedInstance>,
 ) -> Vec<InstanceKey> {
     let (mut used, mut fitting) = (0, Vec::new());
@@ -213,7 +279,7 @@ fn fit(
             continue;
         };
         let mut bytes = Bytes::of(instance.bytes.all, bounds.share);
-        let state = large.get(key).copied();
+        let state = large.get(key).map(|(bytes, _)| *bytes);
         let small = instance.loaded.as_ref().map_or(0, |loaded| loaded.state.len());
         bytes += Bytes::of(state.unwrap_or(small), bounds.share);
         let is_first = used == 0 && bounds.is_idle;
@@ -230,22 +296,47 @@ fn fit(
     fitting
 }
 
-/// Adds the rows of a claim, each of which is dropped once it is parsed; true if it has claimed no work, as all of it exceeds
-/// the room.
-fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<bool> {
+/// What a claim has left.
+#[derive(Default)]
+struct Unclaimed {
+    /// It has claimed nothing, as all of it exceeds the room.
+    exceeds: bool,
+    /// Instances whose rows have an order.
+    in_order: Vec<InstanceKey>,
+}
+
+/// Adds the rows of a claim, each of which is dropped once it is parsed.
+fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<Unclaimed> {
     let (key_at, claim_at, row_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?, RowColumns::of(&rows)?);
-    let mut exceeds = false;
+    let mut unclaimed = Unclaimed::default();
     for row in rows {
+        let is_ordered = match row.get::<_, Option<&str>>(row_at.left_out) {
+            None => None,
+            Some(why) => Some(why == "order"),
+        };
         if row.get::<_, Option<&str>>(key_at.tenant_id).is_none() {
-            exceeds = true;
+            unclaimed.exceeds = true;
             continue;
         }
-        let instance = found.entry(instance_key(key_at, &row)).or_default();
-        if row.get::<_, Option<i64>>(claim_at.claim_no).is_none() {
-            instance.is_left_out = true;
-            continue;
+        let key = instance_key(key_at, &row);
+        let instance = found.entry(key.clone()).or_default();
+        match is_ordered {
+            None => {}
+            Some(false) => {
+                instance.is_left_out = true;
+                continue;
+            }
+            Some(true) => {
+                let wait = row.get::<_, Option<i64>>(row_at.wait).unwrap_or(0);
+                instance.blocked = Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0)));
+                unclaimed.in_order.push(key);
+                continue;
+            }
         }
+        // Claimed after all, in its order.
+        instance.blocked = None;
         let claim = claim_of(claim_at, &row)?;
+        let had_begun = row.get(row_at.had_begun);
         match claimed_row(row_at, &row, claim.clone()) {
             Ok((row, bytes)) => {
                 instance.bytes.all += bytes;
@@ -253,18 +344,18 @@ fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) 
             }
             Err(error) => {
                 tracing::error!(?claim, %error, "a claimed row cannot be read; it is released and retried later");
-                instance.unreadable.push(claim);
+                instance.unreadable.push((claim, had_begun));
             }
         }
     }
-    Ok(exceeds)
+    Ok(unclaimed)
 }
 
 /// Adds loaded instances; returns those whose states were too large to be read, with their sizes.
 fn read_instances(
     rows: &[Row],
     found: &mut HashMap<InstanceKey, ClaimedInstance>,
-) -> Result<HashMap<InstanceKey, usize>> {
+) -> Result<HashMap<InstanceKey, (usize, InstanceVersion)>> {
     let at = columns!(*rows; tenant_id, id, version, definition_id, version_id, definition_version, state, bytes, created_at)?;
     let mut large = HashMap::new();
     for row in rows {
@@ -273,7 +364,8 @@ fn read_instances(
             InstanceId::new(row.get::<_, String>(at.id)),
         );
         let Some(state) = row.get::<_, Option<Vec<u8>>>(at.state) else {
-            large.insert(key, usize::try_from(row.get::<_, i32>(at.bytes)).unwrap_or(0));
+            let bytes = usize::try_from(row.get::<_, i32>(at.bytes)).unwrap_or(0);
+            large.insert(key, (bytes, InstanceVersion(row.get(at.version))));
             continue;
         };
         found.entry(key).or_default().loaded = Some(LoadedRow {
@@ -299,7 +391,11 @@ columns!(struct RowColumns {
     failures,
     crashes,
     payload_bytes,
-    claimed_at
+    replays,
+    had_begun,
+    claimed_at,
+    left_out,
+    wait
 });
 
 /// The text of a JSON value.
@@ -347,6 +443,8 @@ fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, u
         definition,
         failures: row.get(at.failures),
         crashes: row.get(at.crashes),
+        had_begun: row.get(at.had_begun),
+        replays: row.get(at.replays),
         clock: DatabaseClock::read(row.get(at.claimed_at)),
     };
     Ok((row, bytes))

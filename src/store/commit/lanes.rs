@@ -455,7 +455,7 @@ impl LaneTask {
         let mut skips_holders = false;
         let waits =
             self.mode == LockedRows::Wait && part.len() == 1 && part.iter().all(|pending| pending.missed.is_empty());
-        let mut missed_keys = Vec::new();
+        let (mut missed_keys, mut is_id_taken) = (Vec::new(), false);
         let winners = match connection
             .write(part.iter_mut().map(|pending| &mut *pending.request), waits)
             .await
@@ -477,7 +477,10 @@ impl LaneTask {
                 Winners::new()
             }
             // Alone in its batch, it is the start that came second.
-            Err(broken) if broken.is_id_taken && part.len() == 1 => Winners::new(),
+            Err(broken) if broken.is_id_taken && part.len() == 1 => {
+                is_id_taken = true;
+                Winners::new()
+            }
             Err(broken) => return Err(broken),
         };
         let mut judged = HashMap::new();
@@ -510,6 +513,8 @@ impl LaneTask {
                     left.holding.push(pending);
                 }
                 Loss::Skipped if skips_holders => left.again.push(pending),
+                // By a start that did not run yet: there is no instance.
+                Loss::Outcome(CommitOutcome::Busy) if is_id_taken => reply(pending, CommitOutcome::VersionConflict),
                 Loss::Skipped | Loss::Outcome(CommitOutcome::Busy) => left.busy.push(pending),
                 Loss::Outcome(outcome) => reply(pending, outcome),
             }

@@ -81,14 +81,16 @@ async fn one_burst_takes_a_bounded_number_of_rows() {
         let rows = found.get(&key("i0")).map_or(&[][..], |instance| &instance.rows);
         let works = rows.iter().filter(|row| matches!(row.claim, Claim::Work(..))).count();
         taken.push((works, rows.len() - works));
+        let once =
+            "SELECT (SELECT count(*) FROM work WHERE claim_no > 1) + (SELECT count(*) FROM timer WHERE claim_no > 1)";
+        assert_eq!(fixture.count(once).await, 0);
+        execute(
+            &fixture,
+            "DELETE FROM work WHERE claimed_by IS NOT NULL; DELETE FROM timer WHERE claimed_by IS NOT NULL",
+        )
+        .await;
     }
     assert_eq!(taken, [(100, 100), (100, 50), (50, 0), (0, 0)]);
-    assert_eq!(
-        fixture
-            .count("SELECT ((SELECT sum(claim_no) FROM work) + (SELECT sum(claim_no) FROM timer))::bigint")
-            .await,
-        400
-    );
 }
 
 #[tokio::test]
@@ -109,7 +111,8 @@ async fn two_claimers_over_the_same_instances_take_each_row_once() {
                 let found = claim::claim(&writer.pool, writer.incarnation, &keys, false, ClaimBounds::NONE)
                     .await
                     .unwrap();
-                if found.is_empty() {
+                let rows: usize = found.values().map(|instance| instance.rows.len()).sum();
+                if rows == 0 {
                     return mine;
                 }
                 assert!(mine.len() <= 1400, "rows are claimed again and again");
@@ -308,37 +311,6 @@ async fn an_instance_with_many_rows_does_not_hide_that_there_are_others() {
     .await
     .unwrap();
     assert_eq!((seen.instances, seen.full), (vec![key("i2")], false));
-}
-
-#[tokio::test]
-async fn the_load_sees_what_was_committed_during_the_claim() {
-    let fixture = Fixture::new().await;
-    let writer = Arc::new(fixture.writer().await);
-    writer.commits(waiting(burst("i0", None), "b", 7)).await;
-    resumes(&fixture, 1, 1).await;
-    // The claim is blocked after it took its snapshot.
-    execute(
-        &fixture,
-        "CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END';
-         CREATE TRIGGER stop_here BEFORE UPDATE ON work FOR EACH ROW EXECUTE FUNCTION stop_here()",
-    )
-    .await;
-    let blocker = fixture.begin("SELECT pg_advisory_xact_lock(4711)").await;
-    let claims = tokio::spawn({
-        let writer = Arc::clone(&writer);
-        async move {
-            claim::claim(&writer.pool, writer.incarnation, &[key("i0")], false, ClaimBounds::NONE)
-                .await
-                .unwrap()
-        }
-    });
-    fixture.a_session_waits().await;
-    writer.commits(waiting(burst("i0", Some(1)), "b2", 8)).await;
-    blocker.client.batch_execute("ROLLBACK").await.unwrap();
-    let found = claims.await.unwrap();
-    let loaded = found[&key("i0")].loaded.as_ref().unwrap();
-    assert_eq!(loaded.version, InstanceVersion(2), "an old state was loaded");
 }
 
 #[tokio::test]

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::activation::publish;
-use crate::assert_outcome;
-use crate::id::{ClaimNo, InstanceId, TenantId, WorkId};
+use crate::id::{ClaimNo, InstanceId, NodeId, TenantId, WorkId};
 use crate::store::claim::{self, Release, ReleaseCause};
 use crate::store::commit::{ChildEndRow, ChildRow, Claim, CommitOutcome, CommitRequest};
 use crate::store::dead_letter;
 use crate::store::instance::delete;
-use crate::store::node::removal::RemovalCause;
+use crate::store::node::removal::{self, RemovalCause};
 use crate::store::{check, work};
 use crate::testing::store::{Fixture, Writer, burst, spawn, waiting};
+use crate::{assert_outcome, failpoint};
 
 const STARTS: &str = "SELECT count(*) FROM work WHERE kind = 0";
 const ENDS: &str = "SELECT count(*) FROM work WHERE kind = 7 AND instance_id = 'p'";
@@ -69,7 +69,7 @@ impl Family {
 
     /// Claims the start of a child.
     async fn claim(&self, instance: &str) -> Claim {
-        let claim = "UPDATE work SET claimed_by = $1, claim_no = 1 WHERE instance_id = $2 AND kind = 0 RETURNING id";
+        let claim = "UPDATE work SET claimed_by = $1, claim_no = 1, has_begun = true WHERE instance_id = $2 AND kind = 0 RETURNING id";
         let incarnation = self.writer.incarnation.0;
         let row = self
             .fixture
@@ -118,8 +118,7 @@ impl Family {
     }
 
     async fn cancelled(&self, instance: &str, version: Option<i64>, bookmarks: &[&str]) -> CommitRequest {
-        let claim =
-            "UPDATE work SET claimed_by = $1, claim_no = claim_no + 1 WHERE instance_id = $2 RETURNING id, claim_no";
+        let claim = "UPDATE work SET claimed_by = $1, claim_no = claim_no + 1, has_begun = true WHERE instance_id = $2 RETURNING id, claim_no";
         let incarnation = self.writer.incarnation.0;
         let client = &self.fixture.admin.client;
         let rows = client.query(claim, &[&incarnation, &instance]).await.unwrap();
@@ -432,6 +431,55 @@ async fn the_dead_letter_of_a_child_wakes_its_parent_and_a_replay_does_not() {
     family.ends("one").await;
     assert_eq!(family.counts().await, (0, 0, 2), "it was counted before");
     family.parent_ends().await;
+}
+
+/// The parent commits that it waits for the child at another bookmark, at the moment of the dead letter.
+#[tokio::test]
+async fn a_dead_letter_of_a_child_wakes_its_parent_as_it_is_after_a_commit_beside_it() {
+    let bind = "UPDATE child SET bookmark_id = 'later', parent_generation = 7 WHERE id = 'one'";
+    for crashes in [false, true] {
+        let family = Family::new("AllowAlways").await;
+        family.writer.commits(parent(vec![child("one", "d", true)])).await;
+        let last = "UPDATE work SET failures = 19, crashes = 9 WHERE instance_id = 'one'";
+        family.fixture.execute(last).await;
+        let claim = family.claim("one").await;
+        let session = family.fixture.begin(bind).await;
+        let given_up = Release {
+            cause: ReleaseCause::Row("no"),
+            pause: Duration::ZERO,
+        };
+        let key = (TenantId::default(), InstanceId::new("one"));
+        let (pool, incarnation) = (family.writer.pool.clone(), family.writer.incarnation);
+        if crashes {
+            let (passed, mut points) = tokio::sync::mpsc::unbounded_channel();
+            let removing = family.fixture.session().await;
+            let removal = tokio::spawn(async move {
+                let node = NodeId::new("test");
+                let removes = removal::remove(&removing.client, incarnation, &node, RemovalCause::Crashed);
+                failpoint::watched(passed, removes).await
+            });
+            // The child is locked while the first claims are released.
+            while points.recv().await.unwrap() != "removal.releasing" {}
+            session.client.batch_execute("COMMIT").await.unwrap();
+            removal.await.unwrap().unwrap();
+        } else {
+            let claims = [claim];
+            claim::release(&pool, incarnation, &key, &claims, given_up)
+                .await
+                .unwrap();
+            assert_eq!(family.counts().await, (1, 1, 0), "it fails once more");
+            session.client.batch_execute("COMMIT").await.unwrap();
+            let claims = [family.claim("one").await];
+            claim::release(&pool, incarnation, &key, &claims, given_up)
+                .await
+                .unwrap();
+        }
+        assert_eq!(family.counts().await, (0, 1, 1), "crashes: {crashes}");
+        let woken = "SELECT count(*) FROM work WHERE kind = 7 AND body->>'bookmarkId' = 'later'";
+        assert_eq!(family.fixture.count(woken).await, 1, "crashes: {crashes}");
+        let given_up = "SELECT count(*) FROM child WHERE given_up AND bookmark_id IS NULL";
+        assert_eq!(family.fixture.count(given_up).await, 1, "crashes: {crashes}");
+    }
 }
 
 #[tokio::test]

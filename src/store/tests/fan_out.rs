@@ -462,7 +462,7 @@ async fn at_most_so_many_rows_of_a_fan_out_are_unclaimed() {
     }
     assert_eq!(crowd.step().await, FanOutStep::Full);
     let claim = format!(
-        "UPDATE work SET claimed_by = {}, claim_no = 1 WHERE id IN (SELECT id FROM work ORDER BY id LIMIT 300)",
+        "UPDATE work SET claimed_by = {}, claim_no = 1, has_begun = true WHERE id IN (SELECT id FROM work ORDER BY id LIMIT 300)",
         crowd.writer.incarnation
     );
     crowd.fixture.execute(&claim).await;

@@ -4,6 +4,7 @@ mod accept;
 mod activation;
 mod activation_publish;
 mod claim_bytes;
+mod claim_order;
 mod claims;
 mod crash_counts;
 mod definition_delete;

@@ -93,8 +93,8 @@ impl Nested {
 
     /// The start of `p`, in its burst.
     async fn start(&self) -> Claim {
-        let start = "INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by, claim_no)
-                     VALUES ('', 'p', 0, 'd', 'd1', 1, '{}', $1, 1) RETURNING id";
+        let start = "INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body, claimed_by, claim_no, has_begun)
+                     VALUES ('', 'p', 0, 'd', 'd1', 1, '{}', $1, 1, true) RETURNING id";
         let incarnation = self.writer.incarnation.0;
         let row = self.fixture.admin.client.query_one(start, &[&incarnation]).await;
         Claim::Work(WorkId(row.unwrap().get(0)), ClaimNo(1))
@@ -153,8 +153,8 @@ async fn a_child_is_committed_before_its_parent_and_leaves_it_its_claims() {
         writer.commits(first).await;
         fixture.is_sound().await;
         // In a later one, with a timer.
-        let timer = "INSERT INTO timer (tenant_id, instance_id, id, due, available_at, claimed_by, claim_no)
-                     VALUES ('', 'p', 'first', now(), now(), $1, 3)";
+        let timer = "INSERT INTO timer (tenant_id, instance_id, id, due, available_at, claimed_by, claim_no, has_begun)
+                     VALUES ('', 'p', 'first', now(), now(), $1, 3, true)";
         fixture
             .admin
             .client

@@ -40,7 +40,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 44] = [
+const HOT: [Hot; 45] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -53,17 +53,22 @@ const HOT: [Hot; 44] = [
     ),
     hot!(
         "work/claim",
-        "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000",
+        "4711, array['','']::text[], array['i1','i2']::text[], 100, 1000000",
         false
     ),
     Hot {
         name: CLAIM_BOUNDED,
         ..hot!(
             "work/claim",
-            "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000, 1000, false",
+            "4711, array['','']::text[], array['i1','i2']::text[], 100, 1000000, 1000, false",
             false
         )
     },
+    hot!(
+        "work/claim_in_order",
+        "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000, 1000, false",
+        false
+    ),
     hot!(
         "instance/load",
         "array['','']::text[], array['i1','i2']::text[], 1000",
@@ -115,7 +120,7 @@ const HOT: [Hot; 44] = [
     hot!("node/remove_remaining", "4711", false),
     hot!(
         "work/release",
-        "4711, array['']::text[], array['i1']::text[], array[1]::bigint[], array['b']::text[], array[1]::bigint[], 1::smallint, 1000, ''",
+        "4711, array['']::text[], array['i1']::text[], array[1]::bigint[], array['b']::text[], array[1]::bigint[], 1::smallint, 1000, '', array[true]",
         false
     ),
     hot!("work/list_claimed", "4711", false),
@@ -330,7 +335,9 @@ async fn future_work_slows_neither_polls_nor_claims() {
         let plan: serde_json::Value = serde_json::from_str(plan.unwrap()).unwrap();
         let count = |name: &str| plan[0]["Plan"][name].as_u64().unwrap();
         pages.push(count("Shared Hit Blocks") + count("Shared Read Blocks"));
-        for hot in hot().filter(|hot| ["work/claim", CLAIM_BOUNDED, "commit/batch"].contains(&hot.name)) {
+        for hot in
+            hot().filter(|hot| ["work/claim", CLAIM_BOUNDED, "work/claim_in_order", "commit/batch"].contains(&hot.name))
+        {
             let hot = Hot { scans_off: true, ..hot };
             for mode in ["force_generic_plan", "force_custom_plan"] {
                 let plan = explain(&fixture, &hot, mode).await;

@@ -64,7 +64,7 @@ fn statements_on_dead_letters_select_the_same() {
 fn statements_that_give_rows_up_treat_their_instances_the_same() {
     for (from, to) in [
         ("), freed AS (", "), dead_letters AS ("),
-        ("INSERT INTO dead_letter (", "accepted_at)"),
+        ("INSERT INTO dead_letter (", "accepted_at, replays)"),
     ] {
         let of = |query| part(query, from, to);
         assert_eq!(of("node/remove_release.sql"), of("work/release.sql"));

@@ -153,3 +153,33 @@ async fn a_bulk_replay_republishes_stimuli_and_discards_what_no_instance_needs()
     assert_eq!(dead_letters(http, "").await, 0);
     assert_invariants(&database).await;
 }
+
+/// Outside of an activity's call, where no fault of the instance is made of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_that_panics_again_and_again_becomes_a_dead_letter_and_harms_no_other() {
+    let database = TestDatabase::create().await;
+    let client = database.connect().await;
+    let node = Node::start_with(&database, "one", &[], "burst.instance.bad=panic");
+    let http = node.http.as_ref().unwrap();
+    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "x"});
+    publish(http, "hello", line, json!({})).await;
+    for id in ["bad", "good"] {
+        http.dispatch("hello", &json!({"instanceId": id})).await;
+    }
+    http.instance_becomes("good", "Finished").await;
+    client
+        .wait_for_rows(
+            "work WHERE instance_id = 'bad' AND failures > 0 AND claimed_by IS NULL",
+            1,
+        )
+        .await;
+    client
+        .run("UPDATE mainspring.work SET failures = 19, available_at = now() WHERE instance_id = 'bad'")
+        .await;
+    client
+        .wait_for_rows("dead_letter WHERE instance_id = 'bad' AND reason LIKE '%panicked%'", 1)
+        .await;
+    http.dispatch("hello", &json!({"instanceId": "after"})).await;
+    http.instance_becomes("after", "Finished").await;
+    assert_invariants(&database).await;
+}

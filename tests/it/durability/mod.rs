@@ -17,6 +17,7 @@ mod lost_answers;
 mod moves;
 mod published_events;
 mod random_workflows;
+mod repeats;
 mod replies;
 mod standby;
 mod try_parts;

@@ -103,8 +103,8 @@ pub(crate) const RECOMPUTE: [&str; 1] = ["fire.computed"];
 /// The poll that fires schedules.
 pub(crate) const FIRE: [&str; 3] = ["fire.poll", "fire.decided", "fire.fired"];
 
-/// No moment of a process: messages that are lost, and a point for a single instance.
-pub(crate) const OTHERS: [&str; 3] = ["wake.lost", "signal.lost", "burst.instance."];
+/// No moment of a process: messages that are lost, and points for a single instance or call.
+pub(crate) const OTHERS: [&str; 4] = ["wake.lost", "signal.lost", "burst.instance.", "call.made."];
 
 /// All of them.
 pub(crate) fn all() -> Vec<&'static str> {

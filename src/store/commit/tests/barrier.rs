@@ -322,8 +322,7 @@ async fn a_node_that_registers_while_orphaned_claims_are_released_keeps_its_clai
     let fixture = Fixture::new().await;
     let unregistered = fixture.writer().await;
     fixture.execute("DELETE FROM fence; DELETE FROM node").await;
-    let starts =
-        "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no) VALUES ('', $1, 0, '{}', $2, 1)";
+    let starts = "INSERT INTO work (tenant_id, instance_id, kind, body, claimed_by, claim_no, has_begun) VALUES ('', $1, 0, '{}', $2, 1, true)";
     fixture
         .admin
         .client

@@ -39,7 +39,7 @@ async fn a_claim_that_another_incarnation_has_now_is_lost() {
     let work = fixture.claimed_work("i", other.incarnation).await;
     fixture
         .execute(&format!(
-            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            "UPDATE timer SET claimed_by = {}, claim_no = 1, has_begun = true",
             other.incarnation
         ))
         .await;
@@ -62,7 +62,7 @@ async fn a_delay_claimed_once_more_since_is_lost() {
     writer.commits(delay(burst("i", None), "d")).await;
     fixture
         .execute(&format!(
-            "UPDATE timer SET claimed_by = {}, claim_no = 2",
+            "UPDATE timer SET claimed_by = {}, claim_no = 2, has_begun = true",
             writer.incarnation
         ))
         .await;
@@ -89,7 +89,7 @@ async fn one_locked_row_does_not_stall_its_batch() {
     let work = fixture.claimed_work("a", writer.incarnation).await;
     fixture
         .execute(&format!(
-            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            "UPDATE timer SET claimed_by = {}, claim_no = 1, has_begun = true",
             writer.incarnation
         ))
         .await;
@@ -139,7 +139,7 @@ async fn a_row_changed_since_the_snapshot_of_a_commit_is_consumed_all_the_same()
         writer.commits(first).await;
         let work = fixture.claimed_work("i", writer.incarnation).await;
         let claimed = format!(
-            "UPDATE timer SET claimed_by = {}, claim_no = 1 WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
+            "UPDATE timer SET claimed_by = {}, claim_no = 1, has_begun = true WHERE id = 'unmet'; DELETE FROM bookmark WHERE id = 'unmet'",
             writer.incarnation
         );
         fixture.execute(&claimed).await;
@@ -524,7 +524,7 @@ async fn a_contended_request_locks_its_claims_in_order() {
     let high = fixture.claimed_work("i", writer.incarnation).await;
     fixture
         .execute(&format!(
-            "UPDATE timer SET claimed_by = {}, claim_no = 1",
+            "UPDATE timer SET claimed_by = {}, claim_no = 1, has_begun = true",
             writer.incarnation
         ))
         .await;

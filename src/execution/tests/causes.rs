@@ -1,0 +1,374 @@
+//! What a lost burst asks for again: the same keys and children, wherever it yields and whatever runs before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::in_memory::{CapturedLines, definition, options, start};
+use crate::activity::{
+    Activity, ActivityContext, BookmarkRequest, Catalogue, Descriptor, Fault, InputDescriptor, Resumption, Step,
+};
+use crate::execution::{
+    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Origin, Program, SubStatus,
+    event_hash,
+};
+use crate::id::InstanceId;
+
+/// Writes its name and its key; with `Waits` once more after an event of its own.
+struct Call;
+
+impl Activity for Call {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Call")
+            .input(InputDescriptor::new("Name", "String"))
+            .input(InputDescriptor::new("Waits", "String"))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let name = context.text("Name").unwrap_or_default();
+        let waits = context.text("Waits").unwrap_or_default();
+        if waits != "silently" {
+            context.write_line(&format!("{name} {}", context.idempotency_key()));
+        }
+        if waits.is_empty() {
+            return Ok(Step::Done);
+        }
+        context.bookmark(BookmarkRequest {
+            name: Some("Elsa.Event".to_owned()),
+            ..BookmarkRequest::new(json!({ "eventName": name }))
+        });
+        Ok(Step::Wait)
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, _resumption: Resumption) -> Result<Step, Fault> {
+        let name = context.text("Name").unwrap_or_default();
+        context.write_line(&format!("{name}+ {}", context.idempotency_key()));
+        Ok(Step::Done)
+    }
+}
+
+/// Completes with as many activities before it as this attempt has.
+struct Unsteady;
+
+impl Activity for Unsteady {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Unsteady").outcome("Done").outcome("Again")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        Ok(Step::outcome(if context.attempt() == 1 { "Again" } else { "Done" }))
+    }
+}
+
+struct Instance {
+    interpreter: Interpreter,
+    program: Arc<Program>,
+    lines: Arc<CapturedLines>,
+    state: Option<InstanceState>,
+    attempt: u32,
+}
+
+fn row(row: &str) -> Origin {
+    Origin {
+        row: row.to_owned(),
+        replays: None,
+    }
+}
+
+fn event(name: &str) -> Instruction {
+    Instruction::Stimulus {
+        bookmark_id: None,
+        hash: event_hash(name),
+        name: name.to_owned(),
+        payload: None,
+    }
+}
+
+impl Instance {
+    fn of(root: Value, change: impl FnOnce(&mut InterpreterOptions)) -> Self {
+        Self::of_definition(
+            json!({"root": root, "variables": [{"id": "v", "name": "V", "typeName": "Int32", "value": 0}]}),
+            change,
+        )
+    }
+
+    fn of_definition(model: Value, change: impl FnOnce(&mut InterpreterOptions)) -> Self {
+        let (mut options, lines) = options();
+        change(&mut options);
+        let mut catalogue = Catalogue::standard();
+        catalogue.register(Call);
+        catalogue.register(Unsteady);
+        let interpreter = Interpreter::new(catalogue, options);
+        let program = Arc::new(interpreter.compile(&definition(model)).unwrap());
+        Self {
+            interpreter,
+            program,
+            lines,
+            state: None,
+            attempt: 1,
+        }
+    }
+
+    async fn burst(&mut self, instructions: Vec<(Instruction, Origin)>) -> BurstResult {
+        let state = self.state.take();
+        let (instructions, origins) = instructions.into_iter().unzip();
+        let burst = Burst {
+            instance_id: InstanceId::new("instance"),
+            state: state.map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap()),
+            instructions,
+            attempt: self.attempt,
+            now: chrono::DateTime::UNIX_EPOCH,
+            child_seed: 0,
+            origins,
+        };
+        let result = self.interpreter.run(&self.program, burst).await;
+        self.state = Some(result.state.clone());
+        result
+    }
+
+    /// Runs bursts until the instance rests, as the engine does: what is held over follows the continue.
+    async fn run(&mut self, mut instructions: Vec<(Instruction, Origin)>) -> BurstResult {
+        loop {
+            let origins: Vec<Origin> = instructions.iter().map(|(_, origin)| origin.clone()).collect();
+            let result = self.burst(instructions).await;
+            if !result.yielded {
+                return result;
+            }
+            let held = result.held_over.iter();
+            let held = held.map(|(place, instruction)| (instruction.clone(), origins[*place].clone()));
+            instructions = std::iter::once((Instruction::Continue, Origin::default()))
+                .chain(held)
+                .collect();
+        }
+    }
+
+    async fn start(&mut self) -> BurstResult {
+        self.run(vec![(start(Map::new()), row("1"))]).await
+    }
+
+    /// The keys by name, in the order of the names; each name is written once.
+    fn keys(&self) -> BTreeMap<String, String> {
+        let lines = self.lines.all();
+        let keys: BTreeMap<String, String> = lines
+            .iter()
+            .map(|line| line.split_once(' ').unwrap())
+            .map(|(name, key)| (name.to_owned(), key.to_owned()))
+            .collect();
+        assert_eq!(keys.len(), lines.len(), "{lines:?}");
+        keys
+    }
+
+    /// The names in the order of the calls.
+    fn names(&self) -> Vec<String> {
+        let lines = self.lines.all();
+        lines
+            .iter()
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn text(script: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": "JavaScript", "value": script}})
+}
+
+fn call(id: &str, name: &str) -> Value {
+    json!({"id": id, "type": "Call", "name": text(name)})
+}
+
+fn sequence(id: &str, activities: Value) -> Value {
+    json!({"id": id, "type": "Elsa.Sequence", "activities": activities})
+}
+
+fn waits(name: &str) -> Value {
+    json!({"id": format!("wait-{name}"), "type": "Elsa.Event", "eventName": name})
+}
+
+fn each(id: &str, name: &str) -> Value {
+    let body = sequence(
+        &format!("{id}-body"),
+        json!([
+            call(&format!("{id}-call"), name),
+            call(&format!("{id}-next"), &format!("{name} + '!'"))
+        ]),
+    );
+    json!({"id": id, "type": "Elsa.ForEach", "body": body,
+           "items": {"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2, 3]}}})
+}
+
+/// Two branches, each with a loop behind an event.
+fn two_loops() -> Value {
+    json!({"id": "fork", "type": "Elsa.Fork", "joinMode": "WaitAll", "branches": [
+        sequence("a", json!([waits("A"), each("as", "'a' + getCurrentValue()")])),
+        sequence("b", json!([waits("B"), each("bs", "'b' + getCurrentValue()")]))]})
+}
+
+fn both() -> Vec<(Instruction, Origin)> {
+    vec![(event("A"), row("2")), (event("B"), row("3"))]
+}
+
+#[tokio::test]
+async fn keys_and_the_order_of_calls_are_the_same_wherever_a_burst_yields() {
+    let mut whole = Instance::of(two_loops(), |_| {});
+    whole.start().await;
+    whole.run(both()).await;
+    let keys = whole.keys();
+    assert_eq!(keys.len(), 12);
+    let distinct: std::collections::BTreeSet<_> = keys.values().collect();
+    assert_eq!(distinct.len(), 12, "{keys:?}");
+    for activities_per_burst in 1..20 {
+        let mut cut = Instance::of(two_loops(), |options| {
+            options.activities_per_burst = activities_per_burst
+        });
+        cut.start().await;
+        cut.run(both()).await;
+        assert_eq!(cut.keys(), keys, "{activities_per_burst}");
+        assert_eq!(cut.names(), whole.names(), "{activities_per_burst}");
+    }
+}
+
+#[tokio::test]
+async fn keys_are_the_same_whatever_row_runs_before() {
+    let mut together = Instance::of(two_loops(), |_| {});
+    together.start().await;
+    together.run(both()).await;
+    let mut other = Instance::of(two_loops(), |options| options.activities_per_burst = 3);
+    other.start().await;
+    other.run(vec![(event("B"), row("3"))]).await;
+    other.run(vec![(event("A"), row("2"))]).await;
+    assert_eq!(together.keys(), other.keys());
+}
+
+/// A branch that comes to another end in the repeat, as what it calls gives another answer.
+#[tokio::test]
+async fn keys_of_a_branch_do_not_depend_on_the_others() {
+    let root = || {
+        let unsteady = json!({"id": "flow", "type": "Elsa.Flowchart", "activities": [
+                {"id": "unsteady", "type": "Unsteady"}, {"id": "more", "type": "Elsa.WriteLine", "text": "more 0"}],
+            "connections": [{"source": {"activity": "unsteady", "port": "Again"}, "target": {"activity": "more", "port": "In"}}]});
+        let branches = json!([
+            sequence("u", json!([unsteady])),
+            sequence("c", json!([each("cs", "'c' + getCurrentValue()")]))
+        ]);
+        json!({"id": "fork", "type": "Elsa.Fork", "joinMode": "WaitAll", "branches": branches})
+    };
+    let mut first = Instance::of(root(), |_| {});
+    first.start().await;
+    let mut repeat = Instance::of(root(), |_| {});
+    repeat.attempt = 2;
+    repeat.start().await;
+    let (mut first, repeat) = (first.keys(), repeat.keys());
+    assert!(first.remove("more").is_some() && !repeat.contains_key("more"));
+    assert_eq!(first, repeat);
+}
+
+#[tokio::test]
+async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
+    let mut waiting = Instance::of(two_loops(), |_| {});
+    waiting.start().await;
+    let state = waiting.state.clone();
+    let mut seen = Vec::new();
+    let replay = Origin {
+        row: "9".to_owned(),
+        replays: Some("2".to_owned()),
+    };
+    for (origin, altered) in [
+        (row("2"), false),
+        (row("4"), false),
+        (replay.clone(), false),
+        (row("2"), true),
+        (replay, true),
+    ] {
+        let mut instance = Instance::of(two_loops(), |_| {});
+        instance.state = state.clone();
+        if altered {
+            let state = instance.state.as_mut().unwrap();
+            state
+                .set_workflow_variables(&instance.program, &[("v".to_owned(), json!(7))])
+                .unwrap();
+        }
+        for _ in 0..2 {
+            let before = instance.state.clone();
+            instance.run(vec![(event("A"), origin.clone())]).await;
+            instance.state = before;
+        }
+        let lines = instance.lines.all();
+        let (first, second) = lines.split_at(6);
+        assert_eq!(first, second, "a repeat");
+        seen.push(first[0].clone());
+    }
+    let distinct: std::collections::BTreeSet<_> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_was_asked_for_is_that_of_later_calls_too() {
+    let activity = |waits: &str| json!({"id": "c", "type": "Call", "name": "N", "waits": waits});
+    let mut instance = Instance::of(sequence("s", json!([activity("loudly")])), |_| {});
+    instance.start().await;
+    instance.run(vec![(event("N"), row("2"))]).await;
+    let keys = instance.keys();
+    assert!(keys["N"].starts_with("instance/"), "{keys:?}");
+    assert_eq!(keys["N"], keys["N+"]);
+    // Asked for only later, it comes from what has resumed the activity.
+    let mut silent = Instance::of(sequence("s", json!([activity("silently")])), |_| {});
+    silent.start().await;
+    silent.run(vec![(event("N"), row("2"))]).await;
+    assert_ne!(silent.keys()["N+"], keys["N"]);
+}
+
+#[tokio::test]
+async fn what_waits_since_the_first_format_keeps_the_id_of_its_execution_as_key() {
+    let activities = json!([{"id": "c", "type": "Call", "name": "N", "waits": "silently"}, call("d", "'M'")]);
+    let mut instance = Instance::of(sequence("s", activities), |_| {});
+    instance.start().await;
+    let mut state: Value = serde_json::from_slice(&instance.state.take().unwrap().to_bytes().unwrap()).unwrap();
+    state["format"] = json!(1);
+    instance.state = Some(InstanceState::from_bytes(state.to_string().as_bytes()).unwrap());
+    instance.run(vec![(event("N"), row("2"))]).await;
+    let keys = instance.keys();
+    assert_eq!(keys["N+"], "instance:3");
+    assert!(keys["M"].starts_with("instance/"), "{keys:?}");
+}
+
+/// What arrives for an instance that goes on after a yield does not wait until its loop has ended.
+#[tokio::test]
+async fn what_arrives_after_a_yield_runs_between_the_work_items_that_are_left() {
+    let lined = |limit| {
+        let mut instance = Instance::of(two_loops(), |options| options.activities_per_burst = limit);
+        async move {
+            instance.start().await;
+            instance
+        }
+    };
+    let mut instance = lined(2).await;
+    let result = instance.burst(vec![(event("A"), row("2"))]).await;
+    assert!(result.yielded && result.held_over.is_empty());
+    let result = instance
+        .burst(vec![(event("B"), row("3")), (Instruction::Continue, Origin::default())])
+        .await;
+    assert!(result.yielded && result.held_over.is_empty() && result.unmatched.is_empty());
+    instance.run(vec![(Instruction::Continue, Origin::default())]).await;
+    let names = instance.names();
+    let place = |name: &str| names.iter().position(|other| other == name).unwrap();
+    assert!(place("b1") < place("a3"), "{names:?}");
+    let mut whole = lined(1000).await;
+    whole.run(both()).await;
+    assert_eq!(instance.keys(), whole.keys());
+}
+
+#[tokio::test]
+async fn invalid_values_of_a_start_are_a_fault_also_after_a_yield() {
+    for strategy in ["", "WorkflowExecuting"] {
+        let model = json!({"root": call("c", "'c'"), "options": {"commitStrategyName": strategy},
+            "inputs": [{"name": "Amount", "type": "Decimal", "isRequired": true}]});
+        let mut instance = Instance::of_definition(model, |_| {});
+        let input = Map::from_iter([("Amount".to_owned(), json!("abc"))]);
+        let result = instance.run(vec![(start(input), row("1"))]).await;
+        assert_eq!(result.sub_status, SubStatus::Faulted, "{strategy}");
+        assert_eq!(instance.names(), [""; 0], "{strategy}");
+        let incident = &result.state.incidents()[0];
+        assert!(incident.message.contains("Amount"), "{strategy}: {incident:?}");
+    }
+}

@@ -1,0 +1,396 @@
+//! The repeat of a lost burst asks for the same children and the same keys, whatever became due, arrived or was cancelled
+//! meanwhile, and wherever it yields.
+//!
+//! Branch A of the parent waits for an event, and executes a child for each of three items, with a call of a service before and
+//! one after it. Branch B waits for something that comes while the burst of A is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::node::{Node, assert_invariants};
+use crate::support::single_node::literal;
+use crate::support::{Connection, Gate, Http, LONG_TIMEOUT, TestDatabase, long, poll_until, wait_until};
+
+const NODE: [&str; 2] = ["--check-in", "200ms"];
+
+/// Where the burst of A is lost, at which passage.
+const LOST_AT: [&str; 13] = [
+    "burst.before@1",
+    "call.made.a1@1",
+    "child.running@1",
+    "commit.begun@1",
+    "commit.written@1",
+    "commit.committed@1",
+    "child.committed@1",
+    "call.made.b1@1",
+    "child.running@2",
+    "child.committed@3",
+    "call.made.b3@1",
+    "burst.after@1",
+    "commit.written@4",
+];
+
+/// What comes while the burst of A is lost.
+const BETWEEN: [&str; 5] = ["nothing", "timer", "event", "resume", "child-end"];
+
+/// How the parent yields: not at all, before and after activities.
+const COMMITS: [&str; 3] = ["", "ActivityExecuting", "ActivityExecuted"];
+
+fn text(script: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": "JavaScript", "value": script}})
+}
+
+fn call(id: &str, name: &str) -> Value {
+    json!({"type": "Mainspring.Call", "id": id, "name": text(name)})
+}
+
+fn event(name: &str) -> Value {
+    json!({"type": "Elsa.Event", "id": format!("on-{name}"), "eventName": literal(name)})
+}
+
+fn sequence(id: &str, activities: Value) -> Value {
+    json!({"type": "Elsa.Sequence", "id": id, "activities": activities})
+}
+
+fn waits(yes: bool) -> Value {
+    json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": yes}})
+}
+
+/// What branch B waits for.
+fn waits_for(between: &str) -> Value {
+    match between {
+        "timer" => json!({"type": "Elsa.Delay", "id": "delay", "timeSpan": "01:00:00"}),
+        "child-end" => {
+            json!({"type": "Elsa.DispatchWorkflow", "id": "dispatch", "workflowDefinitionId": literal("gate"),
+            "waitForCompletion": waits(true)})
+        }
+        _ => event("Other"),
+    }
+}
+
+fn parent(between: &str, commits: &str) -> Value {
+    let input = json!({"typeName": "ObjectDictionary",
+        "expression": {"type": "JavaScript", "value": "({n: getCurrentValue(), v: getV()})"}});
+    let executes = json!({"type": "Elsa.ExecuteWorkflow", "id": "run", "workflowDefinitionId": literal("child"), "input": input,
+        "waitForCompletion": waits(true)});
+    let item = json!([
+        call("a", "'a' + getCurrentValue()"),
+        executes,
+        call("b", "'b' + getCurrentValue()")
+    ]);
+    let items = json!({"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2, 3]}});
+    let each = json!({"type": "Elsa.ForEach", "id": "each", "items": items, "body": sequence("item", item)});
+    let branches = json!([
+        sequence("A", json!([event("Go"), each, call("end", "'end'")])),
+        sequence(
+            "B",
+            json!([waits_for(between), call("other", "'other'"), call("more", "'more'")])
+        ),
+    ]);
+    json!({"definitionId": "parent", "options": {"commitStrategyName": commits},
+        "variables": [{"id": "v", "name": "V", "typeName": "Int32", "value": 0}],
+        "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAll", "branches": branches}})
+}
+
+/// A database, a node that accepts and runs nothing, and the file of calls.
+struct Cluster {
+    database: TestDatabase,
+    client: Connection,
+    file: PathBuf,
+    http: Http,
+    _accepting: Node,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+impl Cluster {
+    async fn start(between: &str, commits: &str) -> Self {
+        let database = TestDatabase::create().await;
+        let client = database.connect().await;
+        let file = std::env::temp_dir().join(format!("mainspring-calls-{}", uuid::Uuid::new_v4().simple()));
+        let calls = file.display().to_string();
+        let settings = [NODE[0], NODE[1], "--workers", "0"];
+        let accepting = Node::start_at(
+            &database.url(),
+            "accepting",
+            &settings,
+            &[("MAINSPRING_TEST_CALLS", &calls)],
+        );
+        let http = accepting.http.clone().unwrap();
+        let line = json!({"type": "Elsa.WriteLine", "id": "work", "text": "work"});
+        http.publish(&json!({"definitionId": "child", "root": sequence("root", json!([call("c", "'c' + getInput('n')"), line]))}))
+            .await;
+        http.publish(&json!({"definitionId": "gate", "root": sequence("root", json!([event("Gate")]))}))
+            .await;
+        http.publish(&parent(between, commits)).await;
+        Self {
+            database,
+            client,
+            file,
+            http,
+            _accepting: accepting,
+        }
+    }
+
+    /// A node that runs, and stalls at its failpoints.
+    fn node(&self, name: &'static str, failpoints: &str) -> Node {
+        let calls = self.file.display().to_string();
+        let variables = [
+            ("MAINSPRING_TEST_CALLS", &*calls),
+            ("MAINSPRING_FAILPOINTS", failpoints),
+        ];
+        Node::start_at(&self.database.url(), name, &NODE, &variables)
+    }
+
+    /// Starts the parent, and kills the node that runs branch A at a point; `meanwhile` runs before, while the node stalls.
+    async fn lose(&self, lost_at: &str, meanwhile: impl AsyncFnOnce()) {
+        let mut first = self.node("first", "");
+        self.http.dispatch("parent", &json!({"instanceId": "p"})).await;
+        let waits = "SELECT count(*) FROM mainspring.instance WHERE id = 'p' AND sub_status = 2";
+        wait_until("the parent to wait", async || self.client.count(waits).await == 1).await;
+        let idle = "work";
+        wait_until("nothing to be left to do", async || self.client.rows(idle).await == 0).await;
+        first.child.kill9();
+        let (point, passage) = lost_at.split_once('@').unwrap();
+        let stall = Gate::new();
+        let mut one = self.node("one", &format!("{}@{passage}", stall.stalls(point)));
+        self.http.trigger("Go", &json!({})).await;
+        stall.reached().await;
+        meanwhile().await;
+        one.child.kill9();
+        let claimed = "SELECT (SELECT count(*) FROM mainspring.work WHERE claimed_by IS NOT NULL AND instance_id = 'p')
+                            + (SELECT count(*) FROM mainspring.removed_node)";
+        wait_until("the claims to be released", async || {
+            self.client.count(claimed).await == 0
+        })
+        .await;
+    }
+
+    /// Makes the row of work by which branch B goes on.
+    async fn arrives(&self, between: &str) {
+        match between {
+            "timer" => {
+                let due = "UPDATE mainspring.timer SET due = now(), available_at = now() WHERE instance_id = 'p'";
+                self.client.run(due).await;
+            }
+            "event" => self.http.trigger("Other", &json!({})).await,
+            "resume" => {
+                let query = "SELECT id FROM mainspring.bookmark WHERE instance_id = 'p' AND activity_id = 'on-Other'";
+                let bookmark: String = self.client.query_one(query, &[]).await.unwrap().get(0);
+                // It is answered once it has run.
+                let (http, body) = (self.http.clone(), json!({"bookmarkId": bookmark}));
+                let resume = "workflow-instances/p/resume";
+                tokio::spawn(async move { drop(http.send(reqwest::Method::POST, resume, &[], Some(&body)).await) });
+                wait_until("the resume to be accepted", async || {
+                    self.client.rows("work WHERE instance_id = 'p' AND kind = 1").await == 1
+                })
+                .await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn finishes(&self) {
+        poll_until(LONG_TIMEOUT, "the parent to end", async || {
+            let ended = "instance WHERE id = 'p' AND status = 1 AND sub_status = 3";
+            (self.client.rows(ended).await == 1).then_some(())
+        })
+        .await;
+    }
+
+    /// The keys of the calls of the parent, by name.
+    fn keys(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for call in std::fs::read_to_string(&self.file).unwrap().lines() {
+            let call: Value = serde_json::from_str(call).unwrap();
+            let text = |field: &str| call[field].as_str().unwrap().to_owned();
+            keys.entry(text("name")).or_default().insert(text("key"));
+        }
+        keys
+    }
+
+    /// Each call was made under one key of its own, and each child ran once.
+    async fn assert_same(&self, what: &str) {
+        let keys = self.keys();
+        let names: Vec<&str> = keys.keys().map(String::as_str).collect();
+        let expected = [
+            "a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "end", "more", "other",
+        ];
+        assert_eq!(names, expected, "{what}");
+        for (name, keys) in &keys {
+            assert_eq!(keys.len(), 1, "{what}: {name} was called under {keys:?}");
+        }
+        let distinct: BTreeSet<&String> = keys.values().flatten().collect();
+        assert_eq!(distinct.len(), expected.len(), "{what}: {keys:?}");
+        self.assert_children(3, what).await;
+        assert_invariants(&self.database).await;
+    }
+
+    async fn assert_children(&self, count: i64, what: &str) {
+        let children = "instance WHERE parent_instance_id = 'p' AND definition_id = 'child'";
+        assert_eq!(self.client.rows(children).await, count, "{what}");
+    }
+}
+
+/// Every point with one kind of row and one way to yield each, and with `--long` with all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_repeat_of_a_lost_burst_asks_for_the_same_children_and_keys() {
+    let mut cases = Vec::new();
+    for (number, lost_at) in LOST_AT.into_iter().enumerate() {
+        for (kind, between) in BETWEEN.into_iter().enumerate() {
+            for (way, commits) in COMMITS.into_iter().enumerate() {
+                if long() || kind == number % BETWEEN.len() && way == number % COMMITS.len() {
+                    cases.push((lost_at, between, commits));
+                }
+            }
+        }
+    }
+    for (lost_at, between, commits) in cases {
+        let what = format!("lost at {lost_at}, then {between}, commits {commits:?}");
+        let cluster = Cluster::start(between, commits).await;
+        if between == "child-end" {
+            // Its end is a burst of its own, at another node, while the lock of the parent is held.
+            let mut other = None;
+            let inside = ["commit.begun", "commit.written", "commit.committed"];
+            let outside = !inside.iter().any(|point| lost_at.starts_with(point));
+            cluster
+                .lose(lost_at, async || {
+                    if outside {
+                        other = Some(cluster.node("other", ""));
+                        cluster.http.trigger("Gate", &json!({})).await;
+                        let ended = "instance WHERE definition_id = 'gate' AND status = 1";
+                        wait_until("the child to end", async || cluster.client.rows(ended).await == 1).await;
+                    }
+                })
+                .await;
+            if !outside {
+                cluster.http.trigger("Gate", &json!({})).await;
+            }
+            drop(other);
+        } else {
+            cluster.lose(lost_at, async || ()).await;
+            cluster.arrives(between).await;
+        }
+        let _three = cluster.node("three", "");
+        if between == "nothing" {
+            cluster.http.trigger("Other", &json!({})).await;
+        }
+        cluster.finishes().await;
+        cluster.assert_same(&what).await;
+    }
+}
+
+/// Where the variables of the instance were set meanwhile, a child is the same only if it is asked for with the same inputs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_altered_instance_takes_no_child_that_it_does_not_ask_for() {
+    for (value, children) in [(0, 3), (7, 5)] {
+        let cluster = Cluster::start("event", "").await;
+        cluster.lose("child.running@3", async || ()).await;
+        let set = json!({"variables": [{"id": "v", "value": value}]});
+        cluster
+            .http
+            .post("workflow-instances/p/variables", &set)
+            .await
+            .expect(200);
+        let _three = cluster.node("three", "");
+        cluster.http.trigger("Other", &json!({})).await;
+        cluster.finishes().await;
+        let keys = cluster.keys();
+        assert_eq!((keys["a1"].len(), keys["b3"].len()), (2, 1), "{keys:?}");
+        cluster.assert_children(children, &format!("V is {value}")).await;
+        let with = format!(
+            "instance WHERE parent_instance_id = 'p' AND convert_from(state, 'UTF8')::json->'input'->>'v' = '{value}'"
+        );
+        assert_eq!(cluster.client.rows(&with).await, 3);
+        assert_invariants(&cluster.database).await;
+    }
+}
+
+/// A row that crashes its processes is given up. What comes then has other keys, and a replay finds the children.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_takes_the_children_of_the_tries_before_and_shares_no_key_with_what_ran_meanwhile() {
+    let cluster = Cluster::start("event", "").await;
+    cluster
+        .lose("child.running@3", async || {
+            let last = "UPDATE mainspring.work SET crashes = 9 WHERE instance_id = 'p'";
+            cluster.client.run(last).await;
+        })
+        .await;
+    assert_eq!(cluster.client.rows("dead_letter").await, 1);
+    let _three = cluster.node("three", "");
+    cluster.http.trigger("Other", &json!({})).await;
+    wait_until("branch B to end", async || cluster.keys().contains_key("more")).await;
+    let replayed = cluster
+        .http
+        .post("cluster/dead-letters/replay", &json!({"all": true}))
+        .await
+        .expect(200);
+    assert_eq!(replayed["replayed"], 1, "{replayed}");
+    cluster.finishes().await;
+    let keys = cluster.keys();
+    let all: usize = keys.values().map(BTreeSet::len).sum();
+    let distinct: BTreeSet<&String> = keys.values().flatten().collect();
+    assert_eq!(distinct.len(), all, "{keys:?}");
+    assert_eq!(
+        (keys["a1"].len(), keys["c1"].len(), keys["other"].len()),
+        (2, 1, 1),
+        "{keys:?}"
+    );
+    cluster.assert_children(3, "after a replay").await;
+    assert_invariants(&cluster.database).await;
+}
+
+/// A child that waits is cancelled, or ends, before the burst that executed it is repeated: branch B is as before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
+    for ends_by in ["event", "cancel"] {
+        let cluster = Cluster::start("event", "").await;
+        let executes = json!({"type": "Elsa.ExecuteWorkflow", "id": "run", "workflowDefinitionId": literal("gate"),
+            "waitForCompletion": waits(true)});
+        let names = |prefix: &str| -> Value {
+            (1..4)
+                .map(|n| call(&format!("{prefix}{n}"), &format!("'{prefix}{n}'")))
+                .collect()
+        };
+        let mut first = vec![event("Go"), executes];
+        first.extend(names("a").as_array().unwrap().clone());
+        let mut second = vec![event("Go")];
+        second.extend(names("b").as_array().unwrap().clone());
+        let model = json!({"definitionId": "parent", "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAll",
+            "branches": [sequence("A", first.into()), sequence("B", second.into())]}});
+        let mut model = model;
+        model["root"]["branches"][1]["activities"][0]["id"] = "again".into();
+        cluster.http.publish(&model).await;
+        cluster.lose("call.made.b3@1", async || ()).await;
+        let query = "SELECT id FROM mainspring.instance WHERE definition_id = 'gate'";
+        let child: String = cluster.client.query_one(query, &[]).await.unwrap().get(0);
+        let one = cluster.node("other", "burst.instance.p=stall:/nonexistent/gate");
+        match ends_by {
+            "event" => cluster.http.trigger("Gate", &json!({})).await,
+            _ => drop(
+                cluster
+                    .http
+                    .post(&format!("cancel/workflow-instances/{child}"), &json!({}))
+                    .await
+                    .expect(200),
+            ),
+        }
+        let ended = format!("instance WHERE id = '{child}' AND status = 1");
+        wait_until("the child to end", async || cluster.client.rows(&ended).await == 1).await;
+        drop(one);
+        let _three = cluster.node("three", "");
+        cluster.finishes().await;
+        let keys = cluster.keys();
+        assert_eq!(keys.len(), 6, "{keys:?}");
+        assert!(keys.values().all(|keys| keys.len() == 1), "{ends_by}: {keys:?}");
+        let gates = cluster.client.rows("instance WHERE definition_id = 'gate'").await;
+        assert_eq!(gates, 1, "{ends_by}");
+        assert_invariants(&cluster.database).await;
+    }
+}
