@@ -80,6 +80,8 @@ pub struct ChildStart {
     pub input: Map<String, Value>,
     /// What it knows of its parent.
     pub parent: ParentLink,
+    /// Its parent waits for it.
+    pub waits: bool,
     /// The bookmark at which the parent waits for it; none: it does not.
     pub bookmark_id: Option<BookmarkId>,
 }

@@ -4,6 +4,7 @@ use chrono::{Datelike, TimeDelta};
 use serde_json::{Map, Value};
 
 use super::BurstRun;
+use super::outputs::OutputWrite;
 use crate::activity::{
     ActivityCommands, BookmarkRequest, BreakBehavior, ChildRequest, ChildWait, EventPublication, Fault, NodeIndex,
     ScheduledChild, ScriptChanges, safe_name,
@@ -13,48 +14,54 @@ use crate::execution::bounds::admit;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
 use crate::execution::state::{Interruption, WorkItem};
-use crate::id::{ActivityId, DefinitionId, InstanceId};
+use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::weight;
 
 /// The last year until which an activity can wait: neither clients nor the database can write much later ones.
 const LAST_YEAR: i32 = 9999;
 
-impl BurstRun<'_> {
-    pub(super) fn apply_commands(&mut self, number: u64, commands: ActivityCommands) -> Result<(), Fault> {
+/// The commands of a call that were checked, with what they change.
+struct CheckedCommands<'p> {
+    outputs: Vec<OutputWrite<'p>>,
+    workflow_outputs: Vec<OutputWrite<'p>>,
+    bookmarks: Vec<Bookmark>,
+    children: Vec<ChildStart>,
+}
+
+impl<'p> BurstRun<'p> {
+    /// Carries out the commands of a call, or none of them.
+    pub(super) fn apply_commands(&mut self, number: u64, mut commands: ActivityCommands) -> Result<(), Fault> {
+        // Also of a call that fails: the journal shows the execution.
         if let Some(context) = self.state.contexts.get_mut(&number) {
-            for name in commands.unrecorded {
+            for name in std::mem::take(&mut commands.unrecorded) {
                 if !context.unrecorded.contains(&name) {
                     context.unrecorded.push(name);
                 }
             }
         }
+        let checked = self.check_commands(number, &mut commands)?;
         for changes in commands.script {
-            self.apply_script(number, changes)?;
+            self.write_script(number, changes);
         }
-        for (name, value) in commands.inputs {
-            admit(&format!("The input {name}"), &value, self.options.max_value_bytes)?;
-            if let Some(context) = self.state.contexts.get_mut(&number) {
-                context.inputs.insert(name, value);
-            }
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            context.inputs.extend(commands.inputs);
         }
-        for (name, value) in commands.outputs {
-            self.set_output(number, name, value)?;
+        for write in checked.outputs {
+            self.write_output(write);
         }
         for (key, value) in commands.variables {
-            self.set_variable(number, &key, value)?;
-        }
-        for (name, value) in commands.workflow_outputs {
-            admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
-            match scope::nested_in(self.program, &self.state, number) {
-                Some(activity) => self.set_output(activity, safe_name(&name), value)?,
-                None => drop(self.state.output.insert(name, value)),
+            if let Some(location) = scope::find(self.program, &self.state, number, &key) {
+                self.write(&location, value);
             }
         }
+        for write in checked.workflow_outputs {
+            self.write_output(write);
+        }
         if let Some(id) = commands.correlation_id {
-            self.set_correlation_id(id)?;
+            self.state.correlation_id = id.filter(|id| !id.is_empty());
         }
         if let Some(name) = commands.name {
-            self.set_name(name)?;
+            self.state.name = name.filter(|name| !name.is_empty());
         }
         if commands.breaks {
             self.break_loop(number);
@@ -72,17 +79,19 @@ impl BurstRun<'_> {
             let bookmarks = &mut self.state.bookmarks;
             bookmarks.retain(|bookmark| bookmark.activity_execution_id != *id);
         }
-        for request in commands.bookmarks {
-            self.make_bookmark(number, request)?;
+        for bookmark in checked.bookmarks {
+            self.add_bookmark(bookmark);
         }
         for event in commands.events {
-            self.publish_event(event)?;
+            // The commit writes it, too.
+            self.recorder.bytes += event.payload.as_ref().map_or(0, weight::json);
+            self.events.push(event);
         }
-        for (id, request) in commands.children {
-            self.start_child(number, id, request)?;
+        for child in checked.children {
+            self.start_child(number, child);
         }
         for schedule in commands.schedule {
-            self.schedule(number, schedule)?;
+            self.schedule(number, schedule);
         }
         if let Some(outcomes) = commands.complete_definition {
             self.complete_definition(number, outcomes);
@@ -93,9 +102,91 @@ impl BurstRun<'_> {
         Ok(())
     }
 
+    /// Checks all commands, so that none is carried out where one of them cannot be.
+    fn check_commands(&self, number: u64, commands: &mut ActivityCommands) -> Result<CheckedCommands<'p>, Fault> {
+        let limit = self.options.max_value_bytes;
+        commands
+            .script
+            .iter()
+            .try_for_each(|changes| self.check_script(changes))?;
+        for (name, value) in &commands.inputs {
+            admit(&format!("The input {name}"), value, limit)?;
+        }
+        let mut outputs = Vec::new();
+        for (name, value) in std::mem::take(&mut commands.outputs) {
+            self.add_output(number, name, value, &mut outputs)?;
+        }
+        for (key, value) in &commands.variables {
+            let is_made = |changes: &ScriptChanges| changes.variables.iter().any(|(name, _)| name == key);
+            let name = match scope::find(self.program, &self.state, number, key) {
+                Some(location) => location.name,
+                None if commands.script.iter().any(is_made) => key.clone(),
+                None => {
+                    return Err(Fault::new(format!(
+                        "There is no variable {key} in the scope of this activity"
+                    )));
+                }
+            };
+            admit(&format!("The variable {name}"), value, limit)?;
+        }
+        let mut workflow_outputs = Vec::new();
+        for (name, value) in std::mem::take(&mut commands.workflow_outputs) {
+            admit(&format!("The output {name}"), &value, limit)?;
+            match scope::nested_in(self.program, &self.state, number) {
+                Some(activity) => self.add_output(activity, safe_name(&name), value, &mut workflow_outputs)?,
+                None => workflow_outputs.push(OutputWrite::Workflow(name, value)),
+            }
+        }
+        if let Some(id) = &commands.correlation_id {
+            self.check_name("The correlation id", id.as_deref())?;
+        }
+        if let Some(name) = &commands.name {
+            self.check_name("The name of the instance", name.as_deref())?;
+        }
+        let bookmarks = std::mem::take(&mut commands.bookmarks).into_iter();
+        let bookmarks = bookmarks.filter_map(|request| self.checked_bookmark(number, request).transpose());
+        let bookmarks = bookmarks.collect::<Result<_, Fault>>()?;
+        commands.events.iter().try_for_each(|event| self.check_event(event))?;
+        let children = std::mem::take(&mut commands.children).into_iter();
+        let children = children.map(|(id, request)| self.child_start(number, id, request));
+        let children = children.collect::<Result<_, Fault>>()?;
+        for schedule in &commands.schedule {
+            for (name, value) in &schedule.variables {
+                admit(&format!("The variable {name}"), value, limit)?;
+            }
+            if let Some(tag) = &schedule.tag {
+                admit("The tag of the child", tag, limit)?;
+            }
+        }
+        Ok(CheckedCommands {
+            outputs,
+            workflow_outputs,
+            bookmarks,
+            children,
+        })
+    }
+
     pub(super) fn apply_script(&mut self, number: u64, changes: ScriptChanges) -> Result<(), Fault> {
+        self.check_script(&changes)?;
+        self.write_script(number, changes);
+        Ok(())
+    }
+
+    fn check_script(&self, changes: &ScriptChanges) -> Result<(), Fault> {
+        for (name, value) in &changes.variables {
+            admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
+        }
+        if let Some(id) = &changes.correlation_id {
+            self.check_name("The correlation id", id.as_deref())?;
+        }
+        if let Some(name) = &changes.name {
+            self.check_name("The name of the instance", name.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn write_script(&mut self, number: u64, changes: ScriptChanges) {
         for (name, value) in changes.variables {
-            admit(&format!("The variable {name}"), &value, self.options.max_value_bytes)?;
             match scope::find(self.program, &self.state, number, &name) {
                 Some(location) => self.write(&location, value),
                 // As in Elsa, a script may set undeclared variables; they belong to the workflow.
@@ -108,12 +199,11 @@ impl BurstRun<'_> {
             }
         }
         if let Some(id) = changes.correlation_id {
-            self.set_correlation_id(id)?;
+            self.state.correlation_id = id.filter(|id| !id.is_empty());
         }
         if let Some(name) = changes.name {
-            self.set_name(name)?;
+            self.state.name = name.filter(|name| !name.is_empty());
         }
-        Ok(())
     }
 
     pub(super) fn write(&mut self, location: &scope::VariableLocation<'_>, value: Value) {
@@ -123,34 +213,10 @@ impl BurstRun<'_> {
         }
     }
 
-    fn set_variable(&mut self, number: u64, key: &str, value: Value) -> Result<(), Fault> {
-        let location = scope::find(self.program, &self.state, number, key)
-            .ok_or_else(|| Fault::new(format!("There is no variable {key} in the scope of this activity")))?;
-        admit(
-            &format!("The variable {}", location.name),
-            &value,
-            self.options.max_value_bytes,
-        )?;
-        self.write(&location, value);
-        Ok(())
-    }
-
-    fn set_correlation_id(&mut self, id: Option<String>) -> Result<(), Fault> {
-        self.state.correlation_id = self.admit_name("The correlation id", id)?;
-        Ok(())
-    }
-
-    fn set_name(&mut self, name: Option<String>) -> Result<(), Fault> {
-        self.state.name = self.admit_name("The name of the instance", name)?;
-        Ok(())
-    }
-
     /// Ids and names are indexed by the database, so they are short.
-    fn admit_name(&self, what: &str, name: Option<String>) -> Result<Option<String>, Fault> {
-        if let Some(name) = &name {
-            admit(what, &Value::String(name.clone()), 1024)?;
-        }
-        Ok(name.filter(|name| !name.is_empty()))
+    fn check_name(&self, what: &str, name: Option<&str>) -> Result<(), Fault> {
+        let name = name.map(|name| admit(what, &Value::String(name.to_owned()), 1024));
+        name.transpose().map(drop)
     }
 
     /// Marks what contains an execution, out to its innermost loop. A guard with a last part holds the break up until then.
@@ -202,12 +268,20 @@ impl BurstRun<'_> {
     }
 
     pub(super) fn make_bookmark(&mut self, number: u64, request: BookmarkRequest) -> Result<(), Fault> {
+        if let Some(bookmark) = self.checked_bookmark(number, request)? {
+            self.add_bookmark(bookmark);
+        }
+        Ok(())
+    }
+
+    /// The bookmark that was asked for, without its id; none: its execution is gone.
+    fn checked_bookmark(&self, number: u64, request: BookmarkRequest) -> Result<Option<Bookmark>, Fault> {
         admit(
             "The payload of the bookmark",
             &request.payload,
             self.options.max_value_bytes,
         )?;
-        let given_name = self.admit_name("The name of the bookmark", request.name)?;
+        self.check_name("The name of the bookmark", request.name.as_deref())?;
         let ends = |delay| self.now().checked_add_signed(TimeDelta::from_std(delay).ok()?);
         let ends = request.delay.map(ends).into_iter().chain(request.due.map(Some));
         if ends.into_iter().any(|end| end.is_none_or(|end| end.year() > LAST_YEAR)) {
@@ -215,33 +289,36 @@ impl BurstRun<'_> {
             return Err(Fault::new(message).code("wait-too-long"));
         }
         let Some(context) = self.state.contexts.get(&number) else {
-            return Ok(());
+            return Ok(None);
         };
         let Some(node) = self.program.tree.find(&context.node_id) else {
-            return Ok(());
+            return Ok(None);
         };
         let execution = context.id.clone();
+        let given_name = request.name.filter(|name| !name.is_empty());
         let name = given_name.unwrap_or_else(|| node.type_name.clone());
         let own = (!request.publishable).then_some(&execution);
-        let hash = stimulus_hash(&name, &request.payload, own);
-        let id = self.state.next_bookmark();
-        self.state.bookmarks.push(Bookmark {
-            id,
+        Ok(Some(Bookmark {
+            id: BookmarkId::default(),
             activity_id: ActivityId::new(node.id.clone()),
             node_id: node.node_id.clone(),
+            hash: stimulus_hash(&name, &request.payload, own),
             activity_execution_id: execution,
             name,
-            hash,
             payload: request.payload,
             publishable: request.publishable,
             delay: request.delay,
             due: request.due,
             auto_burn: request.auto_burn,
-        });
-        Ok(())
+        }))
     }
 
-    fn publish_event(&mut self, event: EventPublication) -> Result<(), Fault> {
+    fn add_bookmark(&mut self, bookmark: Bookmark) {
+        let id = self.state.next_bookmark();
+        self.state.bookmarks.push(Bookmark { id, ..bookmark });
+    }
+
+    fn check_event(&self, event: &EventPublication) -> Result<(), Fault> {
         for (what, text) in [
             ("name", Some(&event.name)),
             ("correlation id", event.correlation_id.as_ref()),
@@ -251,37 +328,31 @@ impl BurstRun<'_> {
                 return Err(Fault::new(format!("The {what} of the event has control characters")));
             }
         }
-        self.admit_name("The name of the event", Some(event.name.clone()))?;
-        self.admit_name("The correlation id of the event", event.correlation_id.clone())?;
+        self.check_name("The name of the event", Some(&event.name))?;
+        self.check_name("The correlation id of the event", event.correlation_id.as_deref())?;
         if let Some(payload) = &event.payload {
-            let bytes = admit("The payload of the event", payload, self.options.max_value_bytes)?;
-            // The commit writes it, too.
-            self.recorder.bytes += bytes;
+            admit("The payload of the event", payload, self.options.max_value_bytes)?;
         }
-        self.events.push(event);
         Ok(())
     }
 
     /// Starts a child instance with the commit of the burst.
-    fn start_child(&mut self, number: u64, id: InstanceId, request: ChildRequest) -> Result<(), Fault> {
-        let waits = request.wait != ChildWait::None;
-        let child = self.child_start(number, id, request)?;
+    fn start_child(&mut self, number: u64, child: ChildStart) {
         // The commit writes them, too.
         let bytes = child.input.iter().map(|(name, value)| name.len() + weight::json(value));
         self.recorder.bytes += bytes.sum::<usize>();
         let Some(context) = self.state.contexts.get(&number) else {
-            return Ok(());
+            return;
         };
         let mut bookmarks = self.state.bookmarks.iter();
         let bookmark = bookmarks.find(|bookmark| {
             bookmark.activity_execution_id == context.id && bookmark.delay.is_none() && bookmark.due.is_none()
         });
-        let bookmark = bookmark.map(|bookmark| bookmark.id.clone()).filter(|_| waits);
+        let bookmark = bookmark.map(|bookmark| bookmark.id.clone());
         self.children.push(ChildStart {
-            bookmark_id: bookmark,
+            bookmark_id: bookmark.filter(|_| child.waits),
             ..child
         });
-        Ok(())
     }
 
     /// What a child starts with, without the bookmark at which it is waited for.
@@ -295,13 +366,13 @@ impl BurstRun<'_> {
             lineage: None,
             digest: None,
         });
-        let correlation_id = self.admit_name("The correlation id of the child", request.correlation_id)?;
+        self.check_name("The correlation id of the child", request.correlation_id.as_deref())?;
         let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
         let waits = request.wait != ChildWait::None;
         Ok(ChildStart {
             id,
             definition_id: DefinitionId::new(request.definition_id),
-            correlation_id,
+            correlation_id: request.correlation_id.filter(|id| !id.is_empty()),
             input: request.input,
             parent: ParentLink {
                 instance_id: self.state.instance_id.clone(),
@@ -309,17 +380,12 @@ impl BurstRun<'_> {
                 until_rest: request.wait == ChildWait::Rest,
                 depth: if waits { depth + 1 } else { 0 },
             },
+            waits,
             bookmark_id: None,
         })
     }
 
-    fn schedule(&mut self, owner: u64, schedule: ScheduledChild) -> Result<(), Fault> {
-        for (name, value) in &schedule.variables {
-            admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
-        }
-        if let Some(tag) = &schedule.tag {
-            admit("The tag of the child", tag, self.options.max_value_bytes)?;
-        }
+    fn schedule(&mut self, owner: u64, schedule: ScheduledChild) {
         if let Some(node) = self.program.tree.get(schedule.index) {
             let cause = self.next_cause();
             self.state.queue.push_back(WorkItem {
@@ -335,6 +401,5 @@ impl BurstRun<'_> {
                 input: Map::new(),
             });
         }
-        Ok(())
     }
 }

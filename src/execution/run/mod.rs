@@ -291,7 +291,7 @@ impl BurstRun<'_> {
         let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
         let message = if self.state.since_wait > without_wait {
             let found = format!("The instance has executed {without_wait} activities without waiting");
-            match self.loop_over_items(number) {
+            match self.loop_over_items(number, 1) {
                 Some(items) => format!(
                     "{found}: {items}; give it fewer items at a time, let its body wait, or start a workflow for each item with \
                      BulkDispatchWorkflows"
@@ -300,7 +300,7 @@ impl BurstRun<'_> {
             }
         } else if self.state.contexts.len() > open {
             let found = format!("More than {open} activities of the instance are executing at once");
-            match self.loop_over_items(number) {
+            match self.loop_over_items(number, 1) {
                 Some(items) => format!(
                     "{found}: {items}; give it fewer items at a time, by MainspringDegreeOfParallelism where it has that input"
                 ),
@@ -312,9 +312,21 @@ impl BurstRun<'_> {
         Some(Fault::new(message).code("execution-limit"))
     }
 
-    /// The innermost activity around an execution that goes through a list, and its length.
-    fn loop_over_items(&self, number: u64) -> Option<String> {
-        let chain = self.state.chain(number).into_iter().skip(1);
+    /// The fault of an instance that could not run what it schedules without waiting.
+    fn too_much_scheduled(&self, number: u64) -> Fault {
+        let most = self.options.executions_without_wait;
+        let found = format!("More than {most} activities of the instance are scheduled at once");
+        let message = match self.loop_over_items(number, 0) {
+            Some(items) => format!("{found}: {items}; give it fewer items at a time, by MainspringDegreeOfParallelism"),
+            None => format!("{found}: does a loop fork in each iteration?"),
+        };
+        Fault::new(message).code("execution-limit")
+    }
+
+    /// The innermost activity that goes through a list, and its length: of an execution and its ancestors without the first
+    /// ones.
+    fn loop_over_items(&self, number: u64, without: usize) -> Option<String> {
+        let chain = self.state.chain(number).into_iter().skip(without);
         chain.into_iter().find_map(|number| {
             let context = self.state.contexts.get(&number)?;
             let node = self.program.tree.find(&context.node_id)?;
@@ -448,6 +460,10 @@ impl BurstRun<'_> {
             }
             Step::Done | Step::Wait => Ok(()),
         };
+        let scheduled = self.state.queue.len() + commands.schedule.len();
+        if u64::try_from(scheduled).unwrap_or(u64::MAX) > self.options.executions_without_wait {
+            return self.fault_beyond_guards(number, self.too_much_scheduled(number));
+        }
         let admitted = outcomes.and_then(|()| self.admit_properties(number, changed_properties));
         if let Err(fault) = admitted.and_then(|()| self.apply_commands(number, commands)) {
             return self.fault(number, fault);

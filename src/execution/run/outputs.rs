@@ -32,30 +32,65 @@ impl Target<'_> {
     }
 }
 
-impl BurstRun<'_> {
-    pub(super) fn set_output(&mut self, number: u64, name: String, value: Value) -> Result<(), Fault> {
-        admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
+/// What an output changes.
+pub(super) enum OutputWrite<'p> {
+    /// The output of an execution.
+    Output(u64, String, Value),
+    /// A variable that it is bound to.
+    Variable(VariableLocation<'p>, Value),
+    /// An output of the workflow that it is bound to.
+    Workflow(String, Value),
+}
+
+impl<'p> BurstRun<'p> {
+    pub(super) fn write_output(&mut self, write: OutputWrite<'p>) {
+        let (number, name, value) = match write {
+            OutputWrite::Output(number, name, value) => (number, name, value),
+            OutputWrite::Variable(location, value) => return self.write(&location, value),
+            OutputWrite::Workflow(name, value) => return drop(self.state.output.insert(name, value)),
+        };
         let program = self.program;
         let Some(context) = self.state.contexts.get_mut(&number) else {
-            return Ok(());
+            return;
         };
         let Some(node) = program.tree.find(&context.node_id) else {
-            return Ok(());
+            return;
         };
         context.outputs.insert(name.clone(), value.clone());
-        if program.needs_outputs {
-            let kept = self
-                .state
-                .activity_outputs
-                .entry(node.node_id.clone())
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(kept) = kept {
-                kept.insert(name.clone(), value.clone());
-            }
-            if name == "Result" {
-                self.state.last_result = Some(value.clone());
-            }
+        if !program.needs_outputs {
+            return;
         }
+        let kept = self
+            .state
+            .activity_outputs
+            .entry(node.node_id.clone())
+            .or_insert_with(|| Value::Object(Map::new()));
+        if name == "Result" {
+            self.state.last_result = Some(value.clone());
+        }
+        if let Value::Object(kept) = kept {
+            kept.insert(name, value);
+        }
+    }
+
+    /// Adds what an output changes.
+    ///
+    /// # Errors
+    /// The value cannot be kept, or its converter has refused it.
+    pub(super) fn add_output(
+        &self,
+        number: u64,
+        name: String,
+        value: Value,
+        writes: &mut Vec<OutputWrite<'p>>,
+    ) -> Result<(), Fault> {
+        admit(&format!("The output {name}"), &value, self.options.max_value_bytes)?;
+        let program = self.program;
+        let context = self.state.contexts.get(&number);
+        let Some(node) = context.and_then(|context| program.tree.find(&context.node_id)) else {
+            return Ok(());
+        };
+        writes.push(OutputWrite::Output(number, name.clone(), value.clone()));
         let Some(bound) = node.outputs.iter().find(|output| output.name == name) else {
             return Ok(());
         };
@@ -63,7 +98,7 @@ impl BurstRun<'_> {
         let Some(reference) = &bound.converter else {
             return targets
                 .into_iter()
-                .try_for_each(|target| self.set_target(target, value.clone()));
+                .try_for_each(|target| self.add_target(target, value.clone(), writes));
         };
         // A converted value has the type of one target.
         let target = targets.into_iter().next();
@@ -74,7 +109,7 @@ impl BurstRun<'_> {
                     &value,
                     self.options.max_value_bytes,
                 )?;
-                self.set_target(target, value)
+                self.add_target(target, value, writes)
             }
             (Ok(_), None) => Ok(()),
             (Err(stage), _) => Err(self.conversion_fault(number, node, bound, reference, stage)),
@@ -108,18 +143,12 @@ impl BurstRun<'_> {
         .category("OutputConversion")
     }
 
-    fn set_target(&mut self, target: Target<'_>, value: Value) -> Result<(), Fault> {
+    fn add_target(&self, target: Target<'p>, value: Value, writes: &mut Vec<OutputWrite<'p>>) -> Result<(), Fault> {
         let converted = |to: &str| coerce(value.clone(), &TypeName::parse(to, false)).unwrap_or_else(|_| value.clone());
         match target {
-            Target::Variable(location) => self.write(&location, value),
-            Target::Workflow(name, to) => {
-                let value = converted(&to);
-                self.state.output.insert(name.to_owned(), value);
-            }
-            Target::Nested(activity, name, to) => {
-                let value = converted(&to);
-                return self.set_output(activity, name, value);
-            }
+            Target::Variable(location) => writes.push(OutputWrite::Variable(location, value)),
+            Target::Workflow(name, to) => writes.push(OutputWrite::Workflow(name.to_owned(), converted(&to))),
+            Target::Nested(activity, name, to) => return self.add_output(activity, name, converted(&to), writes),
         }
         Ok(())
     }

@@ -289,7 +289,7 @@ async fn many_items_are_an_incident_that_names_the_loop_its_input_and_what_to_do
         ),
         (
             "Elsa.ParallelForEach",
-            json!({"mainspringDegreeOfParallelism": 200_000}),
+            json!({"mainspringDegreeOfParallelism": 1_000}),
             "w",
             vec![
                 "the input Items of each (Elsa.ParallelForEach) has 100000 items",

@@ -188,6 +188,45 @@ async fn a_variable_in_memory_outlives_a_yield_and_ends_between_two_stimuli_of_o
 }
 
 #[tokio::test]
+async fn two_ends_of_children_find_the_same_memory_in_one_burst_as_in_two() {
+    let variable =
+        json!({"id": "v", "name": "v", "typeName": "String", "value": "first", "storageDriverTypeName": "Memory"});
+    let branch = |id: &str| {
+        let waits = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
+        let child = json!({"id": format!("{id}-child"), "type": "Elsa.DispatchWorkflow", "workflowDefinitionId": "child",
+            "waitForCompletion": waits});
+        let lines = json!([
+            child,
+            line(&format!("{id}-line"), "getV()"),
+            set(&format!("{id}-set"), "v", "'set'")
+        ]);
+        sequence(id, lines)
+    };
+    let root = json!({"id": "fork", "type": "Elsa.Fork", "branches": [branch("a"), branch("b")]});
+    let workflow = definition(json!({"root": root, "variables": [variable]}));
+    for together in [false, true] {
+        let mut instance = InMemoryInstance::new(&workflow);
+        let first = instance.start().await;
+        let ends = first
+            .bookmarks_created
+            .iter()
+            .map(|bookmark| crate::execution::Instruction::ChildEnded {
+                bookmark_id: bookmark.id.clone(),
+                result: json!({}),
+            });
+        let bursts: Vec<Vec<_>> = if together {
+            vec![ends.collect()]
+        } else {
+            ends.map(|end| vec![end]).collect()
+        };
+        for burst in bursts {
+            instance.burst(burst).await;
+        }
+        assert_eq!(instance.lines(), ["first", "first"], "together: {together}");
+    }
+}
+
+#[tokio::test]
 async fn a_variable_of_a_container_shadows_that_of_the_workflow() {
     let mut inner = sequence(
         "inner",

@@ -5,6 +5,7 @@ mod activity_test;
 mod activity_timeout;
 mod bounds;
 mod causes;
+mod commands;
 mod commits;
 mod composition;
 mod control_flow;

@@ -1,18 +1,20 @@
 //! Starts of one id, and starts whose answer is lost: each is accepted once, and its caller gets its outcome.
 
+use std::sync::Arc;
+
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
-use crate::Result;
 use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, ClaimBounds, InstanceKey};
-use crate::store::commit::Claim;
+use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::definition::{self as definitions, StartSources};
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
 use crate::store::work::{self, WorkStatus};
 use crate::testing::Proxy;
-use crate::testing::store::{Fixture, Writer, burst, waiting};
+use crate::testing::store::{Fixture, Writer, burst, spawn, waiting};
+use crate::{Result, assert_outcome};
 
 struct Bench {
     fixture: Fixture,
@@ -236,4 +238,49 @@ async fn a_start_without_a_trace_is_unknown_only_if_the_server_may_have_crashed(
     bench.fixture.execute(dead_letter).await;
     assert_eq!(status("dead_letter", Incarnation(0)).await, WorkStatus::DeadLettered);
     bench.fixture.is_sound().await;
+}
+
+/// Both come through a statement of their own, whose snapshot need not show the other.
+#[tokio::test]
+async fn of_a_start_and_an_import_of_one_id_the_later_one_is_refused() {
+    let bench = Bench::new().await;
+    let writer = Arc::new(bench.fixture.writer().await);
+    let import = |id: &str| spawn(&writer, waiting(burst(id, None), "b", 7));
+    // The start is in its transaction.
+    let start =
+        "INSERT INTO work (tenant_id, instance_id, kind, body, definition_id) VALUES ('', 'first', 0, '{}', 'd');
+                 SELECT raise_if_instance_exists('', 'first')";
+    let session = bench.fixture.begin(start).await;
+    let imports = import("first");
+    bench.fixture.a_session_waits().await;
+    session.client.batch_execute("COMMIT").await.unwrap();
+    assert_outcome!(imports.await.unwrap(), CommitOutcome::VersionConflict);
+    assert_eq!(
+        bench
+            .fixture
+            .count("SELECT count(*) FROM instance WHERE id = 'first'")
+            .await,
+        0
+    );
+    // The import is.
+    let lock = "SELECT raise_if_start_exists('', 'second');
+                INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version, state,
+                                      finished_at)
+                VALUES ('', 'second', 'd', 'd1', 1, 1, 3, 1, '{}', now())";
+    let session = bench.fixture.begin(lock).await;
+    let (acceptor, _task) = bench.acceptor(false);
+    let accepts = send(&acceptor, chosen("second", None));
+    bench.fixture.a_session_waits().await;
+    session.client.batch_execute("COMMIT").await.unwrap();
+    assert!(accepts.await.unwrap().map(drop).unwrap_err().is_conflict());
+    assert_eq!(
+        bench
+            .fixture
+            .count("SELECT count(*) FROM work WHERE instance_id = 'second'")
+            .await,
+        0
+    );
+    // Committed before.
+    assert_outcome!(import("first").await.unwrap(), CommitOutcome::VersionConflict);
+    assert_outcome!(import("third").await.unwrap(), CommitOutcome::Committed(_));
 }
