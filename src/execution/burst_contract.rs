@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::bookmark::Bookmark;
-use super::cause::Origin;
+use super::cause::InstructionOrigin;
 use super::child::{AwaitedChild, ChildEnd, ChildStart, ParentLink};
 use super::journal::{ActivityExecution, JournalEntry};
 use super::state::InstanceState;
@@ -33,7 +33,7 @@ pub struct Burst {
     pub child_seed: i64,
     /// Where each instruction comes from: the same if the burst is run again. Idempotency keys and the ids of the children that
     /// run in the burst are made of it. Where it is missing, the row is unknown.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<InstructionOrigin>,
 }
 
 /// An instruction to an instance.

@@ -16,7 +16,7 @@ use crate::id::{ActivityExecutionId, InstanceId};
 
 /// Where an instruction comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct InstructionOrigin {
     /// The row; no other row of the database ever has this text. Empty: unknown.
     pub row: String,
     /// The row that it replays, which became a dead letter.
@@ -33,7 +33,7 @@ pub(super) struct Cause {
 
 impl Cause {
     /// That of an instruction, on a state that was altered from outside so many times; none: its row is unknown.
-    pub(super) fn of(origin: &Origin, alterations: u64) -> Option<Self> {
+    pub(super) fn of(origin: &InstructionOrigin, alterations: u64) -> Option<Self> {
         if origin.row.is_empty() {
             return None;
         }
@@ -130,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    fn origin(row: &str, replays: Option<&str>) -> Origin {
-        Origin {
+    fn origin(row: &str, replays: Option<&str>) -> InstructionOrigin {
+        InstructionOrigin {
             row: row.to_owned(),
             replays: replays.map(str::to_owned),
         }

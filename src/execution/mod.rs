@@ -57,7 +57,7 @@ pub use bookmark::{event_hash, stimulus_hash};
 pub use bounds::InterpreterOptions;
 pub(crate) use bounds::check_value;
 pub use burst_contract::{Burst, BurstResult, Instruction};
-pub(crate) use cause::Origin;
+pub(crate) use cause::InstructionOrigin;
 pub(crate) use child::{AwaitedChild, ChildRun, ChildStart, Children, CommittedChild, ParentLink};
 pub(crate) use composition::Targets;
 pub use composition::{Composition, References, UsedVersion, WorkflowReference};

@@ -192,12 +192,7 @@ WITH fence_held AS MATERIALIZED (
     --]
     --[multi
       -- An import has no claim that keeps a start from its id.
-      AND CASE WHEN e.expected = 0 AND e.claims = 0
-    --]
-    --[multi and nested
-                    AND e.no NOT IN (SELECT n.no FROM unnest($15::commit_nested[]) n)
-    --]
-    --[multi
+      AND CASE WHEN e.expected = 0 AND e.claims = 0 AND e.parent_instance_id IS NULL
                THEN NOT raise_if_start_exists(e.tenant_id, e.instance_id) ELSE true END
     --]
     --[no_lookup
@@ -216,8 +211,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[existing
 ), updated AS (
-    UPDATE instance i
-    SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
+    UPDATE instance i SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
         correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
         updated_at = now(),
         finished_at = CASE WHEN w.status = 1 /* finished */ THEN coalesce(i.finished_at, now()) END
@@ -249,8 +243,7 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN h.no IN (SELECT w.no FROM winner w) THEN true ELSE false END
 --]
 --[multi and continuing
-      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
-          THEN false ELSE true END
+      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL) THEN false ELSE true END
 --]
 --[timed or burned
 ), timer_done AS (
@@ -277,9 +270,8 @@ WITH fence_held AS MATERIALIZED (
     -- any begun fan-out there is no lookup. The end of an instance ends its claim.
     INSERT INTO fan_out_owed (fan_out, number, tenant_id, instance_id, instance_created_at, bookmark_id,
                               activity_execution_id)
-    SELECT f.id, x.number, x.tenant_id, x.instance_id,
-           (SELECT i.created_at FROM instance i WHERE i.id = x.instance_id AND i.tenant_id = x.tenant_id LIMIT 1), x.id,
-           x.activity_execution_id
+    SELECT f.id, x.number, x.tenant_id, x.instance_id, (SELECT i.created_at FROM instance i
+           WHERE i.id = x.instance_id AND i.tenant_id = x.tenant_id LIMIT 1), x.id, x.activity_execution_id
     FROM (
 --]
 --[burned
@@ -421,8 +413,7 @@ WITH fence_held AS MATERIALIZED (
     ORDER BY p.place
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
-    SELECT w.tenant_id, u.work_id
-    FROM unnest($9::commit_claim[]) u JOIN winner w ON w.no = u.no
+    SELECT w.tenant_id, u.work_id FROM unnest($9::commit_claim[]) u JOIN winner w ON w.no = u.no
 --]
 --[nested
 ), child_lives AS (

@@ -16,7 +16,7 @@ use super::BurstRun;
 use super::faults::exception;
 use crate::execution::bounds::admit;
 use crate::execution::burst_contract::Instruction;
-use crate::execution::cause::{Cause, Origin};
+use crate::execution::cause::{Cause, InstructionOrigin};
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::scope;
 use crate::execution::state::{StartTrigger, WorkItem};
@@ -36,7 +36,7 @@ impl BurstRun<'_> {
     /// Carries out all instructions, after the work items that an earlier burst has left.
     pub(in crate::execution) async fn carry_out(
         &mut self,
-        mut instructions: VecDeque<(usize, Instruction, Origin)>,
+        mut instructions: VecDeque<(usize, Instruction, InstructionOrigin)>,
         is_new: bool,
     ) -> LeftInstructions {
         let mut left = LeftInstructions::default();
@@ -86,7 +86,7 @@ impl BurstRun<'_> {
     }
 
     /// Makes the work items of an instruction; returns it when it matches nothing.
-    fn apply(&mut self, instruction: Instruction, origin: &Origin, is_new: bool) -> Option<Instruction> {
+    fn apply(&mut self, instruction: Instruction, origin: &InstructionOrigin, is_new: bool) -> Option<Instruction> {
         if self.state.status == Status::Finished {
             return Some(instruction);
         }

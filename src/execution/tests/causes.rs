@@ -10,8 +10,8 @@ use crate::activity::{
     Activity, ActivityContext, BookmarkRequest, Catalogue, Descriptor, Fault, InputDescriptor, Resumption, Step,
 };
 use crate::execution::{
-    Burst, BurstResult, InstanceState, Instruction, Interpreter, InterpreterOptions, Origin, Program, SubStatus,
-    event_hash,
+    Burst, BurstResult, InstanceState, Instruction, InstructionOrigin, Interpreter, InterpreterOptions, Program,
+    SubStatus, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -69,8 +69,8 @@ struct Instance {
     attempt: u32,
 }
 
-fn row(row: &str) -> Origin {
-    Origin {
+fn row(row: &str) -> InstructionOrigin {
+    InstructionOrigin {
         row: row.to_owned(),
         replays: None,
     }
@@ -110,7 +110,7 @@ impl Instance {
         }
     }
 
-    async fn burst(&mut self, instructions: Vec<(Instruction, Origin)>) -> BurstResult {
+    async fn burst(&mut self, instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
         let state = self.state.take();
         let (instructions, origins) = instructions.into_iter().unzip();
         let burst = Burst {
@@ -128,16 +128,16 @@ impl Instance {
     }
 
     /// Runs bursts until the instance rests, as the engine does: what is held over follows the continue.
-    async fn run(&mut self, mut instructions: Vec<(Instruction, Origin)>) -> BurstResult {
+    async fn run(&mut self, mut instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
         loop {
-            let origins: Vec<Origin> = instructions.iter().map(|(_, origin)| origin.clone()).collect();
+            let origins: Vec<InstructionOrigin> = instructions.iter().map(|(_, origin)| origin.clone()).collect();
             let result = self.burst(instructions).await;
             if !result.yielded {
                 return result;
             }
             let held = result.held_over.iter();
             let held = held.map(|(place, instruction)| (instruction.clone(), origins[*place].clone()));
-            instructions = std::iter::once((Instruction::Continue, Origin::default()))
+            instructions = std::iter::once((Instruction::Continue, InstructionOrigin::default()))
                 .chain(held)
                 .collect();
         }
@@ -204,7 +204,7 @@ fn two_loops() -> Value {
         sequence("b", json!([waits("B"), each("bs", "'b' + getCurrentValue()")]))]})
 }
 
-fn both() -> Vec<(Instruction, Origin)> {
+fn both() -> Vec<(Instruction, InstructionOrigin)> {
     vec![(event("A"), row("2")), (event("B"), row("3"))]
 }
 
@@ -269,7 +269,7 @@ async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
     waiting.start().await;
     let state = waiting.state.clone();
     let mut seen = Vec::new();
-    let replay = Origin {
+    let replay = InstructionOrigin {
         row: "9".to_owned(),
         replays: Some("2".to_owned()),
     };
@@ -346,10 +346,15 @@ async fn what_arrives_after_a_yield_runs_between_the_work_items_that_are_left() 
     let result = instance.burst(vec![(event("A"), row("2"))]).await;
     assert!(result.yielded && result.held_over.is_empty());
     let result = instance
-        .burst(vec![(event("B"), row("3")), (Instruction::Continue, Origin::default())])
+        .burst(vec![
+            (event("B"), row("3")),
+            (Instruction::Continue, InstructionOrigin::default()),
+        ])
         .await;
     assert!(result.yielded && result.held_over.is_empty() && result.unmatched.is_empty());
-    instance.run(vec![(Instruction::Continue, Origin::default())]).await;
+    instance
+        .run(vec![(Instruction::Continue, InstructionOrigin::default())])
+        .await;
     let names = instance.names();
     let place = |name: &str| names.iter().position(|other| other == name).unwrap();
     assert!(place("b1") < place("a3"), "{names:?}");

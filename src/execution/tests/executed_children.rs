@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::in_memory::{CapturedLines, definition, options, start};
 use crate::activity::{Catalogue, PublishedDefinitions};
 use crate::execution::{
-    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Interpreter,
-    InterpreterOptions, Origin, Program, Status, SubStatus,
+    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, InstructionOrigin,
+    Interpreter, InterpreterOptions, Program, Status, SubStatus,
 };
 use crate::id::InstanceId;
 
@@ -139,7 +139,7 @@ impl Family {
             attempt: 1,
             now: chrono::DateTime::UNIX_EPOCH,
             child_seed: 0,
-            origins: vec![Origin {
+            origins: vec![InstructionOrigin {
                 row: origin.to_owned(),
                 replays: None,
             }],

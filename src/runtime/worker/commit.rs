@@ -11,7 +11,7 @@ use super::complete::AfterCommit;
 use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
 use super::{activity_faults, effects, instruction};
-use crate::execution::{Burst, BurstResult, InstanceState, Instruction, Origin, Program, SubStatus};
+use crate::execution::{Burst, BurstResult, InstanceState, Instruction, InstructionOrigin, Program, SubStatus};
 use crate::id::{BurstId, ClaimNo, WorkId};
 use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
@@ -183,8 +183,8 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
 
 /// The row that an instruction comes from, which is the same when the burst is repeated. Ids of bookmarks repeat in the next
 /// generation of an instance.
-fn origin(row: &ClaimedRow, generation: i64) -> Origin {
-    Origin {
+fn origin(row: &ClaimedRow, generation: i64) -> InstructionOrigin {
+    InstructionOrigin {
         row: match &row.claim {
             Claim::Work(work, _) => work.0.to_string(),
             Claim::Timer(bookmark, _) => format!("{bookmark}@{generation}"),

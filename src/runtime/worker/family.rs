@@ -14,8 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::activity::PublishedDefinitions;
 use crate::execution::{
-    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, Origin, Status,
-    SubStatus,
+    Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, InstructionOrigin,
+    Status, SubStatus,
 };
 use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
 use crate::lock::LockLoss;
@@ -208,7 +208,7 @@ impl Family {
             // Its id is that of one generation of its parent.
             child_seed: 0,
             // A burst that is repeated after a publish runs another version.
-            origins: vec![Origin {
+            origins: vec![InstructionOrigin {
                 row: format!("version {}", definition.version_id),
                 replays: None,
             }],

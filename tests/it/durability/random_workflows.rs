@@ -1,4 +1,5 @@
-//! Random workflows, each on an undisturbed node and on three nodes that are killed: the journals agree, entry by entry.
+//! Random workflows, each on an undisturbed node and on three nodes that are killed: the journals agree, entry by entry, and each
+//! call of a service has one key, however often it is repeated.
 //!
 //! Every wait is for an event or a task, and the test ends one at a time of an instance and its children, chosen by a rule that
 //! both runs follow; a delay ends by itself before the next. So an instance has the same bursts, and whatever a killed node has
@@ -27,7 +28,8 @@ const WAITS: &str = "random-child-waits";
 const RUNS: &str = "random-child-runs";
 
 /// The types that take the place of lines in the generated workflows.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
+    "Mainspring.Call",
     "Elsa.RunTask",
     "Elsa.ExecuteWorkflow",
     "Elsa.DispatchWorkflow",
@@ -53,12 +55,13 @@ fn replace_lines(value: &mut Value, in_loop: bool, delayed: &mut bool, random: &
     if kind == "Elsa.WriteLine" && value.get("customProperties").is_none() && random.random_bool(0.4) {
         let id = value["id"].clone();
         let child = |kind: &str, of: &str, waits: bool| json!({"id": id, "type": kind, "workflowDefinitionId": of, "waitForCompletion": waits, "correlationId": id});
-        *value = match random.random_range(0..if in_loop { 2 } else { 6 }) {
+        *value = match random.random_range(0..if in_loop { 3 } else { 7 }) {
+            2 => json!({"id": id, "type": "Mainspring.Call", "name": id}),
             0 => json!({"id": id, "type": "Elsa.RunTask", "taskName": id}),
             1 => child("Elsa.ExecuteWorkflow", RUNS, true),
-            2 => child("Elsa.ExecuteWorkflow", WAITS, true),
-            3 => child("Elsa.DispatchWorkflow", WAITS, true),
-            4 => {
+            3 => child("Elsa.ExecuteWorkflow", WAITS, true),
+            4 => child("Elsa.DispatchWorkflow", WAITS, true),
+            5 => {
                 let mut bulk = child("Elsa.BulkDispatchWorkflows", WAITS, true);
                 bulk["items"] = json!([1, 2]);
                 let script = format!("{id} + getItem()");
@@ -97,6 +100,8 @@ struct Wait {
 /// Instances of random workflows on nodes that a round may kill.
 struct Run<'a> {
     database: &'a TestDatabase,
+    /// The file of the calls.
+    calls: &'a str,
     client: &'a Connection,
     nodes: Vec<Node>,
     /// The instances, by the seeds of their workflows.
@@ -198,8 +203,15 @@ impl Run<'_> {
     /// Kills a node, and starts it again, armed or not.
     async fn restart(&mut self, target: usize, failpoints: &str) {
         self.nodes[target].child.kill9();
-        let node = Node::start_armed_with(self.database, NAMES[target], &SETTINGS, failpoints).await;
-        self.nodes[target] = node;
+        self.nodes[target] = self.node(NAMES[target], failpoints).await;
+    }
+
+    async fn node(&self, name: &'static str, failpoints: &str) -> Node {
+        let variables = [
+            ("MAINSPRING_TEST_CALLS", self.calls),
+            ("MAINSPRING_FAILPOINTS", failpoints),
+        ];
+        Node::start_armed_at(&self.database.url(), name, &SETTINGS, &variables).await
     }
 
     /// What each workflow did: its end, then its journal without times and ids of instances; then the same of its children.
@@ -238,17 +250,45 @@ impl Run<'_> {
     }
 }
 
+fn tempfile() -> String {
+    let name = format!("mainspring-calls-{}", uuid::Uuid::new_v4().simple());
+    std::env::temp_dir().join(name).display().to_string()
+}
+
+/// Each execution has called under one key, which no other has. Returns how many calls were repeated.
+fn assert_keys(file: &str) -> usize {
+    let (mut keys, mut executions, mut repeated) = (BTreeMap::new(), BTreeMap::new(), 0);
+    for line in std::fs::read_to_string(file).unwrap().lines() {
+        let call: Value = serde_json::from_str(line).unwrap();
+        let text = |field: &str| call[field].as_str().unwrap().to_owned();
+        let (key, execution) = (text("key"), text("execution"));
+        let before = executions.insert(key.clone(), execution.clone());
+        assert!(before.is_none_or(|before| before == execution), "{line}");
+        match keys.insert(execution, key.clone()) {
+            Some(before) => {
+                assert_eq!(before, key, "{line}");
+                repeated += 1;
+            }
+            None => {}
+        }
+    }
+    repeated
+}
+
 /// Runs the workflows of these seeds twice; returns how often a node died of a failpoint.
 async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
+    let file = tempfile();
     let mut run = Run {
         database: &database,
+        calls: &file,
         client: &client,
-        nodes: vec![Node::start_with(&database, NAMES[0], &SETTINGS, "")],
+        nodes: Vec::new(),
         instances: BTreeMap::new(),
         round: 0,
     };
+    run.nodes.push(run.node(NAMES[0], "").await);
     let line = json!({"id": "says", "type": "Elsa.WriteLine", "text": "says"});
     for (id, activities) in [
         (RUNS, json!([line])),
@@ -290,7 +330,8 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
         assert!(lines.any(|line| line.starts_with(&ended)), "no workflow ended a {kind}");
     }
     for name in &NAMES[1..] {
-        run.nodes.push(Node::start_with(&database, name, &SETTINGS, ""));
+        let node = run.node(name, "").await;
+        run.nodes.push(node);
     }
     run.round = 0;
     run.start(seeds).await;
@@ -321,6 +362,9 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     assert_eq!(client.rows("dead_letter").await, 0);
     drop(run.nodes);
     assert_invariants(&database).await;
+    let repeated = assert_keys(&file);
+    println!("{repeated} calls were repeated");
+    std::fs::remove_file(&file).unwrap();
     died
 }
 

@@ -73,7 +73,17 @@ impl Node {
         failpoints: &str,
     ) -> Self {
         let failpoints = [("MAINSPRING_FAILPOINTS", failpoints)];
-        let mut child = spawn(&database.url(), name, settings, &failpoints);
+        Self::start_armed_at(&database.url(), name, settings, &failpoints).await
+    }
+
+    /// The same on the database of a URL with variables of its own.
+    pub(crate) async fn start_armed_at(
+        url: &str,
+        name: &'static str,
+        settings: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let mut child = spawn(url, name, settings, variables);
         let ready = poll_until(TIMEOUT, "an armed node to serve or to die", async || {
             let line = child
                 .stdout()
