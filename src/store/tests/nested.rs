@@ -12,7 +12,7 @@ use crate::store::commit::{
     AwaitedRow, ChildEndRow, Claim, CommitOutcome, CommitRequest, NestedBurst, SendMode, WriterOptions,
 };
 use crate::store::instance::delete;
-use crate::store::work;
+use crate::store::{check, work};
 use crate::testing::store::{Fixture, Writer, burst, journal, occupy, spawn, waiting};
 
 const CHILDREN: &str = "SELECT count(*) FROM child";
@@ -523,4 +523,30 @@ async fn a_child_in_doubt_is_found_though_its_parent_has_lost_since() {
     assert_outcome!(in_doubt.await.unwrap(), CommitOutcome::Committed(_));
     assert_eq!(family.fixture.version("c").await, Some(1));
     assert_eq!(family.fixture.count("SELECT count(*) FROM journal").await, 1);
+}
+
+#[tokio::test]
+async fn an_executed_child_that_its_parent_does_not_know_is_reported() {
+    let fixture = Fixture::new().await;
+    let instance = "INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version, state,
+                                          parent_instance_id, finished_at)
+                    VALUES ('', 'p', 'd', 'd1', 1, 1, 3, 1, '{}', NULL, now()),
+                           ('', 'c', 'd', 'd1', 1, 1, 3, 1, '{\"parent\": {\"startedBy\": {\"lineage\": \"0\"}}}', 'p', now())";
+    fixture.execute(instance).await;
+    let reported = async || {
+        let found = check::check(&fixture.admin.client).await.unwrap();
+        found
+            .iter()
+            .any(|violation| violation.invariant == "executed-child-of-no-burst")
+    };
+    assert!(reported().await);
+    for known in [
+        "UPDATE instance SET state = '{\"executedChildren\": 1}' WHERE id = 'p'",
+        "UPDATE instance SET state = '{}', sub_status = 4 WHERE id = 'p'",
+        "UPDATE instance SET sub_status = 3; INSERT INTO work (tenant_id, instance_id, kind, body, has_begun)
+         VALUES ('', 'p', 1, '{}', true)",
+    ] {
+        fixture.execute(known).await;
+        assert!(!reported().await, "{known}");
+    }
 }
