@@ -310,10 +310,7 @@ fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) 
     let (key_at, claim_at, row_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?, RowColumns::of(&rows)?);
     let mut unclaimed = Unclaimed::default();
     for row in rows {
-        let is_ordered = match row.get::<_, Option<&str>>(row_at.left_out) {
-            None => None,
-            Some(why) => Some(why == "order"),
-        };
+        let is_ordered = row.get::<_, Option<&str>>(row_at.left_out).map(|why| why == "order");
         if row.get::<_, Option<&str>>(key_at.tenant_id).is_none() {
             unclaimed.exceeds = true;
             continue;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use crate::db::Pool;
-use crate::id::{ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, WorkId};
+use crate::id::{ClaimNo, Incarnation, InstanceId, TenantId, WorkId};
 use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::Claim;
-use crate::testing::store::{Fixture, burst, waiting};
+use crate::testing::store::Fixture;
 
 fn key(instance: &str) -> InstanceKey {
     (TenantId::default(), InstanceId::new(instance))

@@ -264,12 +264,9 @@ fn assert_keys(file: &str) -> usize {
         let (key, execution) = (text("key"), text("execution"));
         let before = executions.insert(key.clone(), execution.clone());
         assert!(before.is_none_or(|before| before == execution), "{line}");
-        match keys.insert(execution, key.clone()) {
-            Some(before) => {
-                assert_eq!(before, key, "{line}");
-                repeated += 1;
-            }
-            None => {}
+        if let Some(before) = keys.insert(execution, key.clone()) {
+            assert_eq!(before, key, "{line}");
+            repeated += 1;
         }
     }
     repeated
