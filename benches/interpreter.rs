@@ -274,6 +274,21 @@ fn state_from_bytes(bencher: Bencher) {
         .bench(|| InstanceState::from_bytes(divan::black_box(&bytes)));
 }
 
+/// Parses numbers as a state or a request has them. They are read exactly: fractions of seventeen digits cost a sixth more than
+/// rough ones would, all others what they did.
+#[divan::bench(args = ["fractions", "prices", "whole numbers"])]
+fn parse_numbers(bencher: Bencher, name: &str) {
+    let number = |at: u32| match name {
+        "fractions" => json!(f64::from(at) * 0.1 * 1.4),
+        "prices" => json!(f64::from(at * 7) / 100.0),
+        _ => json!(at),
+    };
+    let text = (0..4000).map(number).collect::<Value>().to_string();
+    let parse = || serde_json::from_str::<Value>(divan::black_box(&text));
+    assert!(parse().is_ok_and(|value| value.is_array()), "{name}");
+    bencher.counter(BytesCount::of_str(&text)).bench(parse);
+}
+
 /// The state of an order that waits for its approval.
 fn state() -> InstanceState {
     let interpreter = interpreter();

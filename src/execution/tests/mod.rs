@@ -20,6 +20,7 @@ mod flowchart_tokens;
 mod in_memory;
 mod incidents;
 mod nested;
+mod numbers;
 mod output_converters;
 mod random;
 mod random_workflow;

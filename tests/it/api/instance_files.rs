@@ -187,6 +187,46 @@ async fn a_waiting_instance_goes_on_in_another_database() {
 }
 
 #[tokio::test]
+async fn fractions_are_the_same_after_a_wait_and_elsewhere() {
+    let (from, to) = tokio::join!(SingleNode::start(&[]), SingleNode::start(&[]));
+    let script = |value: &str| json!({"typeName": "Object", "expression": {"type": "JavaScript", "value": value}});
+    let set = json!({"id": "set", "type": "Elsa.SetVariable", "variable": {"id": "v", "name": "V"},
+        "value": script("Array.from({length: 400}, (_, i) => i * 0.1 * 1.4)")});
+    let same = "getV().filter((number, i) => number !== i * 0.1 * 1.4).length";
+    let out = |id: &str, name: &str| json!({"id": id, "type": "Elsa.SetOutput", "outputName": literal(name), "outputValue": script(same)});
+    let span = json!({"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:00:00.1"}});
+    let model = json!({"definitionId": "f",
+        "variables": [{"id": "v", "name": "V", "typeName": "Object"}],
+        "outputs": [{"name": "After", "type": "Object"}, {"name": "Later", "type": "Object"}],
+        "root": {"id": "Seq", "type": "Elsa.Sequence", "activities": [
+            set,
+            {"id": "delay", "type": "Elsa.Delay", "timeSpan": span},
+            out("after", "After"),
+            {"id": "task", "type": "Elsa.RunTask", "taskName": literal("T"), "payload": script("({numbers: getV()})")},
+            out("later", "Later")]}});
+    from.http.publish(&model).await;
+    from.http.dispatch("f", &json!({"instanceId": "i"})).await;
+    wait_until("the task", async || {
+        let tasks = from.http.get("workflow-instances/i").await.body;
+        tasks["workflowState"]["bookmarks"][0]["name"] == "Elsa.RunTask"
+    })
+    .await;
+    let file = export(&from.http, "i", ALL_PARTS).await;
+    to.http.publish(&model).await;
+    import(&to.http, &file).await.expect(200);
+    for node in [&from, &to] {
+        node.http
+            .post("workflow-instances/i/resume", &json!({}))
+            .await
+            .expect(200);
+        node.http.instance_becomes("i", "Finished").await;
+        let ended = node.http.get("workflow-instances/i").await.expect(200);
+        assert_eq!(ended["workflowState"]["output"], json!({"After": 0, "Later": 0}));
+        node.assert_invariants();
+    }
+}
+
+#[tokio::test]
 async fn a_timer_is_due_when_it_was() {
     let (from, to) = tokio::join!(SingleNode::start(&[]), SingleNode::start(&[]));
     start(&from.http, &delays("long", "01:00:00"), "a", json!({})).await;
