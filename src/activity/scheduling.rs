@@ -205,15 +205,12 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     let next = schedule
         .next(&progress)
         .ok_or_else(|| Fault::new(format!("The schedule {schedule} has no further occurrence")))?;
-    let request = match schedule.kind() {
-        // An interval without further options is a length: it is counted from the commit, like a delay.
-        schedule::ScheduleKind::Interval(interval)
-            if (next.fire_at - now).num_microseconds() == Some(interval.as_micros()) =>
-        {
-            let length = std::time::Duration::from_micros(interval.as_micros().unsigned_abs());
+    let request = match (schedule.kind(), schedule.length(&id)) {
+        // An interval from now on is a length: it is counted from the commit, like a delay, and a repeat of the burst has the same.
+        (schedule::ScheduleKind::Interval(interval), Some(length)) => {
             BookmarkRequest::delay(length, json!({"interval": interval.to_string()}))
         }
-        kind => {
+        (kind, _) => {
             let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
             let payload = match kind {
                 schedule::ScheduleKind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),

@@ -1,6 +1,7 @@
 //! A schedule: its parts, and when its occurrences are planned.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -112,6 +113,24 @@ impl Schedule {
     /// The first occurrence that is neither decided nor older than the schedule. None: the schedule has ended.
     pub(crate) fn next(&self, progress: &Progress<'_>) -> Option<PlannedFire> {
         self.plan_after(self.floor(progress), progress)
+    }
+
+    /// The time to the first occurrence of an interval that is counted from no point in time of its own, with its jitter: a length,
+    /// the same whenever it is asked for.
+    pub(crate) fn length(&self, id: &str) -> Option<Duration> {
+        if !matches!(self.kind, ScheduleKind::Interval(_)) || self.start_at.is_some() {
+            return None;
+        }
+        let unbounded = Self {
+            end_at: None,
+            ..self.clone()
+        };
+        let progress = Progress {
+            id,
+            anchor: EARLIEST,
+            last_occurrence: None,
+        };
+        (unbounded.next(&progress)?.fire_at - EARLIEST).to_std().ok()
     }
 
     /// The next occurrence is later than this instant.

@@ -29,6 +29,7 @@ mod scripts;
 mod secrets;
 mod state_machine;
 mod suspension;
+mod timers;
 mod try_catch;
 mod try_selection;
 mod validation;
