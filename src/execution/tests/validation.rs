@@ -74,6 +74,25 @@ fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
 }
 
 #[test]
+fn two_activities_with_one_node_id_are_refused() {
+    let inner = json!({"id": "a", "type": "Elsa.Sequence", "activities": [write("b")]});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("a:b"), inner]});
+    let (activity, message) = one(json!({"root": root}));
+    assert_eq!(activity, "b");
+    for part in ["a:b in Workflow1:s", "b in Workflow1:s:a", "Workflow1:s:a:b"] {
+        assert!(message.contains(part), "{message}");
+    }
+    // A colon alone is no problem.
+    let inner = json!({"id": "a", "type": "Elsa.Sequence", "activities": [write("c:d")]});
+    let root = json!({"id": "s:t", "type": "Elsa.Sequence", "activities": [write("a:b"), inner]});
+    assert_eq!(validation_errors(json!({"root": root})), []);
+    // Nor may an activity have the place of the workflow itself, or of one inside.
+    let (activity, message) =
+        one(json!({"root": {"id": "s", "type": "Elsa.Sequence", "activities": [write("Workflow1")]}}));
+    assert_eq!(activity, "Workflow1", "{message}");
+}
+
+#[test]
 fn a_duplicate_id_is_refused() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("a"), write("a"), write("a")]});
     assert_eq!(one(json!({"root": root})).0, "a");

@@ -136,6 +136,31 @@ fn identities(program: &Program, errors: &mut Vec<ValidationError>) {
             ));
         }
     }
+    let mut places: HashMap<&str, &ActivityNode> = HashMap::new();
+    for node in program.tree.iter() {
+        let Some(first) = places.insert(&node.node_id, node).filter(|first| first.id != node.id) else {
+            continue;
+        };
+        let around = |node: &ActivityNode| {
+            node.node_id
+                .strip_suffix(&node.id)
+                .unwrap_or_default()
+                .trim_end_matches(':')
+                .to_owned()
+        };
+        errors.push(ValidationError::of(
+            &node.id,
+            format!(
+                "Two activities have the node id {}, as ids within ids are joined by colons: {} in {}, and {} in {}; give one of \
+                 them an id without a colon",
+                node.node_id,
+                first.id,
+                around(first),
+                node.id,
+                around(node)
+            ),
+        ));
+    }
 }
 
 fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
