@@ -14,6 +14,7 @@ use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::child::Children;
 use super::composition::{self, Composition, Targets, WorkflowReference};
 use super::evaluate::Evaluator;
+use super::id_bounds;
 use super::journal::Recorder;
 use super::node_id;
 use super::program::{self, Program};
@@ -126,7 +127,8 @@ impl Interpreter {
     /// Compiles a definition together with the workflows that it uses as activities.
     ///
     /// # Errors
-    /// `missing-root`; `composition-too-large` if they are nested too deeply or have too many activities together.
+    /// `missing-root`; `definition-too-large` if the node ids of its activities are; `composition-too-large` if workflows as
+    /// activities are nested too deeply, or have too many activities or bytes together.
     pub fn compile_composed(&self, definition: &WorkflowDefinition, composition: &Composition) -> Result<Program> {
         program::compile(&self.catalogue, definition, composition)
     }
@@ -145,6 +147,12 @@ impl Interpreter {
     /// Writes into every activity of a tree its node id, by which the journal names it, and an id where it has none.
     pub(crate) fn write_node_ids(&self, root: &mut Value) {
         node_id::write(&self.catalogue, root);
+    }
+
+    /// Refuses a tree whose activities have too long ids, which are repeated in those of the activities inside:
+    /// `definition-too-large`.
+    pub(crate) fn check_ids(&self, root: &Value) -> Result<()> {
+        id_bounds::check(&self.catalogue, root)
     }
 
     /// Removes the node ids from a tree that a client sent, and writes an id into every activity without one.

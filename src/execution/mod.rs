@@ -8,8 +8,9 @@
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
-//!   `start_input`: the inputs of a start; `node_id`: the ids of its activities, also in JSON; `workflow_options`: its options
-//!   for commits and journal; `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
+//!   `bindings`: inputs and outputs of its activities; `start_input`: the inputs of a start; `node_id`: the ids of its activities,
+//!   also in JSON; `id_bounds`: how long they may be; `workflow_options`: its options for commits and journal;
+//!   `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
 //! - `cause`: what sets executions off, of which idempotency keys and the ids of executed children are made; `child`: instances
@@ -20,6 +21,7 @@
 //!   and C#; `journal`: its journal and executions; `log_persistence`: what of their values is recorded.
 
 mod activity_test;
+mod bindings;
 mod bookmark;
 mod bounds;
 mod burst_contract;
@@ -29,6 +31,7 @@ mod composition;
 mod csharp;
 mod evaluate;
 mod evaluation;
+mod id_bounds;
 mod incident_strategy;
 mod interpreter;
 mod journal;

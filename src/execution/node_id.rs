@@ -25,6 +25,10 @@ const ROOT: &str = "root";
 /// Elsa's container that a path of segments leaves out, as it is drawn with its owner.
 const FLOWCHART: &str = "Elsa.Flowchart";
 
+/// The most bytes that the node ids of one definition have together. Each repeats the ids around its activity, so that they are no
+/// part of the size of the definition.
+pub(super) const MOST_BYTES: usize = 32 << 20;
+
 /// The node id of an activity below `parent`.
 pub(super) fn node_id(parent: &str, id: &str) -> String {
     format!("{parent}:{id}")
@@ -77,7 +81,7 @@ fn collect(value: &Value, into: &mut HashSet<String>) {
 
 /// Where the children of an activity are, in the order in which they are compiled. Of an unknown type, every property that
 /// holds what has a type and an id: they do not run, but a designer shows them.
-fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
+pub(super) fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
     let Some(registered) = catalogue.find(raw.type_name(), raw.named_version().unwrap_or(0)) else {
         let is_activity = |value: &Value| {
             RawActivity::new(value).is_some_and(|raw| !raw.id().is_empty() && !raw.type_name().is_empty())
@@ -95,18 +99,33 @@ fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
 }
 
 /// Writes its node id into every activity of a tree, and an id and the version that runs into those without one: a designer
-/// draws no activity without a version.
+/// draws no activity without a version. Beyond [`MOST_BYTES`], which nothing that was saved since it exists has, there are none.
 pub(super) fn write(catalogue: &Catalogue, root: &mut Value) {
     write_below(catalogue, root, WORKFLOW_ID);
 }
 
 fn write_below(catalogue: &Catalogue, root: &mut Value, parent: &str) {
     let mut ids = IdMaker::of(root);
+    let mut left = MOST_BYTES;
     visit(catalogue, root, parent, &mut |fields, parent| {
         show_version(catalogue, fields);
-        let path = node_id(parent, &own_id(fields, &mut ids));
-        fields.insert(PROPERTY.to_owned(), path.clone().into());
-        path
+        let id = own_id(fields, &mut ids);
+        match left
+            .checked_sub(parent.len() + 1 + id.len())
+            .filter(|_| !parent.is_empty())
+        {
+            Some(rest) => {
+                left = rest;
+                let path = node_id(parent, &id);
+                fields.insert(PROPERTY.to_owned(), path.clone().into());
+                path
+            }
+            // Without one, nothing inside has one either.
+            None => {
+                fields.shift_remove(PROPERTY);
+                String::new()
+            }
+        }
     });
 }
 

@@ -9,25 +9,23 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::bindings::{inputs, outputs};
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
 use super::csharp::CSharpScripts;
+use super::id_bounds::{LONGEST_PATH, short, too_many_bytes};
 use super::incident_strategy::IncidentStrategy;
 use super::log_persistence::LogPersistence;
-use super::node_id::{IdMaker, WORKFLOW_ID, node_id};
+use super::node_id::{IdMaker, MOST_BYTES, WORKFLOW_ID, node_id};
 use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
     ActivityNode, ActivityTree, BreakBehavior, CASE_ACTIVITY, CASES, Catalogue, ChildProperty, Descriptor,
-    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, NodeOutput, RegisteredActivity,
-    RegisteredConverter, TRANSITIONS, WORKFLOW, Workflow, WorkflowAsActivity, camel_case, case_condition, case_port,
-    converter_requirement, describe, item_port, requirement, transition_condition,
+    ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, RegisteredConverter,
+    WORKFLOW, Workflow, WorkflowAsActivity, case_port, converter_requirement, describe, item_port, requirement,
 };
-use crate::definition::{
-    Argument, Connection, Expression, InputBinding, OutputBinding, RawActivity, Variable, WorkflowDefinition,
-};
-use crate::expression::TypeName;
+use crate::definition::{Argument, Connection, RawActivity, Variable, WorkflowDefinition};
 use crate::id::{DefinitionId, InstanceId, VersionId};
-use crate::{Error, Result};
+use crate::{Error, Result, weight};
 
 /// A compiled definition. Shared by all bursts of its instances.
 pub struct Program {
@@ -148,11 +146,11 @@ impl fmt::Debug for Program {
 /// nine times.
 const MOST_NESTED: usize = 20_000;
 
-/// The longest path of an activity in a workflow as an activity.
-const LONGEST_PATH: usize = 8_000;
+/// The most bytes that workflows as activities have together: what one has is copied for each use.
+const MOST_COPIED: usize = 128 << 20;
 
 /// Compiles a definition, with the workflows that it uses as activities.
-/// Errors: `missing-root` when there is no root activity, `composition-too-large`.
+/// Errors: `missing-root` when there is no root activity, `definition-too-large`, `composition-too-large`.
 pub(super) fn compile(
     catalogue: &Catalogue,
     definition: &WorkflowDefinition,
@@ -177,9 +175,16 @@ pub(super) fn compile(
         converters: HashMap::new(),
         required_types: BTreeSet::new(),
         unknown_types: BTreeSet::new(),
+        types: HashMap::new(),
+        path_bytes: 0,
+        copied: 0,
+        problem: None,
     };
     compiler.push_workflow(definition, None, root);
     compiler.push_nested()?;
+    if let Some(problem) = compiler.problem {
+        return Err(problem);
+    }
     let child_variables = |index: NodeIndex| {
         let registered = compiler.registered.get(index.0).and_then(Option::as_ref);
         registered
@@ -229,6 +234,38 @@ struct Compiler<'a> {
     converters: HashMap<String, RegisteredConverter>,
     required_types: BTreeSet<String>,
     unknown_types: BTreeSet<String>,
+    /// The types of the workflows as activities, with the bytes that each use takes: of the type, and of the workflow.
+    types: HashMap<&'a VersionId, NestedType>,
+    /// The bytes of the node ids in the definition itself.
+    path_bytes: usize,
+    copied: usize,
+    /// Why there is no program. From then on nothing is added.
+    problem: Option<Error>,
+}
+
+struct NestedType {
+    registered: RegisteredActivity,
+    input_bytes: usize,
+    bytes: usize,
+}
+
+impl NestedType {
+    fn of(definition: &WorkflowDefinition) -> Self {
+        let registered = registered(WorkflowAsActivity(describe(definition)));
+        let inputs = registered.descriptor.inputs.iter().map(|input| {
+            let default = input.default.as_ref().map_or(0, weight::json);
+            size_of::<NodeInput>() + weight::text(&input.name) + default
+        });
+        let lists = [&definition.variables, &definition.inputs, &definition.outputs]
+            .into_iter()
+            .flatten();
+        let root = definition.root.as_ref().map_or(0, weight::json);
+        Self {
+            input_bytes: inputs.sum(),
+            bytes: root + lists.map(weight::json).sum::<usize>(),
+            registered,
+        }
+    }
 }
 
 /// A workflow as an activity whose definition is not compiled yet.
@@ -246,19 +283,19 @@ impl<'a> Compiler<'a> {
             activity,
             version,
             level,
-        }) = self.nested.pop_front()
+        }) = self.nested.pop_front().filter(|_| self.problem.is_none())
         {
             let Some(part) = self.composition.used.get(version) else {
                 continue;
             };
             let path = self.tree.get(activity).map_or("", |node| &node.node_id);
-            let too_large = |problem: String| {
-                let message = format!(
-                    "the activity {path} nests the workflow {}: {problem}",
-                    part.definition.definition_id
-                );
-                Error::invalid("composition-too-large", message.clone()).field(path, message)
-            };
+            let too_large = |problem: String| too_large(path, &part.definition.definition_id, &problem);
+            self.copied = self
+                .copied
+                .saturating_add(self.types.get(version).map_or(0, |it| it.bytes));
+            if self.copied > MOST_COPIED {
+                return Err(too_large(copied_too_much()));
+            }
             if level > MOST_LEVELS {
                 return Err(too_large(format!(
                     "workflows are nested more than {MOST_LEVELS} levels deep"
@@ -329,17 +366,47 @@ impl<'a> Compiler<'a> {
     }
 
     /// The workflow that an activity uses, as its type.
-    fn nested_type(&self, raw: RawActivity<'_>) -> Option<(&'a VersionId, RegisteredActivity)> {
+    fn nested_type(&mut self, raw: RawActivity<'_>) -> Option<(&'a VersionId, RegisteredActivity)> {
         let reference = WorkflowReference::of(self.catalogue, raw)?;
         let composition: &'a Composition = self.composition;
         let part = composition.find(self.within, &reference)?;
         let (version, _) = composition.used.get_key_value(&part.definition.id)?;
-        Some((version, registered(WorkflowAsActivity(describe(&part.definition)))))
+        let found = self
+            .types
+            .entry(version)
+            .or_insert_with(|| NestedType::of(&part.definition));
+        self.copied = self.copied.saturating_add(found.input_bytes);
+        if self.copied > MOST_COPIED && self.problem.is_none() {
+            self.problem = Some(too_large(raw.id(), &part.definition.definition_id, &copied_too_much()));
+        }
+        Some((version, found.registered.clone()))
+    }
+
+    /// The node id of an activity; none if there is no room for it.
+    fn path(&mut self, parent: NodeIndex, id: &str) -> Option<String> {
+        let around = self.tree.get(parent).map_or("", |node| &node.node_id);
+        let bytes = around.len() + 1 + id.len();
+        if self.within.is_none() {
+            self.path_bytes += bytes;
+            if self.path_bytes > MOST_BYTES {
+                let problem = too_many_bytes(&format!("{} in {}", short(id), short(around)));
+                self.problem = Some(Error::invalid("definition-too-large", problem.clone()).field("root", problem));
+                return None;
+            }
+        } else {
+            self.copied = self.copied.saturating_add(bytes);
+            if self.copied > MOST_COPIED {
+                let message = format!("the activity {} in {}: {}", short(id), short(around), copied_too_much());
+                self.problem = Some(Error::invalid("composition-too-large", message.clone()).field("root", message));
+                return None;
+            }
+        }
+        Some(node_id(around, id))
     }
 
     /// Adds an activity and its children. The recursion is as deep as the JSON, which the model bounds.
     fn push(&mut self, value: &'a Value, parent: NodeIndex) -> Option<NodeIndex> {
-        let raw = RawActivity::new(value)?;
+        let raw = RawActivity::new(value).filter(|_| self.problem.is_none())?;
         let version = raw.named_version().unwrap_or(0);
         let mut registered = self.catalogue.find(raw.type_name(), version).cloned();
         let mut nested = None;
@@ -362,11 +429,7 @@ impl<'a> Compiler<'a> {
         } else {
             raw.id().to_owned()
         };
-        let parent_path = self
-            .tree
-            .get(parent)
-            .map(|node| node.node_id.clone())
-            .unwrap_or_default();
+        let path = self.path(parent, &id)?;
         let index = self.tree.next_index();
         let places = descriptor.map(ChildProperty::of).unwrap_or_default();
         let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
@@ -401,7 +464,7 @@ impl<'a> Compiler<'a> {
         self.tree.push(ActivityNode {
             index,
             workflow: self.workflow,
-            node_id: node_id(&parent_path, &id),
+            node_id: path,
             id,
             type_name: raw.type_name().to_owned(),
             version: raw.version(),
@@ -474,6 +537,18 @@ impl<'a> Compiler<'a> {
     }
 }
 
+fn too_large(path: &str, used: &DefinitionId, problem: &str) -> Error {
+    let message = format!("the activity {} nests the workflow {used}: {problem}", short(path));
+    Error::invalid("composition-too-large", message.clone()).field(path, message)
+}
+
+fn copied_too_much() -> String {
+    format!(
+        "what workflows as activities have, for each use, is more than {} MiB together",
+        MOST_COPIED >> 20
+    )
+}
+
 fn registered(activity: impl crate::activity::Activity) -> RegisteredActivity {
     RegisteredActivity {
         descriptor: Arc::new(activity.descriptor()),
@@ -494,96 +569,4 @@ fn without_children(items: &Value, children: &[&str]) -> Value {
         other => other.clone(),
     });
     Value::Array(own.collect())
-}
-
-/// The conditions of a switch: inputs that it evaluates one after the other.
-fn conditions(cases: Option<&Value>) -> impl Iterator<Item = NodeInput> {
-    let cases = cases.and_then(Value::as_array).into_iter().flatten();
-    cases
-        .enumerate()
-        .map(|(number, case)| condition(case_condition(number), case.get("condition")))
-}
-
-/// The conditions of the transitions that have one.
-fn transition_conditions(transitions: Option<&Value>) -> impl Iterator<Item = NodeInput> {
-    let transitions = transitions.and_then(Value::as_array).into_iter().flatten();
-    let conditions = transitions
-        .enumerate()
-        .map(|(number, transition)| condition(transition_condition(number), transition.get("condition")));
-    conditions.filter(|input| input.expression.is_some() || input.memory_reference.is_some())
-}
-
-fn condition(name: String, given: Option<&Value>) -> NodeInput {
-    let plain = given.and_then(Value::as_object).filter(|it| it.contains_key("type"));
-    let (expression, memory_reference) = match plain {
-        Some(plain) => {
-            let kind = match plain.get("type").and_then(Value::as_str) {
-                Some(kind) if !kind.is_empty() => kind.to_owned(),
-                _ => "Literal".to_owned(),
-            };
-            let value = plain.get("value").cloned().unwrap_or_default();
-            (Some(Expression { kind, value }), None)
-        }
-        None => {
-            let binding = InputBinding::parse(given).unwrap_or_default();
-            (binding.expression, binding.memory_reference)
-        }
-    };
-    NodeInput {
-        name,
-        expression,
-        memory_reference,
-        convert_to: TypeName::Boolean,
-        default: Some(false.into()),
-        is_lazy: true,
-        is_required: false,
-    }
-}
-
-fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeInput> {
-    let expressions = descriptor.inputs.iter().filter(|input| !input.is_raw);
-    let cases = descriptor.has_cases.then(|| properties.get(CASES)).flatten();
-    let has_transitions = descriptor
-        .item_children
-        .iter()
-        .any(|(property, _)| *property == TRANSITIONS);
-    let transitions = has_transitions.then(|| properties.get(TRANSITIONS)).flatten();
-    expressions
-        .map(|input| {
-            let binding = InputBinding::parse(property(properties, &input.name)).unwrap_or_default();
-            // The activity type decides; the definition only where the activity type accepts anything.
-            let convert_to = match TypeName::parse(&input.type_name, false) {
-                _ if input.is_as_given => TypeName::Any,
-                TypeName::Any => TypeName::parse(&binding.type_name, false),
-                known => known,
-            };
-            NodeInput {
-                name: input.name.clone(),
-                expression: binding.expression,
-                memory_reference: binding.memory_reference,
-                convert_to,
-                default: input.default.clone(),
-                is_lazy: input.is_lazy,
-                is_required: input.is_required,
-            }
-        })
-        .chain(conditions(cases))
-        .chain(transition_conditions(transitions))
-        .collect()
-}
-
-fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) -> Vec<NodeOutput> {
-    let bound = descriptor.outputs.iter().filter_map(|output| {
-        let OutputBinding { target, converter } = OutputBinding::parse(property(properties, &output.name))?;
-        Some(NodeOutput {
-            name: output.name.clone(),
-            target,
-            converter,
-        })
-    });
-    bound.collect()
-}
-
-pub(super) fn property<'a>(properties: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    properties.get(&camel_case(name)).or_else(|| properties.get(name))
 }

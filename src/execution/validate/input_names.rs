@@ -6,7 +6,7 @@
 
 use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsa_type};
 use crate::definition::ValidationError;
-use crate::execution::program::property;
+use crate::execution::bindings::property;
 use crate::schedule::similar_names;
 
 /// The properties that any activity may have in Elsa's JSON, over its releases.

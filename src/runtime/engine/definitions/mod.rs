@@ -224,6 +224,7 @@ fn new_definition(
 ) -> Result<NewDefinition> {
     if let Some(root) = &mut definition.root {
         interpreter.remove_node_ids(root);
+        interpreter.check_ids(root)?;
     }
     let given = &definition.definition_id;
     let definition_id = if given.as_str().is_empty() {
@@ -285,10 +286,11 @@ fn compiled(
     definition: &WorkflowDefinition,
     composition: &Composition,
 ) -> Result<(Program, Vec<ValidationError>)> {
-    if definition.root.is_none() {
+    let Some(root) = &definition.root else {
         let message = "the workflow definition has no root activity";
         return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
-    }
+    };
+    interpreter.check_ids(root)?;
     let problems = interpreter.validate_composed(definition, composition);
     if !problems.is_empty() {
         return Err(invalid(problems));
