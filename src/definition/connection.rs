@@ -4,6 +4,8 @@
 //! `{source: {activity, port}, target: {activity, port}}`. A missing port means `Done` at the source and `In` at the
 //! target.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 /// One end of a connection.
@@ -28,17 +30,13 @@ impl Connection {
     /// Reads the value of `connections`. Duplicates are dropped; an entry without an activity gets an empty id, which
     /// validation reports.
     pub fn list(value: Option<&Value>) -> Vec<Self> {
-        let mut connections: Vec<Self> = Vec::new();
-        for entry in value.and_then(Value::as_array).into_iter().flatten() {
-            let connection = Self {
-                source: ConnectionEnd::read(entry, "source", "sourcePort", "Done"),
-                target: ConnectionEnd::read(entry, "target", "targetPort", "In"),
-            };
-            if !connections.contains(&connection) {
-                connections.push(connection);
-            }
-        }
-        connections
+        let entries = value.and_then(Value::as_array).into_iter().flatten();
+        let read = entries.map(|entry| Self {
+            source: ConnectionEnd::read(entry, "source", "sourcePort", "Done"),
+            target: ConnectionEnd::read(entry, "target", "targetPort", "In"),
+        });
+        let mut seen = HashSet::new();
+        read.filter(|connection| seen.insert(connection.clone())).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The journal of a burst, and the activity executions that it changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -200,10 +200,6 @@ impl Recorder {
             .or_insert_with(|| Box::new(new_execution(node, context, parent_of(state, context))));
         execution.status = context.status.as_str();
         execution.fault_count = context.faults;
-        execution.has_bookmarks = state
-            .bookmarks
-            .iter()
-            .any(|bookmark| bookmark.activity_execution_id == context.id);
         Some(execution)
     }
 
@@ -253,8 +249,13 @@ impl Recorder {
             .copied()
             .filter(|number| state.contexts.contains_key(number))
             .collect();
+        let waiting = state.bookmarks.iter().map(|bookmark| &bookmark.activity_execution_id);
+        let waiting: HashSet<&ActivityExecutionId> = waiting.collect();
         for number in alive {
             self.copy_values(program, state, number);
+            if let Some(execution) = self.executions.get_mut(&number) {
+                execution.has_bookmarks = waiting.contains(&execution.id);
+            }
         }
         (
             self.journal,

@@ -6,7 +6,7 @@
 //! a burst that runs again on the same state has the same effects. What must be the same even where a burst is repeated on
 //! another way, keys and executed children, comes from causes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -477,17 +477,24 @@ impl InstanceState {
         chain
     }
 
-    /// The descendants of an execution, parents first.
+    /// The descendants of an execution, parents first. A child has a greater number than its parent.
     pub(super) fn descendants(&self, number: u64) -> Vec<u64> {
-        let mut found = vec![];
-        let mut pending = VecDeque::from([number]);
-        while let Some(parent) = pending.pop_front() {
-            for (child, context) in &self.contexts {
-                if context.parent == Some(parent) {
-                    found.push(*child);
-                    pending.push_back(*child);
-                }
+        let later = || self.contexts.range(number.saturating_add(1)..);
+        if !later().any(|(_, context)| context.parent == Some(number)) {
+            return Vec::new();
+        }
+        let mut children: HashMap<u64, Vec<u64>> = HashMap::from([(number, Vec::new())]);
+        for (child, context) in later() {
+            if let Some(siblings) = context.parent.and_then(|parent| children.get_mut(&parent)) {
+                siblings.push(*child);
+                children.insert(*child, Vec::new());
             }
+        }
+        let mut found = children.remove(&number).unwrap_or_default();
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied() {
+            found.extend(children.remove(&parent).unwrap_or_default());
+            next += 1;
         }
         found
     }

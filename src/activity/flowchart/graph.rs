@@ -8,9 +8,12 @@
 //! A back connection is *valid* if every path from the start to its source passes through its target (the target dominates
 //! the source). Then the loop has one entrance and the counts stay consistent. As in Elsa, an invalid one is a fault.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use super::directions::{Direction, directions};
 use crate::activity::NodeIndex;
+use crate::definition::Connection;
 
 /// A connection with both ends resolved.
 #[derive(Clone, Debug)]
@@ -18,96 +21,84 @@ pub(super) struct FlowConnection {
     pub(super) source: NodeIndex,
     pub(super) port: String,
     pub(super) target: NodeIndex,
-    pub(super) direction: Direction,
 }
 
-/// The direction of a connection, as seen from the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    Forward,
-    Back,
-    /// Back, into the middle of a loop that has another entrance.
-    InvalidBack,
-    /// From an activity that the start does not lead to.
-    Unreachable,
+/// The connections of a flowchart, whatever its start.
+#[derive(Debug, Default)]
+pub(super) struct FlowConnections {
+    all: Vec<FlowConnection>,
+    outbound: HashMap<NodeIndex, Vec<usize>>,
+    inbound: HashMap<NodeIndex, Vec<usize>>,
+}
+
+impl FlowConnections {
+    /// Of the connections, each with its ends.
+    pub(super) fn of<'a>(connections: impl Iterator<Item = (NodeIndex, NodeIndex, &'a Connection)>) -> Self {
+        let mut found = Self::default();
+        for (position, (source, target, connection)) in connections.enumerate() {
+            found.outbound.entry(source).or_default().push(position);
+            found.inbound.entry(target).or_default().push(position);
+            found.all.push(FlowConnection {
+                source,
+                port: connection.source.port.clone(),
+                target,
+            });
+        }
+        found
+    }
 }
 
 /// The connections of a flowchart as seen from one start.
 #[derive(Debug)]
 pub(super) struct FlowGraph {
     start: NodeIndex,
-    connections: Vec<FlowConnection>,
-    outbound: HashMap<NodeIndex, Vec<usize>>,
-    inbound: HashMap<NodeIndex, Vec<usize>>,
+    connections: Arc<FlowConnections>,
+    directions: Vec<Direction>,
     forward_inbound: HashMap<NodeIndex, Vec<usize>>,
 }
 
 impl FlowGraph {
-    pub(super) fn new(connections: Vec<(NodeIndex, String, NodeIndex)>, start: NodeIndex) -> Self {
-        let mut outbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
-        let mut inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
-        for (position, (source, _, target)) in connections.iter().enumerate() {
-            outbound.entry(*source).or_default().push(position);
-            inbound.entry(*target).or_default().push(position);
-        }
-        let forward = ForwardEdges::forward(&connections, &outbound, start);
-        let reachable = forward.reachable_from(start, None);
+    pub(super) fn new(connections: Arc<FlowConnections>, start: NodeIndex) -> Self {
+        let ends = connections
+            .all
+            .iter()
+            .map(|connection| (connection.source, connection.target));
+        let directions = directions(&ends.collect::<Vec<_>>(), start);
         let mut forward_inbound: HashMap<NodeIndex, Vec<usize>> = HashMap::new();
-        let direct = |position: usize, source: NodeIndex, target: NodeIndex| {
-            if forward.contains(source, target) {
-                forward_inbound.entry(target).or_default().push(position);
-                Direction::Forward
-            } else if !reachable.contains(&source) {
-                Direction::Unreachable
-            } else if forward.reachable_from(start, Some(target)).contains(&source) {
-                Direction::InvalidBack
-            } else {
-                Direction::Back
+        for (position, (connection, direction)) in connections.all.iter().zip(&directions).enumerate() {
+            if *direction == Direction::Forward {
+                forward_inbound.entry(connection.target).or_default().push(position);
             }
-        };
-        let connections =
-            connections
-                .into_iter()
-                .enumerate()
-                .scan(direct, |direct, (position, (source, port, target))| {
-                    let direction = direct(position, source, target);
-                    Some(FlowConnection {
-                        port,
-                        target,
-                        source,
-                        direction,
-                    })
-                });
-        let connections = connections.collect();
+        }
         Self {
             start,
             connections,
-            outbound,
-            inbound,
+            directions,
             forward_inbound,
         }
     }
 
     pub(super) fn connection(&self, position: usize) -> Option<&FlowConnection> {
-        self.connections.get(position)
+        self.connections.all.get(position)
+    }
+
+    pub(super) fn direction(&self, position: usize) -> Direction {
+        self.directions.get(position).copied().unwrap_or(Direction::Unreachable)
     }
 
     /// The outbound connections of an activity, in the order of the definition.
     pub(super) fn outbound(&self, activity: NodeIndex) -> &[usize] {
-        self.outbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
+        list(&self.connections.outbound, activity)
     }
 
     /// The inbound forward connections of an activity.
     pub(super) fn inbound(&self, activity: NodeIndex) -> &[usize] {
-        self.forward_inbound
-            .get(&activity)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
+        list(&self.forward_inbound, activity)
     }
 
     /// All inbound connections of an activity, also those that lead back.
     pub(super) fn all_inbound(&self, activity: NodeIndex) -> &[usize] {
-        self.inbound.get(&activity).map(Vec::as_slice).unwrap_or_default()
+        list(&self.connections.inbound, activity)
     }
 
     /// The connections at these positions, each with its position.
@@ -141,74 +132,28 @@ impl FlowGraph {
     }
 }
 
-/// Pairs of activities joined by forward connections.
-#[derive(Default)]
-struct ForwardEdges(HashMap<NodeIndex, Vec<NodeIndex>>);
-
-impl ForwardEdges {
-    fn forward(
-        connections: &[(NodeIndex, String, NodeIndex)],
-        outbound: &HashMap<NodeIndex, Vec<usize>>,
-        start: NodeIndex,
-    ) -> Self {
-        let mut edges = Self::default();
-        let mut seen = HashSet::from([start]);
-        let mut pending = VecDeque::from([start]);
-        while let Some(source) = pending.pop_front() {
-            let leaving = outbound.get(&source).map(Vec::as_slice).unwrap_or_default();
-            for (_, _, target) in leaving.iter().filter_map(|position| connections.get(*position)) {
-                if edges.contains(source, *target) || edges.reachable_from(*target, None).contains(&source) {
-                    continue;
-                }
-                edges.0.entry(source).or_default().push(*target);
-                if seen.insert(*target) {
-                    pending.push_back(*target);
-                }
-            }
-        }
-        edges
-    }
-
-    fn contains(&self, source: NodeIndex, target: NodeIndex) -> bool {
-        self.0.get(&source).is_some_and(|targets| targets.contains(&target))
-    }
-
-    /// All activities that can be reached from one, including itself, on paths without a certain other one.
-    fn reachable_from(&self, from: NodeIndex, without: Option<NodeIndex>) -> HashSet<NodeIndex> {
-        if Some(from) == without {
-            return HashSet::new();
-        }
-        let mut seen = HashSet::from([from]);
-        let mut pending = vec![from];
-        while let Some(current) = pending.pop() {
-            for next in self.0.get(&current).into_iter().flatten() {
-                if Some(*next) != without && seen.insert(*next) {
-                    pending.push(*next);
-                }
-            }
-        }
-        seen
-    }
+fn list(lists: &HashMap<NodeIndex, Vec<usize>>, activity: NodeIndex) -> &[usize] {
+    lists.get(&activity).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn graph(edges: &[(usize, usize)]) -> FlowGraph {
         let connections = edges
             .iter()
-            .map(|(a, b)| (NodeIndex(*a), "Done".to_owned(), NodeIndex(*b)))
-            .collect();
-        FlowGraph::new(connections, NodeIndex(0))
+            .map(|(a, b)| json!({"source": a.to_string(), "target": b.to_string()}));
+        let connections = Connection::list(Some(&connections.collect()));
+        let ends = edges.iter().map(|(a, b)| (NodeIndex(*a), NodeIndex(*b)));
+        let connections = ends.zip(&connections).map(|((a, b), connection)| (a, b, connection));
+        FlowGraph::new(Arc::new(FlowConnections::of(connections)), NodeIndex(0))
     }
 
     fn directions(edges: &[(usize, usize)]) -> Vec<Direction> {
-        graph(edges)
-            .connections
-            .iter()
-            .map(|connection| connection.direction)
-            .collect()
+        graph(edges).directions
     }
 
     #[test]

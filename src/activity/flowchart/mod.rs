@@ -12,6 +12,7 @@
 //!
 //! Skipping uses a list instead of recursion: a chain of ten thousand activities needs no stack.
 
+mod directions;
 mod graph;
 mod modes;
 mod nodes;
@@ -23,7 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use graph::{Direction, FlowGraph};
+use directions::Direction;
+use graph::{FlowConnections, FlowGraph};
 pub use modes::FlowchartMode;
 pub(crate) use modes::MergeMode;
 pub(super) use nodes::{End, FlowDecision, FlowFork, FlowJoin, FlowNode, Start};
@@ -34,8 +36,20 @@ use super::{Activity, ActivityContext, ChildStatus, Descriptor, EndedChild, Faul
 
 const SCOPE: &str = "FlowScope";
 
-/// The graphs of one flowchart, by start: a trigger makes its own activity the start.
-type Graphs = Mutex<BTreeMap<NodeIndex, Arc<FlowGraph>>>;
+/// What is derived from the definition of a flowchart, once.
+#[derive(Debug)]
+struct Chart {
+    /// Its activities, by id.
+    by_id: HashMap<String, NodeIndex>,
+    /// Where it begins unless a trigger has started the instance.
+    start: Option<NodeIndex>,
+    connections: Arc<FlowConnections>,
+    /// Its graphs by start: a trigger makes its own activity the start.
+    graphs: Mutex<BTreeMap<NodeIndex, Arc<FlowGraph>>>,
+}
+
+/// The most graphs that are kept of one flowchart.
+const MOST_GRAPHS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Flowchart;
@@ -48,7 +62,7 @@ impl Activity for Flowchart {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        match start_of(context) {
+        match chart_of(context).start_of(context) {
             Some(start) => {
                 if context.flowchart_mode == FlowchartMode::Token {
                     tokens::begin(context);
@@ -134,7 +148,7 @@ async fn propagate(
         let followed = may_be_followed && outcomes.contains(&connection.port);
         scope.pass(position, followed);
         let target = connection.target;
-        match connection.direction {
+        match graph.direction(position) {
             Direction::Forward => match decide_join(context, graph, &scope, position, target).await? {
                 JoinDecision::Due { cancel } => {
                     context.schedule(target);
@@ -220,64 +234,87 @@ async fn decide_join(
 }
 
 fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activity: NodeIndex) {
+    let running = context.children().filter(|child| child.status == ChildStatus::Running);
+    let running: Vec<NodeIndex> = running.map(|child| child.index).collect();
+    if running.is_empty() {
+        return;
+    }
     let ancestors = graph.ancestors(activity);
-    let running: Vec<NodeIndex> = context
-        .children()
-        .filter(|child| child.status == ChildStatus::Running && ancestors.contains(&child.index))
-        .map(|child| child.index)
-        .collect();
-    for child in running {
+    for child in running.into_iter().filter(|child| ancestors.contains(child)) {
         context.cancel(child);
     }
 }
 
 fn graph_of(context: &ActivityContext<'_>) -> Arc<FlowGraph> {
-    let node = context.node();
+    let chart = chart_of(context);
     // A flowchart without activities schedules no child, so its graph is never used.
-    let start = start_of(context).unwrap_or(node.index());
-    let graphs = node.cached(Graphs::default);
-    let mut graphs = graphs.lock().unwrap_or_else(PoisonError::into_inner);
-    let graph = graphs.entry(start).or_insert_with(|| {
-        // Reversed, so that the first of two activities with one id is found.
-        let activities = context.activities().iter().rev();
-        let by_id: HashMap<&str, NodeIndex> = activities
-            .filter_map(|index| Some((context.find(*index)?.id(), *index)))
-            .collect();
-        let end = |id: &str| by_id.get(id).copied();
-        let connections = node.connections().iter().filter_map(|connection| {
-            let (source, target) = (end(&connection.source.activity)?, end(&connection.target.activity)?);
-            Some((source, connection.source.port.clone(), target))
-        });
-        Arc::new(FlowGraph::new(connections.collect(), start))
-    });
-    Arc::clone(graph)
+    let start = chart.start_of(context).unwrap_or(context.node().index());
+    let graphs = || chart.graphs.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = graphs().get(&start).map(Arc::clone);
+    if let Some(graph) = found {
+        return graph;
+    }
+    // Outside of the lock, which the bursts of all instances take.
+    let graph = Arc::new(FlowGraph::new(Arc::clone(&chart.connections), start));
+    let mut graphs = graphs();
+    if graphs.len() >= MOST_GRAPHS {
+        graphs.clear();
+    }
+    Arc::clone(graphs.entry(start).or_insert(graph))
 }
 
-/// Where the flowchart begins: the activity that started the instance, the one named `start`, an `Elsa.Start`, one that
-/// can start workflows, one without an inbound connection, the first.
-fn start_of(context: &ActivityContext<'_>) -> Option<NodeIndex> {
+fn chart_of(context: &ActivityContext<'_>) -> Arc<Chart> {
+    context.node().cached(|| Chart::of(context))
+}
+
+impl Chart {
+    fn of(context: &ActivityContext<'_>) -> Self {
+        // Reversed, so that the first of two activities with one id is found.
+        let activities = context.activities().iter().rev();
+        let by_id = activities.filter_map(|index| Some((context.find(*index)?.id().to_owned(), *index)));
+        let by_id: HashMap<String, NodeIndex> = by_id.collect();
+        let end = |id: &str| by_id.get(id).copied();
+        let connections = context.node().connections().iter().filter_map(|connection| {
+            let (source, target) = (end(&connection.source.activity)?, end(&connection.target.activity)?);
+            Some((source, target, connection))
+        });
+        Self {
+            connections: Arc::new(FlowConnections::of(connections)),
+            start: default_start(context, &by_id),
+            by_id,
+            graphs: Mutex::default(),
+        }
+    }
+
+    /// Where the flowchart begins: the activity that started the instance, if it is one of its own.
+    fn start_of(&self, context: &ActivityContext<'_>) -> Option<NodeIndex> {
+        let trigger = context.trigger_activity_id.and_then(|id| self.by_id.get(id));
+        trigger.copied().or(self.start)
+    }
+}
+
+/// Where a flowchart begins otherwise: the activity named `start`, an `Elsa.Start`, one that can start workflows, one without
+/// an inbound connection, the first.
+fn default_start(context: &ActivityContext<'_>, by_id: &HashMap<String, NodeIndex>) -> Option<NodeIndex> {
     let activities = context.activities();
     let first = |accepts: &dyn Fn(&super::ActivityNode) -> bool| {
-        activities
-            .iter()
-            .copied()
-            .find(|index| context.find(*index).is_some_and(accepts))
+        let mut activities = activities.iter().copied();
+        activities.find(|index| context.find(*index).is_some_and(accepts))
     };
     let named = match context.node().property("start") {
         Some(Value::String(id)) => Some(id.as_str()),
         Some(Value::Object(activity)) => activity.get("id").and_then(Value::as_str),
         _ => None,
     };
-    let connections = context.node().connections();
     let without_inbound = || {
-        let targets = connections.iter().map(|connection| connection.target.activity.as_str());
-        let targets: HashSet<&str> = targets.collect();
+        let connections = context.node().connections().iter();
+        let targets: HashSet<&str> = connections
+            .map(|connection| connection.target.activity.as_str())
+            .collect();
         first(&|node| !targets.contains(node.id()))
     };
-    context
-        .trigger_activity_id
-        .and_then(|id| first(&|node| node.id() == id))
-        .or_else(|| named.and_then(|id| first(&|node| node.id() == id)))
+    named
+        .and_then(|id| by_id.get(id).copied())
         .or_else(|| first(&|node| node.is_start))
         .or_else(|| first(&|node| node.can_start))
         .or_else(without_inbound)

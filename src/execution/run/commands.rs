@@ -1,5 +1,7 @@
 //! Carries out the commands of an activity in a fixed order: values first, then control flow.
 
+use std::collections::{HashMap, HashSet};
+
 use chrono::{Datelike, TimeDelta};
 use serde_json::{Map, Value};
 
@@ -66,12 +68,8 @@ impl<'p> BurstRun<'p> {
         if commands.breaks {
             self.break_loop(number);
         }
-        for child in commands.cancel {
-            self.cancel_child(number, child);
-        }
-        for child in commands.unschedule {
-            self.unschedule_child(number, child);
-        }
+        self.cancel_children(number, &commands.cancel);
+        self.unschedule_children(number, &commands.unschedule);
         if commands.burns
             && let Some(context) = self.state.contexts.get(&number)
         {
@@ -243,26 +241,34 @@ impl<'p> BurstRun<'p> {
         }
     }
 
-    fn cancel_child(&mut self, parent: u64, child: NodeIndex) {
-        let Some(node) = self.program.tree.get(child) else {
+    /// Cancels the executions of these children, in their order.
+    fn cancel_children(&mut self, parent: u64, children: &[NodeIndex]) {
+        if children.is_empty() {
             return;
-        };
-        let running: Vec<u64> = self
-            .state
-            .contexts
-            .iter()
-            .filter(|(_, context)| context.parent == Some(parent) && context.node_id == node.node_id)
-            .map(|(number, _)| *number)
+        }
+        let mut running: HashMap<&str, Vec<u64>> = HashMap::new();
+        for (number, context) in self.state.contexts.range(parent.saturating_add(1)..) {
+            if context.parent == Some(parent) {
+                running.entry(&context.node_id).or_default().push(*number);
+            }
+        }
+        let nodes = children.iter().filter_map(|child| self.program.tree.get(*child));
+        let executions: Vec<u64> = nodes
+            .filter_map(|node| running.remove(node.node_id.as_str()))
+            .flatten()
             .collect();
-        for number in running {
+        for number in executions {
             self.cancel(number, true);
         }
     }
 
-    fn unschedule_child(&mut self, parent: u64, child: NodeIndex) {
-        if let Some(node) = self.program.tree.get(child) {
-            let is_meant =
-                |item: &WorkItem| item.context.is_none() && item.owner == Some(parent) && item.node_id == node.node_id;
+    fn unschedule_children(&mut self, parent: u64, children: &[NodeIndex]) {
+        let nodes = children.iter().filter_map(|child| self.program.tree.get(*child));
+        let meant: HashSet<&str> = nodes.map(|node| node.node_id.as_str()).collect();
+        if !meant.is_empty() {
+            let is_meant = |item: &WorkItem| {
+                item.context.is_none() && item.owner == Some(parent) && meant.contains(item.node_id.as_str())
+            };
             self.state.queue.retain(|item| !is_meant(item));
         }
     }

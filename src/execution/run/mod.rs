@@ -481,10 +481,12 @@ impl BurstRun<'_> {
         let Some(context) = self.state.contexts.get(&number) else {
             return;
         };
+        // Those that the call has made are the last ones.
         let waits = self
             .state
             .bookmarks
             .iter()
+            .rev()
             .any(|bookmark| bookmark.activity_execution_id == context.id);
         if waits && context.status == ContextStatus::Running {
             self.recorder.add_entry(

@@ -1,5 +1,7 @@
 //! The end of executions and of the instance: completion and cancellation.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use super::{BurstRun, ChildNotification};
@@ -8,6 +10,7 @@ use crate::execution::journal::EntryDetails;
 use crate::execution::scope;
 use crate::execution::state::{ContextStatus, Interruption};
 use crate::execution::status::{Status, SubStatus};
+use crate::id::ActivityExecutionId;
 
 impl BurstRun<'_> {
     /// Completes an execution, cancels its running descendants, and notifies its parent.
@@ -108,13 +111,41 @@ impl BurstRun<'_> {
             .retain(|item| item.owner != Some(number) && item.context != Some(number));
     }
 
+    /// Removes what these executions wait for, and what they have scheduled, in one pass.
+    fn clear_all_waiting(&mut self, numbers: &[u64]) {
+        let state = &mut self.state;
+        let contexts = numbers
+            .iter()
+            .filter_map(|number| Some((*number, state.contexts.get(number)?)));
+        let ids: HashMap<&ActivityExecutionId, u64> = contexts.map(|(number, context)| (&context.id, number)).collect();
+        if ids.is_empty() {
+            return;
+        }
+        state
+            .bookmarks
+            .retain(|bookmark| !ids.contains_key(&bookmark.activity_execution_id));
+        let numbers: HashSet<u64> = ids.into_values().collect();
+        let is_theirs = |number: Option<u64>| number.is_some_and(|number| numbers.contains(&number));
+        state
+            .queue
+            .retain(|item| !is_theirs(item.owner) && !is_theirs(item.context));
+    }
+
     /// Cancels the descendants of an execution, innermost first.
     pub(super) fn cancel_below(&mut self, number: u64) {
-        for child in self.state.descendants(number).into_iter().rev() {
-            self.cancel_one(child);
+        let below = self.state.descendants(number);
+        self.cancel_all(&below);
+    }
+
+    /// Cancels executions, the last one first.
+    fn cancel_all(&mut self, numbers: &[u64]) {
+        self.clear_all_waiting(numbers);
+        for number in numbers.iter().rev() {
+            self.cancel_one(*number);
         }
     }
 
+    /// Cancels an execution that waits for nothing any more.
     fn cancel_one(&mut self, number: u64) -> Option<ChildNotification> {
         let context = self.state.contexts.get_mut(&number)?;
         if context.status == ContextStatus::Running {
@@ -126,7 +157,6 @@ impl BurstRun<'_> {
                 "Canceled",
                 EntryDetails::default(),
             );
-            self.clear_waiting(number);
             self.recorder.record_end(self.program, &self.state, number, None);
         }
         self.remove_execution(number, Vec::new(), true)
@@ -135,6 +165,7 @@ impl BurstRun<'_> {
     /// Cancels an execution and its descendants.
     pub(super) fn cancel(&mut self, number: u64, notify_parent: bool) {
         self.cancel_below(number);
+        self.clear_waiting(number);
         let notification = self.cancel_one(number);
         if let Some(notification) = notification.filter(|_| notify_parent) {
             self.notify(notification);
@@ -191,11 +222,9 @@ impl BurstRun<'_> {
     /// Ends what a workflow as an activity runs beside a guard; that workflow ends after the last part of the guard.
     fn hold_nested_end(&mut self, guard: u64, workflow: u64, outcomes: Vec<String>) {
         let kept = scope::chain(self.program, &self.state, guard);
-        for other in self.state.descendants(workflow).into_iter().rev() {
-            if !kept.contains(&other) {
-                self.cancel_one(other);
-            }
-        }
+        let mut others = self.state.descendants(workflow);
+        others.retain(|other| !kept.contains(other));
+        self.cancel_all(&others);
         self.notifications
             .retain(|notification| !kept.contains(&notification.to));
         for ancestor in kept {
@@ -209,12 +238,9 @@ impl BurstRun<'_> {
     fn hold_end(&mut self, guard: u64, outcomes: Vec<String>) {
         let kept = self.state.chain(guard);
         // Children have greater numbers than their parents.
-        let others: Vec<u64> = self.state.contexts.keys().rev().copied().collect();
-        for other in others {
-            if !kept.contains(&other) {
-                self.cancel_one(other);
-            }
-        }
+        let others = self.state.contexts.keys().filter(|other| !kept.contains(other));
+        let others: Vec<u64> = others.copied().collect();
+        self.cancel_all(&others);
         self.notifications.clear();
         self.state.queue.clear();
         self.state.bookmarks.clear();
@@ -229,11 +255,9 @@ impl BurstRun<'_> {
         self.state.status = Status::Finished;
         self.state.sub_status = sub_status;
         let burned = std::mem::take(&mut self.state.bookmarks);
-        let waiting = self.state.contexts.iter().filter(|(_, context)| {
-            burned
-                .iter()
-                .any(|bookmark| bookmark.activity_execution_id == context.id)
-        });
+        let burned: HashSet<&ActivityExecutionId> = burned.iter().map(|it| &it.activity_execution_id).collect();
+        let contexts = self.state.contexts.iter();
+        let waiting = contexts.filter(|(_, context)| burned.contains(&context.id));
         let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
         for number in waiting {
             self.recorder.update(self.program, &self.state, number);

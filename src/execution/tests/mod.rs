@@ -19,6 +19,7 @@ mod flowchart;
 mod flowchart_tokens;
 mod in_memory;
 mod incidents;
+mod large_flowcharts;
 mod long_ids;
 mod nested;
 mod numbers;
