@@ -54,7 +54,7 @@ impl Activity for Sequence {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        Ok(next_child(context))
+        Ok(next_child(context, 0))
     }
 
     async fn child_completed(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
@@ -62,16 +62,24 @@ impl Activity for Sequence {
         if ends_here || context.is_breaking() {
             return Ok(Step::Done);
         }
-        Ok(next_child(context))
+        let position = context.property(NEXT_INDEX).as_u64();
+        let position = position
+            .and_then(|position| usize::try_from(position).ok())
+            .unwrap_or(0);
+        // An instance may go on with a version in which the activity that has ended stands at another place.
+        let before = position
+            .checked_sub(1)
+            .and_then(|before| context.activities().get(before));
+        if before == Some(&child.index) {
+            return Ok(next_child(context, position));
+        }
+        let place = context.activities().iter().position(|other| *other == child.index);
+        Ok(next_child(context, place.map_or(position, |place| place + 1)))
     }
 }
 
-fn next_child(context: &mut ActivityContext<'_>) -> Step {
-    let position = context.property(NEXT_INDEX).as_u64().unwrap_or(0);
-    let child = usize::try_from(position)
-        .ok()
-        .and_then(|position| context.activities().get(position).copied());
-    match child {
+fn next_child(context: &mut ActivityContext<'_>, position: usize) -> Step {
+    match context.activities().get(position).copied() {
         Some(child) => {
             context.set_property(NEXT_INDEX, position + 1);
             context.schedule(child);

@@ -5,7 +5,8 @@
 //! runs, the exit activity of the state, and the next state is entered. A trigger whose condition does not hold waits again.
 //! A state that no transition leaves completes the state machine, as does the lack of a state to begin with.
 //!
-//! The current state is a property of the execution; which part a child is comes back as its tag.
+//! The current state is a property of the execution; which part a child is comes back as its tag, where the id of its trigger names
+//! a transition.
 
 use std::collections::HashMap;
 
@@ -37,7 +38,7 @@ impl Activity for StateMachine {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        let machine = context.node().cached(|| Machine::of(context.node()));
+        let machine = context.node().cached(|| Machine::of(context));
         Ok(match machine.start {
             Some(state) => enter(context, &machine, state),
             None => Step::Done,
@@ -48,10 +49,10 @@ impl Activity for StateMachine {
         if context.is_breaking() {
             return Ok(Step::Done);
         }
-        let machine = context.node().cached(|| Machine::of(context.node()));
+        let machine = context.node().cached(|| Machine::of(context));
         let current = context.property(CURRENT_STATE).as_str();
         let current = current.and_then(|name| machine.by_name.get(name).copied());
-        let part = ChildRole::read(child.tag.as_ref());
+        let part = ChildRole::read(child.tag.as_ref(), &machine);
         let (Some(state), Some(part)) = (current, part) else {
             return Ok(Step::Wait);
         };
@@ -66,7 +67,7 @@ impl Activity for StateMachine {
         match part {
             ChildRole::Entry => Ok(Step::Wait),
             ChildRole::Trigger(_) if !holds(context, transition).await? => {
-                context.schedule_with(child.index, Map::new(), Some(part.tag()));
+                context.schedule_with(child.index, Map::new(), Some(part.tag(&transition.id)));
                 Ok(Step::Wait)
             }
             ChildRole::Trigger(_) => {
@@ -75,7 +76,7 @@ impl Activity for StateMachine {
                     context.unschedule(other.trigger);
                 }
                 Ok(match transition.action {
-                    Some(action) => run(context, action, ChildRole::Action(number)),
+                    Some(action) => run(context, action, ChildRole::Action(number).tag(&transition.id)),
                     None => exit(context, &machine, state, transition),
                 })
             }
@@ -97,7 +98,7 @@ fn enter(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> 
     };
     context.set_property(CURRENT_STATE, entered.name.clone());
     match entered.entry {
-        Some(entry) => run(context, entry, ChildRole::Entry),
+        Some(entry) => run(context, entry, ChildRole::Entry.tag("")),
         None => wait_for_triggers(context, machine, state),
     }
 }
@@ -105,20 +106,21 @@ fn enter(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> 
 fn wait_for_triggers(context: &mut ActivityContext<'_>, machine: &Machine, state: usize) -> Step {
     let mut step = Step::Done;
     for transition in machine.leaving(state) {
-        step = run(context, transition.trigger, ChildRole::Trigger(transition.number));
+        let tag = ChildRole::Trigger(transition.number).tag(&transition.id);
+        step = run(context, transition.trigger, tag);
     }
     step
 }
 
 fn exit(context: &mut ActivityContext<'_>, machine: &Machine, state: usize, transition: &Transition) -> Step {
     match machine.states.get(state).and_then(|left| left.exit) {
-        Some(exit) => run(context, exit, ChildRole::Exit(transition.number)),
+        Some(exit) => run(context, exit, ChildRole::Exit(transition.number).tag(&transition.id)),
         None => enter(context, machine, transition.to),
     }
 }
 
-fn run(context: &mut ActivityContext<'_>, child: NodeIndex, part: ChildRole) -> Step {
-    context.schedule_with(child, Map::new(), Some(part.tag()));
+fn run(context: &mut ActivityContext<'_>, child: NodeIndex, tag: Value) -> Step {
+    context.schedule_with(child, Map::new(), Some(tag));
     Step::Wait
 }
 
@@ -140,18 +142,23 @@ enum ChildRole {
 }
 
 impl ChildRole {
-    fn tag(self) -> Value {
+    /// With the id of its transition: an instance may go on with a version that has them in another order.
+    fn tag(self, transition: &str) -> Value {
         match self {
             Self::Entry => json!({"entry": true}),
-            Self::Trigger(number) => json!({"trigger": number}),
-            Self::Action(number) => json!({"action": number}),
-            Self::Exit(number) => json!({"exit": number}),
+            Self::Trigger(_) => json!({"trigger": transition}),
+            Self::Action(_) => json!({"action": transition}),
+            Self::Exit(_) => json!({"exit": transition}),
         }
     }
 
-    fn read(tag: Option<&Value>) -> Option<Self> {
-        let (part, number) = tag?.as_object()?.iter().next()?;
-        let number = || usize::try_from(number.as_u64()?).ok();
+    fn read(tag: Option<&Value>, machine: &Machine) -> Option<Self> {
+        let (part, transition) = tag?.as_object()?.iter().next()?;
+        let number = || match transition {
+            Value::String(id) => machine.by_id.get(id).copied(),
+            // As it was written before: by its place.
+            place => usize::try_from(place.as_u64()?).ok(),
+        };
         match part.as_str() {
             "entry" => Some(Self::Entry),
             "trigger" => Some(Self::Trigger(number()?)),
@@ -167,6 +174,8 @@ impl ChildRole {
 struct Machine {
     states: Vec<State>,
     by_name: HashMap<String, usize>,
+    /// The numbers of the transitions.
+    by_id: HashMap<String, usize>,
     /// The state to begin with.
     start: Option<usize>,
 }
@@ -184,6 +193,8 @@ struct State {
 struct Transition {
     /// Its place in the definition.
     number: usize,
+    /// The id of its trigger.
+    id: String,
     to: usize,
     trigger: NodeIndex,
     action: Option<NodeIndex>,
@@ -192,7 +203,8 @@ struct Transition {
 }
 
 impl Machine {
-    fn of(node: &ActivityNode) -> Self {
+    fn of(context: &ActivityContext<'_>) -> Self {
+        let node = context.node();
         let ports: HashMap<&str, NodeIndex> = node.ports.iter().map(|(port, child)| (port.as_str(), *child)).collect();
         let child = |property: &str, number: usize, name: &str| {
             let port = item_port(property, number, name);
@@ -201,7 +213,7 @@ impl Machine {
         let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let items = |property: &str| node.property(property).and_then(Value::as_array).into_iter().flatten();
         let mut states: Vec<State> = Vec::new();
-        let mut by_name = HashMap::new();
+        let (mut by_name, mut by_id) = (HashMap::new(), HashMap::new());
         for (number, state) in items(STATES).enumerate() {
             let name = text(state, "name").unwrap_or_default();
             // As in Elsa, the first state of a name is the one.
@@ -223,9 +235,12 @@ impl Machine {
                 continue;
             };
             let condition = transition_condition(number);
+            let id = context.find(trigger).map_or("", ActivityNode::id);
+            by_id.entry(id.to_owned()).or_insert(number);
             if let Some(from) = states.get_mut(from) {
                 from.leaving.push(Transition {
                     number,
+                    id: id.to_owned(),
                     to,
                     trigger,
                     action: child(TRANSITIONS, number, "action"),
@@ -241,6 +256,7 @@ impl Machine {
             start: state(given("currentState").or_else(|| given("initialState"))),
             states,
             by_name,
+            by_id,
         }
     }
 

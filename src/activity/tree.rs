@@ -177,11 +177,11 @@ impl ActivityNode {
             let default = variable.default.as_ref().map_or(0, weight::json);
             size_of::<Variable>() + texts.map(|text| weight::text(text)).iter().sum::<usize>() + default
         });
-        // Counted twice, because a flowchart derives its graph from them.
+        // Counted three times, because a flowchart derives its graph from them, and their names in the state of an instance.
         let connections = self.connections.iter().map(|connection| {
             let ends = [&connection.source, &connection.target];
             let ends = ends.map(|end| weight::text(&end.activity) + weight::text(&end.port));
-            2 * (size_of::<Connection>() + ends.iter().sum::<usize>())
+            3 * (size_of::<Connection>() + ends.iter().sum::<usize>())
         });
         let ports = self.ports.iter().map(|(name, _)| 40 + weight::text(name));
         let parts = inputs.chain(outputs).chain(variables).chain(connections).chain(ports);

@@ -11,6 +11,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::directions::{Direction, directions};
 use crate::activity::NodeIndex;
 use crate::definition::Connection;
@@ -21,6 +23,8 @@ pub(super) struct FlowConnection {
     pub(super) source: NodeIndex,
     pub(super) port: String,
     pub(super) target: NodeIndex,
+    /// Its name in the state of an instance.
+    pub(super) key: String,
 }
 
 /// The connections of a flowchart, whatever its start.
@@ -42,6 +46,7 @@ impl FlowConnections {
                 source,
                 port: connection.source.port.clone(),
                 target,
+                key: key_of(connection),
             });
         }
         found
@@ -108,6 +113,12 @@ impl FlowGraph {
             .filter_map(|position| Some((*position, self.connection(*position)?)))
     }
 
+    /// Values that were kept by the place of a connection in the definition, by its key.
+    pub(super) fn by_key(&self, by_place: Map<String, Value>) -> Map<String, Value> {
+        let of = |(place, value): (String, Value)| Some((self.connection(place.parse().ok()?)?.key.clone(), value));
+        by_place.into_iter().filter_map(of).collect()
+    }
+
     /// Whether an activity can be reached from the start.
     pub(super) fn is_reachable(&self, activity: NodeIndex) -> bool {
         activity == self.start || !self.inbound(activity).is_empty()
@@ -134,6 +145,21 @@ impl FlowGraph {
 
 fn list(lists: &HashMap<NodeIndex, Vec<usize>>, activity: NodeIndex) -> &[usize] {
     lists.get(&activity).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A connection by its ends: the same in each version of a definition that has it, wherever it stands. A port that has Elsa's
+/// default name is left out.
+fn key_of(connection: &Connection) -> String {
+    let Connection { source, target } = connection;
+    let plain = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|");
+    let port = |port: &str, default: &str| if port == default { String::new() } else { plain(port) };
+    format!(
+        "{}|{}|{}|{}",
+        plain(&source.activity),
+        port(&source.port, "Done"),
+        plain(&target.activity),
+        port(&target.port, "In")
+    )
 }
 
 #[cfg(test)]
@@ -187,5 +213,24 @@ mod tests {
         let mut ancestors: Vec<_> = graph.ancestors(NodeIndex(3)).into_iter().collect();
         ancestors.sort();
         assert_eq!(ancestors, [NodeIndex(0), NodeIndex(1), NodeIndex(2)]);
+    }
+
+    #[test]
+    fn no_two_connections_have_one_key() {
+        let end = |activity: &str, port: &str| json!({"activity": activity, "port": port});
+        let all = json!([
+            {"source": end("a", "Done"), "target": end("b", "In")},
+            {"source": end("a", "b"), "target": end("", "In")},
+            {"source": end("a|", "Done"), "target": end("b", "In")},
+            {"source": end("a", "|Done"), "target": end("b", "In")},
+            {"source": end("a\\", "|"), "target": end("b", "In")},
+            {"source": end("a\\|", ""), "target": end("b", "In")},
+            {"source": end("a", "Done"), "target": end("b", "Other")},
+            {"source": end("a", "True"), "target": end("b", "In")},
+        ]);
+        let connections = Connection::list(Some(&all));
+        let keys: HashSet<String> = connections.iter().map(key_of).collect();
+        assert_eq!(keys.len(), connections.len(), "{keys:?}");
+        assert!(keys.contains("a||b|") && keys.contains("a|True|b|"), "{keys:?}");
     }
 }

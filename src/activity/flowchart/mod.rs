@@ -25,12 +25,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use directions::Direction;
-use graph::{FlowConnections, FlowGraph};
+use graph::{FlowConnection, FlowConnections, FlowGraph};
 pub use modes::FlowchartMode;
 pub(crate) use modes::MergeMode;
 pub(super) use nodes::{End, FlowDecision, FlowFork, FlowJoin, FlowNode, Start};
 use nodes::{JOIN, JoinMode};
-use scope::FlowScope;
+use scope::{FlowScope, FlowTarget};
 
 use super::{Activity, ActivityContext, ChildStatus, Descriptor, EndedChild, Fault, NodeIndex, Step};
 
@@ -133,10 +133,10 @@ async fn propagate(
             "The activity {id} cannot be reached from the start of the flowchart"
         )));
     }
-    let mut scope = FlowScope::read(context.properties.get_mut(SCOPE).map(Value::take));
+    let mut scope = FlowScope::take(context, graph, SCOPE);
     // An execution through a back connection does not count as a visit, or later connections would seem late.
     if !is_loop_back {
-        scope.visit(from);
+        scope.visit(target_of(context, from).id);
     }
     // Connections to pass, the next one last. Only those of the completed activity can be followed.
     let mut pending: Vec<(usize, bool)> = Vec::new();
@@ -146,32 +146,31 @@ async fn propagate(
             continue;
         };
         let followed = may_be_followed && outcomes.contains(&connection.port);
-        scope.pass(position, followed);
-        let target = connection.target;
+        scope.pass(connection, followed);
+        let target = target_of(context, connection.target);
         match graph.direction(position) {
-            Direction::Forward => match decide_join(context, graph, &scope, position, target).await? {
+            Direction::Forward => match decide_join(context, graph, &scope, (position, connection), target).await? {
                 JoinDecision::Due { cancel } => {
-                    context.schedule(target);
+                    context.schedule(target.index);
                     if cancel {
-                        cancel_ancestors(context, graph, target);
+                        cancel_ancestors(context, graph, target.index);
                     }
                 }
                 JoinDecision::Skip => {
-                    scope.visit(target);
-                    pass_outbound(&mut pending, graph, target, false);
+                    scope.visit(target.id);
+                    pass_outbound(&mut pending, graph, target.index, false);
                 }
                 JoinDecision::NotYet => {}
             },
             Direction::Back if followed => {
-                context.schedule_with(target, serde_json::Map::new(), Some(json!({"back": true})));
+                context.schedule_with(target.index, serde_json::Map::new(), Some(json!({"back": true})));
             }
             Direction::InvalidBack if followed => {
-                let id = |index| context.find(index).map(|node| node.id.clone()).unwrap_or_default();
                 return Err(Fault::new(format!(
                     "The connection from {} back to {} enters a loop in its middle: every path from the start to the \
                      former must pass through the latter",
-                    id(connection.source),
-                    id(target)
+                    target_of(context, connection.source).id,
+                    target.id
                 )));
             }
             Direction::Back | Direction::InvalidBack | Direction::Unreachable => {}
@@ -179,6 +178,11 @@ async fn propagate(
     }
     context.properties.insert(SCOPE.to_owned(), scope.write());
     Ok(())
+}
+
+fn target_of<'a>(context: &ActivityContext<'a>, index: NodeIndex) -> FlowTarget<'a> {
+    let id = context.find(index).map_or("", super::ActivityNode::id);
+    FlowTarget { index, id }
 }
 
 fn pass_outbound(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, may_be_followed: bool) {
@@ -201,29 +205,29 @@ async fn decide_join(
     context: &mut ActivityContext<'_>,
     graph: &FlowGraph,
     scope: &FlowScope,
-    connection: usize,
-    target: NodeIndex,
+    (position, connection): (usize, &FlowConnection),
+    target: FlowTarget<'_>,
 ) -> Result<JoinDecision, Fault> {
-    let mode = match context.find(target) {
+    let mode = match context.find(target.index) {
         Some(node) if node.type_name == JOIN => JoinMode::read(&context.evaluate_input_of(node, "Mode").await?)?,
         _ => JoinMode::AllActive,
     };
     let decision = match mode {
-        JoinMode::All if !scope.all_passed(graph, target) => JoinDecision::NotYet,
+        JoinMode::All if !scope.all_passed(graph, target, position) => JoinDecision::NotYet,
         JoinMode::All if scope.all_followed(graph, target) => JoinDecision::Due { cancel: false },
-        JoinMode::AllActive if !scope.all_passed(graph, target) => JoinDecision::NotYet,
+        JoinMode::AllActive if !scope.all_passed(graph, target, position) => JoinDecision::NotYet,
         JoinMode::AllActive if scope.any_followed(graph, target) => JoinDecision::Due { cancel: false },
         JoinMode::All | JoinMode::AllActive => JoinDecision::Skip,
         JoinMode::Any => {
             // Scheduled, running or already executed in this round: a late connection changes nothing.
             let is_open = context
                 .children()
-                .any(|child| child.index == target && child.status != ChildStatus::Faulted);
+                .any(|child| child.index == target.index && child.status != ChildStatus::Faulted);
             if is_open || scope.is_late(connection, target) {
                 JoinDecision::NotYet
             } else if scope.any_followed(graph, target) {
                 JoinDecision::Due { cancel: true }
-            } else if scope.all_passed(graph, target) {
+            } else if scope.all_passed(graph, target, position) {
                 JoinDecision::Skip
             } else {
                 JoinDecision::NotYet

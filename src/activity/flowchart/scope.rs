@@ -1,66 +1,78 @@
 //! The counts of a flowchart: visits of each activity, passes of each connection.
 //!
-//! They are kept in the flowchart's properties, as `{"a": {activity: visits}, "c": {connection: [passes, followed last]}}`,
-//! and moved out and back for each call, never copied: a flowchart may have thousands of connections.
+//! They are kept in the flowchart's properties, as `{"visits": {activity: count}, "passes": {connection: [count, followed
+//! last]}}`, by ids: an instance may go on with a version whose activities and connections stand in another order. They are moved
+//! out and back for each call, never copied: a flowchart may have thousands of connections.
 
 use serde_json::{Map, Value, json};
 
-use super::graph::FlowGraph;
-use crate::activity::NodeIndex;
+use super::graph::{FlowConnection, FlowGraph};
+use crate::activity::{ActivityContext, NodeIndex};
 
 #[derive(Debug, Default)]
 pub(super) struct FlowScope {
-    /// By position of the activity in the tree.
-    activities: Map<String, Value>,
-    /// By position of the connection in the definition.
-    connections: Map<String, Value>,
+    /// By the id of the activity.
+    visits: Map<String, Value>,
+    /// By the key of the connection.
+    passes: Map<String, Value>,
 }
 
 impl FlowScope {
-    pub(super) fn read(value: Option<Value>) -> Self {
-        let Some(Value::Object(mut fields)) = value else {
+    pub(super) fn take(context: &mut ActivityContext<'_>, graph: &FlowGraph, property: &str) -> Self {
+        let Some(Value::Object(mut fields)) = context.properties.get_mut(property).map(Value::take) else {
             return Self::default();
         };
-        let mut take = |name: &str| match fields.get_mut(name).map(Value::take) {
-            Some(Value::Object(inner)) => inner,
-            _ => Map::new(),
-        };
+        // As it was written before: by places in the tree and in the definition.
+        if fields.contains_key("a") || fields.contains_key("c") {
+            let visits = taken(&mut fields, "a").into_iter();
+            let by_id = |(place, count): (String, Value)| {
+                let activity = context.find(NodeIndex(place.parse().ok()?))?;
+                Some((activity.id.clone(), count))
+            };
+            return Self {
+                visits: visits.filter_map(by_id).collect(),
+                passes: graph.by_key(taken(&mut fields, "c")),
+            };
+        }
         Self {
-            activities: take("a"),
-            connections: take("c"),
+            visits: taken(&mut fields, "visits"),
+            passes: taken(&mut fields, "passes"),
         }
     }
 
     pub(super) fn write(self) -> Value {
         // The macro `json!` would copy them.
-        let fields = [("a", self.activities), ("c", self.connections)];
+        let fields = [("visits", self.visits), ("passes", self.passes)];
         Value::Object(Map::from_iter(
             fields.map(|(name, counts)| (name.to_owned(), Value::Object(counts))),
         ))
     }
 
-    pub(super) fn visit(&mut self, activity: NodeIndex) {
+    pub(super) fn visit(&mut self, activity: &str) {
         let visits = self.visits(activity) + 1;
-        self.activities.insert(activity.0.to_string(), visits.into());
+        match self.visits.get_mut(activity) {
+            Some(count) => *count = visits.into(),
+            None => drop(self.visits.insert(activity.to_owned(), visits.into())),
+        }
     }
 
-    pub(super) fn pass(&mut self, connection: usize, followed: bool) {
+    pub(super) fn pass(&mut self, connection: &FlowConnection, followed: bool) {
         let (passes, _) = self.passes(connection);
-        self.connections
-            .insert(connection.to_string(), json!([passes + 1, followed]));
+        let passes = json!([passes + 1, followed]);
+        match self.passes.get_mut(&connection.key) {
+            Some(kept) => *kept = passes,
+            None => drop(self.passes.insert(connection.key.clone(), passes)),
+        }
     }
 
-    fn visits(&self, activity: NodeIndex) -> u64 {
-        self.activities
-            .get(&activity.0.to_string())
-            .and_then(Value::as_u64)
-            .unwrap_or(0)
+    fn visits(&self, activity: &str) -> u64 {
+        self.visits.get(activity).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    fn passes(&self, connection: usize) -> (u64, bool) {
+    fn passes(&self, connection: &FlowConnection) -> (u64, bool) {
         match self
-            .connections
-            .get(&connection.to_string())
+            .passes
+            .get(&connection.key)
             .and_then(Value::as_array)
             .map(Vec::as_slice)
         {
@@ -69,48 +81,56 @@ impl FlowScope {
         }
     }
 
-    /// Whether each inbound connection was passed more often than the activity was visited.
-    pub(super) fn all_passed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        let least = graph
-            .inbound(activity)
-            .iter()
-            .map(|connection| self.passes(*connection).0)
-            .min();
-        least.is_some_and(|least| least > self.visits(activity))
+    /// Whether each inbound connection was passed more often than the activity was visited. Asked for when the connection at
+    /// `position` was passed: the one behind it, which is most often the next to be passed, is compared first.
+    pub(super) fn all_passed(&self, graph: &FlowGraph, target: FlowTarget<'_>, position: usize) -> bool {
+        let inbound = graph.inbound(target.index);
+        let (before, behind) = inbound.split_at(inbound.partition_point(|other| *other <= position));
+        let visits = self.visits(target.id);
+        let mut connections = graph.at(behind).chain(graph.at(before));
+        !inbound.is_empty() && connections.all(|(_, connection)| self.passes(connection).0 > visits)
     }
 
     /// Whether an inbound connection was followed in the newest round.
-    pub(super) fn any_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        self.newest_round(graph, activity).is_some_and(|newest| {
-            graph
-                .inbound(activity)
-                .iter()
-                .any(|connection| self.passes(*connection) == (newest, true))
+    pub(super) fn any_followed(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> bool {
+        self.newest_round(graph, target).is_some_and(|newest| {
+            let mut inbound = graph.at(graph.inbound(target.index));
+            inbound.any(|(_, connection)| self.passes(connection) == (newest, true))
         })
     }
 
     /// Whether every inbound connection was followed in the newest round.
-    pub(super) fn all_followed(&self, graph: &FlowGraph, activity: NodeIndex) -> bool {
-        self.newest_round(graph, activity).is_some_and(|newest| {
-            graph
-                .inbound(activity)
-                .iter()
-                .all(|connection| self.passes(*connection) == (newest, true))
+    pub(super) fn all_followed(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> bool {
+        self.newest_round(graph, target).is_some_and(|newest| {
+            let mut inbound = graph.at(graph.inbound(target.index));
+            inbound.all(|(_, connection)| self.passes(connection) == (newest, true))
         })
     }
 
     /// The newest round of an activity that has begun and in which it has not been visited.
-    fn newest_round(&self, graph: &FlowGraph, activity: NodeIndex) -> Option<u64> {
-        let most = graph
-            .inbound(activity)
-            .iter()
-            .map(|connection| self.passes(*connection).0)
-            .max()?;
-        (most > self.visits(activity)).then_some(most)
+    fn newest_round(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> Option<u64> {
+        let inbound = graph.at(graph.inbound(target.index));
+        let most = inbound.map(|(_, connection)| self.passes(connection).0).max()?;
+        (most > self.visits(target.id)).then_some(most)
     }
 
-    /// Whether a connection is late: the activity was visited in this round without it.
-    pub(super) fn is_late(&self, connection: usize, activity: NodeIndex) -> bool {
-        self.passes(connection).0 <= self.visits(activity)
+    /// Whether a connection is late: its target was visited in this round without it.
+    pub(super) fn is_late(&self, connection: &FlowConnection, target: FlowTarget<'_>) -> bool {
+        self.passes(connection).0 <= self.visits(target.id)
+    }
+}
+
+/// An activity that connections lead to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowTarget<'a> {
+    pub(super) index: NodeIndex,
+    pub(super) id: &'a str,
+}
+
+/// The counts of a property.
+pub(super) fn taken(fields: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
+    match fields.get_mut(name).map(Value::take) {
+        Some(Value::Object(counts)) => counts,
+        _ => Map::new(),
     }
 }

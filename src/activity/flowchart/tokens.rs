@@ -5,15 +5,18 @@
 //! its next token end there, because the target has run for another one. What nothing can complete any more (a merge that
 //! misses a path) does not keep the flowchart open: it ends when no child is left.
 //!
-//! Tokens and blocks are counts by connection in the flowchart's properties, `{"t": {connection: count}, "b": {…}}`, so that
-//! they are bounded by the definition. They are moved out and back for each call, never copied.
+//! Tokens and blocks are counts by connection in the flowchart's properties, `{"tokens": {connection: count}, "blocks": {…}}`,
+//! so that they are bounded by the definition. They are moved out and back for each call, never copied.
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::graph::FlowGraph;
+use super::graph::{FlowConnection, FlowGraph};
 use super::modes::MergeMode;
 use super::nodes::{JOIN, JoinMode};
-use crate::activity::{ActivityContext, Child, ChildStatus, Fault, NodeIndex};
+use super::scope::taken;
+use crate::activity::{ActivityContext, ChildStatus, Fault, NodeIndex};
 
 /// The property that holds the tokens. A flowchart that has it runs with tokens until its end, whatever the setting of the
 /// node that it goes on at.
@@ -37,39 +40,43 @@ pub(super) async fn child_completed(
     outcomes: &[String],
 ) -> Result<(), Fault> {
     let is_race = merge_mode(context, child).await? == MergeMode::Race;
-    let mut tokens = Tokens::read(context);
+    let mut tokens = Tokens::take(context, graph);
     if is_race {
         // What was scheduled before the race was won has begun in the meantime.
         cancel_ancestors(context, graph, child);
         // With nothing left that could come late, the next round is a race of its own.
-        let ancestors = graph.ancestors(child);
-        let is_late = |other: Child| other.status == ChildStatus::Scheduled && ancestors.contains(&other.index);
-        if !context.children().any(is_late) {
-            for position in graph.inbound(child) {
-                tokens.clear_blocks(*position);
+        let scheduled: HashSet<NodeIndex> = context
+            .children()
+            .filter(|other| other.status == ChildStatus::Scheduled)
+            .map(|other| other.index)
+            .collect();
+        if scheduled.is_empty() || graph.ancestors(child).is_disjoint(&scheduled) {
+            for (_, connection) in graph.at(graph.inbound(child)) {
+                tokens.clear_blocks(connection);
             }
         }
     }
     let mut passed = Vec::new();
-    for (position, connection) in graph.at(graph.outbound(child)) {
+    for (_, connection) in graph.at(graph.outbound(child)) {
         if outcomes.contains(&connection.port) {
-            tokens.add(position);
-            passed.push((position, connection.target));
+            tokens.add(connection);
+            passed.push(connection);
         }
     }
-    for position in graph.all_inbound(child) {
-        tokens.consume(*position);
+    for (_, connection) in graph.at(graph.all_inbound(child)) {
+        tokens.consume(connection);
     }
     // Two connections from one source are one arrival, except in a cascade.
-    let mut scheduled: Vec<NodeIndex> = Vec::new();
-    for (position, target) in passed {
+    let mut scheduled: HashSet<NodeIndex> = HashSet::new();
+    for connection in passed {
+        let target = connection.target;
         let mode = merge_mode(context, target).await?;
         if mode != MergeMode::Cascade && scheduled.contains(&target) {
             continue;
         }
-        if is_due(context, graph, &mut tokens, mode, position, child, target) {
+        if is_due(context, graph, &mut tokens, mode, connection) {
             context.schedule(target);
-            scheduled.push(target);
+            scheduled.insert(target);
         }
     }
     tokens.write(context);
@@ -78,9 +85,11 @@ pub(super) async fn child_completed(
 
 /// Removes the tokens from and to a cancelled child: what waits for it is no longer held up by it.
 pub(super) fn child_cancelled(context: &mut ActivityContext<'_>, graph: &FlowGraph, child: NodeIndex) {
-    let mut tokens = Tokens::read(context);
-    for position in graph.outbound(child).iter().chain(graph.all_inbound(child)) {
-        tokens.clear(*position);
+    let mut tokens = Tokens::take(context, graph);
+    for positions in [graph.outbound(child), graph.all_inbound(child)] {
+        for (_, connection) in graph.at(positions) {
+            tokens.clear(connection);
+        }
     }
     tokens.write(context);
 }
@@ -90,34 +99,35 @@ fn is_due(
     graph: &FlowGraph,
     tokens: &mut Tokens,
     mode: MergeMode,
-    position: usize,
-    from: NodeIndex,
-    target: NodeIndex,
+    passed: &FlowConnection,
 ) -> bool {
+    let (from, target) = (passed.source, passed.target);
+    let all_have = |tokens: &Tokens, positions: &[usize]| {
+        // With a single connection, the first token is all of them.
+        positions.len() <= 1 || graph.at(positions).all(|(_, connection)| tokens.has(connection))
+    };
     match mode {
         MergeMode::Stream => {
             let mut sources = graph.at(graph.inbound(target)).map(|(_, connection)| connection.source);
-            !sources.any(|source| graph.all_inbound(source).iter().any(|position| tokens.has(*position)))
+            let leads_here = |source| {
+                graph
+                    .at(graph.all_inbound(source))
+                    .any(|(_, before)| tokens.has(before))
+            };
+            !sources.any(leads_here)
         }
-        // With a single connection, the first token is all of them.
-        MergeMode::Merge => {
-            let all = graph.inbound(target);
-            all.len() <= 1 || all.iter().all(|position| tokens.has(*position))
-        }
-        MergeMode::Converge => {
-            let all = graph.all_inbound(target);
-            all.len() <= 1 || all.iter().all(|position| tokens.has(*position))
-        }
+        MergeMode::Merge => all_have(tokens, graph.inbound(target)),
+        MergeMode::Converge => all_have(tokens, graph.all_inbound(target)),
         MergeMode::Cascade | MergeMode::Race => {
             if mode == MergeMode::Race {
                 cancel_ancestors(context, graph, target);
             }
-            if tokens.unblock(position) {
-                tokens.consume_one(position);
+            if tokens.unblock(passed) {
+                tokens.consume_one(passed);
                 return false;
             }
-            for (other, connection) in graph.at(graph.inbound(target)) {
-                if connection.source != from {
+            for (_, other) in graph.at(graph.inbound(target)) {
+                if other.source != from {
                     tokens.block(other);
                 }
             }
@@ -145,12 +155,15 @@ async fn merge_mode(context: &mut ActivityContext<'_>, activity: NodeIndex) -> R
 
 /// Cancels what is open before an activity. A child that has faulted could be retried; after a lost race there is no use.
 fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activity: NodeIndex) {
-    let ancestors = graph.ancestors(activity);
     let open = context
         .children()
-        .filter(|child| child.status != ChildStatus::Scheduled && ancestors.contains(&child.index));
+        .filter(|child| child.status != ChildStatus::Scheduled);
     let open: Vec<NodeIndex> = open.map(|child| child.index).collect();
-    for child in open {
+    if open.is_empty() {
+        return;
+    }
+    let ancestors = graph.ancestors(activity);
+    for child in open.into_iter().filter(|child| ancestors.contains(child)) {
         context.cancel(child);
     }
 }
@@ -163,81 +176,90 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn read(context: &mut ActivityContext<'_>) -> Self {
+    fn take(context: &mut ActivityContext<'_>, graph: &FlowGraph) -> Self {
         let Some(Value::Object(mut fields)) = context.properties.get_mut(TOKENS).map(Value::take) else {
             return Self::default();
         };
-        let mut take = |name: &str| match fields.get_mut(name).map(Value::take) {
-            Some(Value::Object(counts)) => counts,
-            _ => Map::new(),
-        };
+        // As they were written before: by places in the definition.
+        if fields.contains_key("t") || fields.contains_key("b") {
+            return Self {
+                free: graph.by_key(taken(&mut fields, "t")),
+                blocks: graph.by_key(taken(&mut fields, "b")),
+            };
+        }
         Self {
-            free: take("t"),
-            blocks: take("b"),
+            free: taken(&mut fields, "tokens"),
+            blocks: taken(&mut fields, "blocks"),
         }
     }
 
     fn write(self, context: &mut ActivityContext<'_>) {
         // The macro `json!` would copy them.
-        let fields = [("t", self.free), ("b", self.blocks)];
+        let fields = [("tokens", self.free), ("blocks", self.blocks)];
         let written = fields.map(|(name, counts)| (name.to_owned(), Value::Object(counts)));
         context
             .properties
             .insert(TOKENS.to_owned(), Value::Object(Map::from_iter(written)));
     }
 
-    fn has(&self, connection: usize) -> bool {
-        !self.free.is_empty() && self.free.contains_key(&connection.to_string())
+    fn has(&self, connection: &FlowConnection) -> bool {
+        !self.free.is_empty() && self.free.contains_key(&connection.key)
     }
 
-    fn add(&mut self, connection: usize) {
+    fn add(&mut self, connection: &FlowConnection) {
         increase(&mut self.free, connection);
     }
 
-    fn consume(&mut self, connection: usize) {
+    fn consume(&mut self, connection: &FlowConnection) {
         if !self.free.is_empty() {
-            self.free.swap_remove(&connection.to_string());
+            self.free.swap_remove(&connection.key);
         }
     }
 
-    fn consume_one(&mut self, connection: usize) {
+    fn consume_one(&mut self, connection: &FlowConnection) {
         decrease(&mut self.free, connection);
     }
 
-    fn block(&mut self, connection: usize) {
+    fn block(&mut self, connection: &FlowConnection) {
         increase(&mut self.blocks, connection);
     }
 
     /// Takes a block away, if there is one.
-    fn unblock(&mut self, connection: usize) -> bool {
+    fn unblock(&mut self, connection: &FlowConnection) -> bool {
         decrease(&mut self.blocks, connection)
     }
 
-    fn clear_blocks(&mut self, connection: usize) {
+    fn clear_blocks(&mut self, connection: &FlowConnection) {
         if !self.blocks.is_empty() {
-            self.blocks.swap_remove(&connection.to_string());
+            self.blocks.swap_remove(&connection.key);
         }
     }
 
-    fn clear(&mut self, connection: usize) {
+    fn clear(&mut self, connection: &FlowConnection) {
         self.consume(connection);
         self.clear_blocks(connection);
     }
 }
 
-fn increase(counts: &mut Map<String, Value>, connection: usize) {
-    let count = counts.entry(connection.to_string()).or_insert(Value::Null);
-    *count = count.as_u64().unwrap_or(0).saturating_add(1).into();
+fn increase(counts: &mut Map<String, Value>, connection: &FlowConnection) {
+    let more = counts
+        .get(&connection.key)
+        .and_then(Value::as_u64)
+        .unwrap_or(0)
+        .saturating_add(1);
+    match counts.get_mut(&connection.key) {
+        Some(count) => *count = more.into(),
+        None => drop(counts.insert(connection.key.clone(), more.into())),
+    }
 }
 
-fn decrease(counts: &mut Map<String, Value>, connection: usize) -> bool {
-    let key = connection.to_string();
-    let Some(count) = counts.get_mut(&key) else {
+fn decrease(counts: &mut Map<String, Value>, connection: &FlowConnection) -> bool {
+    let Some(count) = counts.get_mut(&connection.key) else {
         return false;
     };
     match count.as_u64() {
         Some(more) if more > 1 => *count = (more - 1).into(),
-        _ => drop(counts.swap_remove(&key)),
+        _ => drop(counts.swap_remove(&connection.key)),
     }
     true
 }

@@ -17,6 +17,7 @@ mod executed_children;
 mod faults;
 mod flowchart;
 mod flowchart_tokens;
+mod flowchart_versions;
 mod in_memory;
 mod incidents;
 mod large_flowcharts;
