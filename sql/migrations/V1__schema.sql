@@ -918,7 +918,9 @@ CREATE TYPE start_request AS (
     -- A worker of this node runs it at once: the row is inserted with a claim.
     claimed boolean,
     -- Null: the published version.
-    version_id text
+    version_id text,
+    -- The version for which the values were checked: no other one is started. Empty: none was published then. Null: any.
+    checked_version text
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key

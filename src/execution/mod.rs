@@ -8,7 +8,7 @@
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
-//!   `bindings`: inputs and outputs of its activities; `start_input`: the inputs of a start; `node_id`: the ids of its activities,
+//!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its activities,
 //!   also in JSON; `id_bounds`: how long they may be; `workflow_options`: its options for commits and journal;
 //!   `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
@@ -69,6 +69,7 @@ pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;
 pub use program::Program;
+pub(crate) use start_input::StartValues;
 pub(crate) use state::Incident;
 pub use state::InstanceState;
 pub(crate) use status::Status;

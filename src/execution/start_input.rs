@@ -1,4 +1,4 @@
-//! The inputs with which an instance starts: checked for the one who asks for the start, and converted by its first burst.
+//! The inputs and variables with which an instance starts: checked before the start is accepted, and converted by its first burst.
 
 use serde_json::{Map, Value};
 
@@ -7,19 +7,36 @@ use crate::activity::{Fault, NodeIndex};
 use crate::expression::{TypeName, coerce};
 use crate::id::ActivityId;
 
+/// What a start gives, by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartValues<'a> {
+    /// The workflow's inputs.
+    pub(crate) input: &'a Map<String, Value>,
+    /// Its variables.
+    pub(crate) variables: &'a Map<String, Value>,
+    /// The activity to begin at.
+    pub(crate) trigger: Option<&'a ActivityId>,
+}
+
 impl Program {
-    /// The errors of a start with this input and trigger: the fields, each with its message.
-    pub fn start_errors(&self, input: &Map<String, Value>, trigger: Option<&ActivityId>) -> Vec<(String, String)> {
+    /// The errors of a start with these values: the fields, each with its message.
+    pub(crate) fn start_errors(&self, values: StartValues<'_>) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         for argument in &self.inputs {
-            let Some(value) = input.get(&argument.name).filter(|value| !value.is_null()) else {
-                continue;
-            };
-            if let Err(mismatch) = coerce(value.clone(), &TypeName::parse(&argument.type_name, argument.is_array)) {
-                problems.push((format!("input.{}", argument.name), mismatch.to_string()));
-            }
+            let to = (argument.type_name.as_str(), argument.is_array);
+            let problem = mismatch(values.input.get(&argument.name), to);
+            problems.extend(problem.map(|problem| (format!("input.{}", argument.name), problem)));
         }
-        if let Some(trigger) = trigger
+        let workflow = self.tree.iter().next();
+        for variable in workflow
+            .map(|workflow| workflow.variables.as_slice())
+            .unwrap_or_default()
+        {
+            let to = (variable.type_name.as_str(), variable.is_array);
+            let problem = mismatch(values.variables.get(&variable.name), to);
+            problems.extend(problem.map(|problem| (format!("variables.{}", variable.name), problem)));
+        }
+        if let Some(trigger) = values.trigger
             && !self
                 .tree
                 .of_workflow(NodeIndex(0))
@@ -62,4 +79,12 @@ impl Program {
         }
         Ok(input)
     }
+}
+
+/// Why a value from outside does not fit the declared type; none: it does, or there is none.
+pub(super) fn mismatch(value: Option<&Value>, (type_name, is_array): (&str, bool)) -> Option<String> {
+    let value = value.filter(|value| !value.is_null())?;
+    let mismatch = coerce(value.clone(), &TypeName::parse(type_name, is_array)).err()?;
+    let list = if is_array { "[]" } else { "" };
+    Some(format!("{mismatch}, as the type {type_name}{list} wants it"))
 }

@@ -1,6 +1,6 @@
 -- purpose: accept starts, in the version that is published now or that they name; those that a worker of this node runs at once
 --          are inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose strategy
---          is still being seeded. While the cluster is paused the statement fails
+--          is still being seeded, nor one that was checked for another version. While the cluster is paused the statement fails
 -- caller:  store::start::form, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
@@ -20,7 +20,7 @@ WITH wanted AS MATERIALIZED (
                THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
            END AS held,
            d.seeding = 2 /* seed */ AS unseeded,
-           CASE WHEN d.seeding = 2 /* seed */ THEN true
+           CASE WHEN d.seeding = 2 /* seed */ OR s.checked_version <> d.version_id THEN true
                 WHEN d.activation_strategy > 0 /* always */
                 THEN activation_blocked(s.tenant_id, d.activation_strategy, s.definition_id, s.body->>'correlationId')
                 ELSE false END AS blocked,
@@ -28,6 +28,7 @@ WITH wanted AS MATERIALIZED (
 --]
 --[unchecked
            CASE WHEN d.activation_strategy = 0 /* always */ AND d.seeding = 0 /* done */
+                 AND coalesce(s.checked_version = d.version_id, true)
 --]
 --[unchecked and unclaimed
                  AND (s.claimed

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::in_memory::{InMemoryInstance, definition, object, options, start};
 use crate::activity::Catalogue;
-use crate::execution::{BurstResult, Interpreter, SubStatus};
+use crate::execution::{BurstResult, Interpreter, StartValues, SubStatus};
 
 fn text(value: &str) -> Value {
     json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
@@ -258,7 +258,12 @@ async fn inputs_are_checked_against_their_types() {
     );
     let mut instance = InMemoryInstance::new(&definition(json!({"root": root, "inputs": inputs})));
     let errors = |input: Value| -> Vec<String> {
-        let errors = instance.program.start_errors(&object(input), None);
+        let values = StartValues {
+            input: &object(input),
+            variables: &Map::new(),
+            trigger: None,
+        };
+        let errors = instance.program.start_errors(values);
         errors.into_iter().map(|(field, _)| field).collect()
     };
     assert_eq!(errors(json!({"n": 3, "list": ["a"], "any": {}, "unknown": 1})), [""; 0]);
@@ -268,6 +273,26 @@ async fn inputs_are_checked_against_their_types() {
     );
     assert_finished(&instance.run(start(object(json!({"n": "3", "list": "a"})))).await);
     assert_eq!(instance.lines(), [r#"[3,["a"],5]"#]);
+}
+
+#[test]
+fn variables_of_a_start_are_checked_against_their_types() {
+    let variables = json!([
+        {"id": "1", "name": "N", "typeName": "Int32"}, {"id": "2", "name": "Tags", "typeName": "String", "isArray": true},
+        {"id": "3", "name": "Any", "typeName": "Object"}]);
+    let instance = InMemoryInstance::new(&definition(json!({"root": line("l", "1"), "variables": variables})));
+    let errors = |variables: Value| {
+        instance.program.start_errors(StartValues {
+            input: &Map::new(),
+            variables: &object(variables),
+            trigger: None,
+        })
+    };
+    assert_eq!(errors(json!({"N": "7", "Tags": "a", "Any": [1], "Other": "x"})), []);
+    assert_eq!(errors(json!({"N": null})), []);
+    let [(field, message), (list, _)] = errors(json!({"N": "abc", "Tags": {"a": 1}})).try_into().unwrap();
+    assert_eq!((field.as_str(), list.as_str()), ("variables.N", "variables.Tags"));
+    assert!(message.contains("abc") && message.contains("Int32"), "{message}");
 }
 
 #[tokio::test]

@@ -6,14 +6,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use super::byte_cache::ByteCache;
 use super::composition::composed;
 use crate::db::Pool;
-use crate::execution::{Interpreter, Program};
-use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
+use crate::execution::{Interpreter, Program, StartValues};
+use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::store::definition::{self, VersionSelector};
 use crate::{Error, Result, compute};
 
@@ -35,6 +34,14 @@ pub(crate) struct ProgramCache {
     known: Mutex<Known>,
     /// The published version at the last read. It may have been replaced since.
     published: Mutex<HashMap<(TenantId, DefinitionId), VersionId>>,
+}
+
+/// A start that was checked.
+pub(crate) struct CheckedStart {
+    /// For this version; an empty one: none is published, which the statement that accepts a start finds out as well.
+    pub(crate) version: VersionId,
+    /// The fields, each with its problem.
+    pub(crate) problems: Vec<(String, String)>,
 }
 
 struct Known {
@@ -90,30 +97,24 @@ impl ProgramCache {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The problems of a start with this input, before it is accepted. None where no version is published: the statement
-    /// that accepts a start finds that out.
-    pub(crate) async fn input_problems(
+    /// Checks a start before it is accepted: for the version that it names, else for the one that was published at the last read,
+    /// which the statement that accepts it compares.
+    pub(crate) async fn check_start(
         &self,
         pool: &Pool,
         interpreter: &Interpreter,
         start: (&TenantId, &DefinitionId, Option<&VersionId>),
-        input: &Map<String, Value>,
-        trigger: Option<&ActivityId>,
-    ) -> Result<Vec<(String, String)>> {
+        values: StartValues<'_>,
+    ) -> Result<CheckedStart> {
         let (tenant, definition, version) = start;
-        if let Some(version) = version {
-            let program = self.get(pool, interpreter, tenant, version).await?;
-            return Ok(program.start_errors(input, trigger));
-        }
-        let key = (tenant.clone(), definition.clone());
-        let remembered = self.published().get(&key).cloned();
-        if let Some(version) = remembered {
-            let problems = self
-                .get(pool, interpreter, tenant, &version)
-                .await?
-                .start_errors(input, trigger);
-            if problems.is_empty() {
-                return Ok(problems);
+        let remembered = match version {
+            Some(version) => Some(version.clone()),
+            None => self.published().get(&(tenant.clone(), definition.clone())).cloned(),
+        };
+        if let Some(remembered) = remembered {
+            let checked = self.check_for(pool, interpreter, tenant, remembered, values).await?;
+            if checked.problems.is_empty() || version.is_some() {
+                return Ok(checked);
             }
         }
         // Nothing remembered, or perhaps replaced since.
@@ -123,20 +124,38 @@ impl ProgramCache {
             ..VersionSelector::default()
         };
         let Some(row) = definition::find(pool, tenant, &wanted).await? else {
-            return Ok(Vec::new());
+            return Ok(CheckedStart {
+                version: VersionId::default(),
+                problems: Vec::new(),
+            });
         };
-        let version = row.version_id;
-        {
-            let mut published = self.published();
-            if published.len() >= CAPACITY {
-                published.clear();
-            }
-            published.insert(key, version.clone());
+        self.remember_published(tenant, definition, &row.version_id);
+        self.check_for(pool, interpreter, tenant, row.version_id, values).await
+    }
+
+    /// Checks a start for one version.
+    pub(crate) async fn check_for(
+        &self,
+        pool: &Pool,
+        interpreter: &Interpreter,
+        tenant: &TenantId,
+        version: VersionId,
+        values: StartValues<'_>,
+    ) -> Result<CheckedStart> {
+        let program = self.get(pool, interpreter, tenant, &version).await?;
+        Ok(CheckedStart {
+            problems: program.start_errors(values),
+            version,
+        })
+    }
+
+    /// This version was the published one a moment ago.
+    pub(crate) fn remember_published(&self, tenant: &TenantId, definition: &DefinitionId, version: &VersionId) {
+        let mut published = self.published();
+        if published.len() >= CAPACITY {
+            published.clear();
         }
-        Ok(self
-            .get(pool, interpreter, tenant, &version)
-            .await?
-            .start_errors(input, trigger))
+        published.insert((tenant.clone(), definition.clone()), version.clone());
     }
 
     /// Whether this node knows all activities of this version, else of the published one, as far as it was read.
@@ -213,7 +232,7 @@ async fn compile(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::activity::Catalogue;

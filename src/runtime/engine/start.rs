@@ -9,7 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use super::Engine;
-use crate::id::{ClaimNo, InstanceId};
+use crate::execution::StartValues;
+use crate::id::{ClaimNo, InstanceId, VersionId};
 use crate::runtime::context::byte_budget::Charge;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::PendingReply;
@@ -20,8 +21,8 @@ use crate::runtime::worker::instruction::StartBody;
 use crate::store::claim::ClaimedRow;
 use crate::store::code::WorkKind;
 use crate::store::commit::Claim;
-use crate::store::request::IdempotencyKey;
-use crate::store::start::{AcceptedStart, Acceptor, NewStart};
+use crate::store::request::{IdempotencyKey, find_request};
+use crate::store::start::{AcceptedStart, Acceptor, Attempt, NewStart};
 use crate::{Error, Result, weight};
 
 /// The length of Elsa's column for an instance id. The column here has no bound, but a request needs one.
@@ -45,7 +46,14 @@ impl Engine {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let ours = request.instance_id.is_none() && node.claims.workers.count > 0;
-        let start = self.new_start(&node, request, "execute").await?;
+        let start = match self.new_start(&node, request, "execute").await? {
+            Checked::Start(start) => *start,
+            Checked::AcceptedBefore(instance) => {
+                return self
+                    .await_start(instance, None, node.database.incarnation, deadline)
+                    .await;
+            }
+        };
         // A start that this node cannot run, or that comes while it drains, is queued for any node.
         let ours = ours
             && node.commits.are_accepted()
@@ -78,7 +86,10 @@ impl Engine {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let ours = request.instance_id.is_none() && node.claims.workers.count > 0;
-        let start = self.new_start(&node, request, "dispatch").await?;
+        let start = match self.new_start(&node, request, "dispatch").await? {
+            Checked::Start(start) => *start,
+            Checked::AcceptedBefore(instance) => return Ok(instance),
+        };
         let ours = ours
             && node.commits.are_accepted()
             && node
@@ -103,7 +114,7 @@ impl Engine {
         Ok(instance)
     }
 
-    async fn new_start(&self, node: &NodeContext, request: StartRequest, route: &'static str) -> Result<NewStart> {
+    async fn new_start(&self, node: &NodeContext, request: StartRequest, route: &'static str) -> Result<Checked> {
         let chosen = request.instance_id.is_some();
         let instance = match request.instance_id {
             None => InstanceId::random(),
@@ -114,28 +125,32 @@ impl Engine {
         self.checked("name", &request.name)?;
         self.checked("input", &request.input)?;
         self.checked("variables", &request.variables)?;
-        let programs = &node.caches.programs;
         let version_id = self
             .version_to_start(node, &request.definition_id, request.version)
             .await?;
-        let (what, trigger) = (
-            (&self.inner.tenant, &request.definition_id, version_id.as_ref()),
-            request.trigger_activity_id.as_ref(),
+        let tenant = &self.inner.tenant;
+        let key = request.idempotency.map(|given| request_key(route, given));
+        let values = StartValues {
+            input: &request.input,
+            variables: &request.variables,
+            trigger: request.trigger_activity_id.as_ref(),
+        };
+        let (pool, what) = (
+            &node.database.pool,
+            (tenant, &request.definition_id, version_id.as_ref()),
         );
-        let problems = programs
-            .input_problems(
-                &node.database.pool,
-                &self.inner.interpreter,
-                what,
-                &request.input,
-                trigger,
-            )
-            .await?;
-        if !problems.is_empty() {
-            let error = Error::invalid("invalid-input", "the workflow cannot be started with this input");
-            return Err(problems
-                .into_iter()
-                .fold(error, |error, (field, problem)| error.field(field, problem)));
+        let checking = node.caches.programs.check_start(pool, &node.interpreter, what, values);
+        let checked = checking.await?;
+        if !checked.problems.is_empty() {
+            // A retry of a start that was accepted is one of that start, whatever was published since.
+            let before = match &key {
+                Some(key) => find_request(pool, tenant, key).await?,
+                None => None,
+            };
+            return match before.and_then(|before| before.instance) {
+                Some(instance) => Ok(Checked::AcceptedBefore(instance)),
+                None => Err(invalid_input(checked.problems)),
+            };
         }
         let body = StartBody {
             correlation_id: request.correlation_id,
@@ -146,18 +161,70 @@ impl Engine {
             payload: None,
             parent: None,
         };
-        Ok(NewStart {
-            tenant: self.inner.tenant.clone(),
+        Ok(Checked::Start(Box::new(NewStart {
+            tenant: tenant.clone(),
             instance,
             definition_id: request.definition_id,
             version_id,
+            checked_version: Some(checked.version),
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
-            request: request.idempotency.map(|given| request_key(route, given)),
+            request: key,
             has_chosen_id: chosen,
             claimed: false,
-        })
+        })))
     }
+}
+
+/// A request for a start that was checked.
+enum Checked {
+    /// To be accepted.
+    Start(Box<NewStart>),
+    /// The same request was accepted before under its key.
+    AcceptedBefore(InstanceId),
+}
+
+fn invalid_input(problems: Vec<(String, String)>) -> Error {
+    let error = Error::invalid("invalid-input", "the workflow cannot be started with this input");
+    problems
+        .into_iter()
+        .fold(error, |error, (field, problem)| error.field(field, problem))
+}
+
+/// How often a start is checked again because another version was published.
+const CHECKS: usize = 10;
+
+/// Accepts a start. If another version was published since it was checked, it is checked for that one.
+async fn accept_checked(node: &NodeContext, acceptor: &Acceptor, mut start: NewStart) -> Result<AcceptedStart> {
+    for _ in 0..CHECKS {
+        match acceptor.try_accept(start).await? {
+            Attempt::Accepted(accepted) => return Ok(accepted),
+            Attempt::Moved { start: refused, to } => start = check_again(node, *refused, to).await?,
+        }
+    }
+    let message = "the definition is published so often that a start of it cannot be checked; try again";
+    Err(Error::conflict("definition-changing", message))
+}
+
+async fn check_again(node: &NodeContext, mut start: NewStart, version: VersionId) -> Result<NewStart> {
+    let body: StartBody = serde_json::from_value(start.body.clone())
+        .map_err(|error| Error::internal("a start cannot be read").caused_by(error))?;
+    let values = StartValues {
+        input: &body.input,
+        variables: &body.variables,
+        trigger: body.trigger_activity_id.as_ref(),
+    };
+    let programs = &node.caches.programs;
+    if start.version_id.is_none() {
+        programs.remember_published(&start.tenant, &start.definition_id, &version);
+    }
+    let checking = programs.check_for(&node.database.pool, &node.interpreter, &start.tenant, version, values);
+    let checked = checking.await?;
+    if !checked.problems.is_empty() {
+        return Err(invalid_input(checked.problems));
+    }
+    start.checked_version = Some(checked.version);
+    Ok(start)
 }
 
 /// Refuses an id that no instance may have.
@@ -205,7 +272,7 @@ async fn accept(
     let instance = start.instance.clone();
     // A request that stops waiting cannot know what became of the start.
     let accepted = tokio::select! {
-        accepted = acceptor.accept(start) => accepted?,
+        accepted = accept_checked(node, acceptor, start) => accepted?,
         () = node.lifecycle.stop.cancelled() => return Err(unknown_start(&instance, REGISTRATION_ENDED)),
         () = tokio::time::sleep_until(deadline) => return Err(unknown_start(&instance, NO_ANSWER)),
     };
@@ -276,7 +343,7 @@ async fn accept_and_spawn(
             let _ = sender.send(accepted);
         }
     };
-    let accepting = acceptor.accept(start);
+    let accepting = accept_checked(node, acceptor, start);
     tokio::pin!(accepting);
     let mut is_late = false;
     let accepted = loop {

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one.
+//! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one. A start
+//!   whose values were checked for another version is not accepted: its caller checks it again.
 //! - A direct start is inserted claimed. If its caller gets its reply only after the burst's commit, it is written with
 //!   `synchronous_commit = off`: that commit's flush covers it. A queued start is flushed before its caller gets a reply.
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
@@ -54,6 +55,8 @@ pub(crate) struct NewStart {
     pub(crate) definition_id: DefinitionId,
     /// The version; none: the published one.
     pub(crate) version_id: Option<VersionId>,
+    /// The version for which its values were checked, an empty one if none was published then; none: any.
+    pub(crate) checked_version: Option<VersionId>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
     /// The caller chose the id, so another start may have the same.
@@ -82,6 +85,17 @@ pub(crate) enum AcceptedStart {
     Existing { instance: InstanceId },
 }
 
+/// What became of a start.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    Accepted(AcceptedStart),
+    /// Not accepted: it would run this version, for which its values were not checked.
+    Moved {
+        start: Box<NewStart>,
+        to: VersionId,
+    },
+}
+
 #[derive(Debug, ToSql)]
 #[postgres(name = "start_request")]
 struct StartRow<'a> {
@@ -95,6 +109,7 @@ struct StartRow<'a> {
     fingerprint: Option<&'a [u8]>,
     claimed: bool,
     version_id: Option<&'a str>,
+    checked_version: Option<&'a str>,
 }
 
 type Pending = (NewStart, oneshot::Sender<Result<StartOutcome>>);
@@ -115,6 +130,8 @@ enum StartOutcome {
     /// The strategy was published so recently that the running instances are not counted yet.
     Unseeded,
     IdTaken,
+    /// Its values were checked for another version than this one.
+    Moved(VersionId),
 }
 
 /// The error for a start that the activation strategy of its workflow refuses.
@@ -165,8 +182,17 @@ impl Acceptor {
         )
     }
 
-    /// Accepts one start. Not cancellation safe: dropped, it may still be accepted.
+    /// Accepts a start whose values need no check.
+    #[cfg(test)]
     pub(crate) async fn accept(&self, start: NewStart) -> Result<AcceptedStart> {
+        match self.try_accept(start).await? {
+            Attempt::Accepted(accepted) => Ok(accepted),
+            Attempt::Moved { to, .. } => Err(Error::internal(format!("the start is not checked for {to}"))),
+        }
+    }
+
+    /// Accepts one start. Not cancellation safe: dropped, it may still be accepted.
+    pub(crate) async fn try_accept(&self, start: NewStart) -> Result<Attempt> {
         let unknown = || {
             Error::unknown_outcome(
                 "the database connection was lost while the start was accepted; look the instance up",
@@ -178,7 +204,9 @@ impl Acceptor {
             let (reply, answer) = oneshot::channel();
             self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;
             let outcome = match answer.await.map_err(|_| unknown())? {
-                Err(error) if error.is_paused() => return self.accepted_before(&start, error).await,
+                Err(error) if error.is_paused() => {
+                    return self.accepted_before(&start, error).await.map(Attempt::Accepted);
+                }
                 outcome => outcome?,
             };
             if !matches!(outcome, StartOutcome::Unseeded) || Instant::now() >= deadline {
@@ -191,14 +219,14 @@ impl Acceptor {
                 work,
                 definition,
                 clock,
-            } => Ok(AcceptedStart::New {
+            } => Ok(Attempt::Accepted(AcceptedStart::New {
                 work,
                 definition,
                 clock,
-            }),
-            StartOutcome::Existing => Ok(AcceptedStart::Existing {
+            })),
+            StartOutcome::Existing => Ok(Attempt::Accepted(AcceptedStart::Existing {
                 instance: start.instance,
-            }),
+            })),
             StartOutcome::StrategyUnchecked => {
                 Err(Error::internal("the activation strategy of a start was not checked"))
             }
@@ -220,13 +248,19 @@ impl Acceptor {
                     && let Some(before) = find_request(&self.pool, &start.tenant, request).await?
                 {
                     return match before.instance {
-                        Some(instance) => Ok(AcceptedStart::Existing { instance }),
+                        Some(instance) => Ok(Attempt::Accepted(AcceptedStart::Existing { instance })),
                         None => Err(Error::internal("the request of an earlier start names no instance")),
                     };
                 }
                 match refused {
                     StartOutcome::CannotStart => return Err(cannot_start()),
                     StartOutcome::Unseeded => return Err(unseeded()),
+                    StartOutcome::Moved(to) => {
+                        return Ok(Attempt::Moved {
+                            start: Box::new(start),
+                            to,
+                        });
+                    }
                     _ => {}
                 }
                 Err(Error::conflict(
@@ -456,6 +490,7 @@ impl AcceptTask {
                 fingerprint: start.request.as_ref().map(|request| request.fingerprint.as_slice()),
                 claimed: start.claimed,
                 version_id: start.version_id.as_ref().map(VersionId::as_str),
+                checked_version: start.checked_version.as_ref().map(VersionId::as_str),
             })
             .collect();
         let incarnation = self.incarnation.0;
@@ -471,11 +506,13 @@ impl AcceptTask {
             .filter_map(|row| {
                 let no = usize::try_from(row.get::<_, i32>(at.no)).ok()?;
                 let start = &batch.get(no)?.0;
+                let is_moved = |version: &str| start.checked_version.as_ref().is_some_and(|it| it.as_str() != version);
                 let outcome = match (
                     row.get::<_, Option<String>>(at.version_id),
                     row.get::<_, Option<i64>>(at.id),
                 ) {
                     (None, _) => StartOutcome::NoDefinition,
+                    (Some(version), None) if is_moved(&version) => StartOutcome::Moved(VersionId::from(version)),
                     (Some(_), None) if row.get(at.strict) => StartOutcome::StrategyUnchecked,
                     (Some(_), None) if asked(row, unseeded) => StartOutcome::Unseeded,
                     (Some(_), None) if asked(row, refused) => StartOutcome::CannotStart,

@@ -21,7 +21,7 @@ fn by_hand(accept: &str, body: &str, held: bool) -> String {
     } else {
         ""
     };
-    let row = format!("(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL)::start_request)");
+    let row = format!("(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL, NULL)::start_request)");
     accept
         .replace(
             "unnest($2::start_request[])",

@@ -32,6 +32,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         instance: InstanceId::new(instance),
         definition_id: DefinitionId::new("d"),
         version_id: None,
+        checked_version: None,
         body: json!({}),
         request: key.map(|key| idempotency_key("start", key)),
         has_chosen_id: false,

@@ -20,6 +20,7 @@ mod fan_out_faults;
 mod inbox_match;
 mod jobs;
 mod keys;
+mod moved_starts;
 mod nested;
 mod partitions;
 mod pause;

@@ -127,7 +127,7 @@ const HOT: [Hot; 45] = [
     hot!("maintenance/advance_postponed", "120000000", true),
     hot!(
         "start/accept",
-        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL)::start_request]",
+        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL)::start_request]",
         true
     ),
     hot!("maintenance/purge_expired", "86400000000", false),

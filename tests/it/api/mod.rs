@@ -14,6 +14,7 @@ mod openapi;
 mod resume;
 mod runtime_admin;
 mod schedules;
+mod start_checks;
 mod start_versions;
 mod tasks;
 mod viewer;
