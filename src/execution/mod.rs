@@ -74,6 +74,6 @@ pub(crate) use state::Incident;
 pub use state::InstanceState;
 pub(crate) use status::Status;
 pub use status::SubStatus;
-pub(crate) use variables::WorkflowVariable;
+pub(crate) use variables::{VariableProblem, WorkflowVariable};
 pub(crate) use workflow_options::{ACTIVITY_COMMIT_STRATEGIES, NamedStrategy, WORKFLOW_COMMIT_STRATEGIES};
 pub(crate) use workflow_state::InstanceTimestamps;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::program::Program;
 use super::scope;
+use super::start_input::mismatch;
 use super::state::InstanceState;
 use crate::definition::Variable;
 
@@ -13,6 +14,14 @@ pub(crate) struct WorkflowVariable {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) value: Value,
+}
+
+/// Why variables cannot be set.
+pub(crate) enum VariableProblem {
+    /// The definition does not declare these ids.
+    Unknown(Vec<String>),
+    /// Values do not fit: each variable, and why.
+    Mismatch(Vec<(String, String)>),
 }
 
 impl InstanceState {
@@ -34,15 +43,15 @@ impl InstanceState {
         shown.collect()
     }
 
-    /// Sets variables of the workflow by their ids, each converted to its type as `SetVariable` does.
+    /// Sets variables of the workflow by their ids, each converted to its type.
     ///
     /// # Errors
-    /// The ids that the definition does not declare; nothing is set then.
+    /// The ids that the definition does not declare, or the problems of values that do not fit; nothing is set then.
     pub(crate) fn set_workflow_variables(
         &mut self,
         program: &Program,
         values: &[(String, Value)],
-    ) -> Result<(), Vec<String>> {
+    ) -> Result<(), VariableProblem> {
         let find = |id: &str| declared(program).iter().find(|variable| variable.id == id);
         let unknown: Vec<String> = values
             .iter()
@@ -50,7 +59,16 @@ impl InstanceState {
             .map(|(id, _)| id.clone())
             .collect();
         if !unknown.is_empty() {
-            return Err(unknown);
+            return Err(VariableProblem::Unknown(unknown));
+        }
+        let problems = values.iter().filter_map(|(id, value)| {
+            let variable = find(id)?;
+            let problem = mismatch(Some(value), (&variable.type_name, variable.is_array))?;
+            Some((variable.name.clone(), problem))
+        });
+        let problems: Vec<(String, String)> = problems.collect();
+        if !problems.is_empty() {
+            return Err(VariableProblem::Mismatch(problems));
         }
         let root = self.root().and_then(|number| self.contexts.get_mut(&number));
         let Some(root) = root else { return Ok(()) };

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Engine;
 use super::instances::no_instance;
-use crate::execution::{InstanceState, Program, Status, WorkflowVariable};
+use crate::execution::{InstanceState, Program, Status, VariableProblem, WorkflowVariable};
 use crate::failpoint;
 use crate::id::{BurstId, InstanceId, TenantId, VersionId};
 use crate::runtime::context::locks::InstanceLock;
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Sets variables of a waiting instance by their ids in the definition, and returns all of them. An id that the definition
-    /// does not declare: `unknown-variable`, and nothing is set. While a burst runs: `instance-busy`; an instance that has
+    /// does not declare: `unknown-variable`, a value that does not fit the type: `invalid-input`, and nothing is set. While a burst runs: `instance-busy`; an instance that has
     /// ended: `instance-finished`.
     pub async fn set_instance_variables(
         &self,
@@ -213,12 +213,22 @@ async fn set_locked(
     };
     let mut state = InstanceState::from_bytes(&state)?;
     let program = program(node, tenant, &row.definition.version_id).await?;
-    if let Err(unknown) = state.set_workflow_variables(&program, values) {
-        let message = "the definition declares no such variables; nothing was set";
-        let error = Error::invalid("unknown-variable", message);
-        return Err(unknown.into_iter().fold(error, |error, id| {
-            error.field("variables", format!("no variable has the id {id:?}"))
-        }));
+    match state.set_workflow_variables(&program, values) {
+        Ok(()) => {}
+        Err(VariableProblem::Unknown(unknown)) => {
+            let message = "the definition declares no such variables; nothing was set";
+            let error = Error::invalid("unknown-variable", message);
+            return Err(unknown.into_iter().fold(error, |error, id| {
+                error.field("variables", format!("no variable has the id {id:?}"))
+            }));
+        }
+        Err(VariableProblem::Mismatch(problems)) => {
+            let error = Error::invalid("invalid-input", "values do not fit their variables; nothing was set");
+            let fields = problems.into_iter();
+            return Err(fields.fold(error, |error, (name, problem)| {
+                error.field(format!("variables.{name}"), problem)
+            }));
+        }
     }
     if state.status() == Status::Finished {
         let message = "the instance has ended: its variables are its result, and stay";

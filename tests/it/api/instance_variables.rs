@@ -85,6 +85,11 @@ async fn variables_are_listed_and_set_by_their_ids() {
         "{}",
         refused.body
     );
+    let misfit = json!({"variables": [{"id": "v2", "value": ["kept?"]}, {"id": "v1", "value": "abc"}]});
+    let refused = http.post(&path, &misfit).await;
+    refused.assert_refused(400, "invalid-input");
+    let problem = refused.body["errors"]["variables.N"].to_string();
+    assert!(problem.contains("abc") && problem.contains("Int32"), "{}", refused.body);
     for body in [
         json!({}),
         json!({"variables": 1}),
