@@ -11,6 +11,7 @@
 //! The module knows no activity types: the catalogue decides which properties are inputs, ports or children.
 
 mod connection;
+pub(crate) mod elsa2;
 mod input;
 mod json_limits;
 mod model;

@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 
+use super::elsa2;
 use super::json_limits::{JsonLimitError, MAX_DEPTH, check_json};
 use super::variable::{Argument, Variable};
 use crate::id::{DefinitionId, VersionId};
@@ -60,7 +61,7 @@ impl WorkflowDefinition {
     /// Reads a definition from JSON text, with or without a byte order mark.
     ///
     /// # Errors
-    /// `invalid-json` if it is not JSON, `nesting-too-deep` if it nests more than [`MAX_DEPTH`] levels, `invalid-text` if it
+    /// `elsa-2-definition` if it is one of Elsa 2, `invalid-json` if it is not JSON, `nesting-too-deep` if it nests more than [`MAX_DEPTH`] levels, `invalid-text` if it
     /// contains U+0000 or half a surrogate pair, `invalid-definition` if a property has the wrong type.
     pub fn from_json(bytes: &[u8]) -> Result<Self> {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
@@ -82,6 +83,12 @@ impl WorkflowDefinition {
     /// # Errors
     /// As [`WorkflowDefinition::from_json`].
     pub fn from_value(value: Value) -> Result<Self> {
+        elsa2::refuse(&value)?;
+        Self::from_stored(value)
+    }
+
+    /// Reads a definition that was read before it was stored.
+    pub(crate) fn from_stored(value: Value) -> Result<Self> {
         match check_json(&value, MAX_DEPTH) {
             Ok(_) => {}
             Err(JsonLimitError::TooDeep) => return Err(too_deep()),

@@ -18,6 +18,7 @@ use crate::api::openapi::Count;
 use crate::api::upload;
 use crate::auth::cross_site;
 use crate::compute;
+use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, UploadedFiles};
 
 /// The most definitions of one import.
@@ -67,8 +68,8 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     Ok(Json(json!({"count": count})).into_response())
 }
 
-/// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema.
+/// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema; one of Elsa 2 is refused by name.
 fn is_workflow(value: &Value) -> bool {
     let schema = value.get(SCHEMA).and_then(Value::as_str).unwrap_or_default();
-    value.get("root").is_some_and(|root| !root.is_null()) || schema.starts_with(SCHEMA_PREFIX)
+    value.get("root").is_some_and(|root| !root.is_null()) || schema.starts_with(SCHEMA_PREFIX) || elsa2::is_one(value)
 }

@@ -8,6 +8,7 @@ use super::{missing_body, parse, publish_response};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::Id;
+use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
@@ -21,6 +22,7 @@ use crate::id::DefinitionId;
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
 pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    body.value.as_ref().map_or(Ok(()), elsa2::refuse)?;
     let mut fields = Fields::from_body(body.value)?;
     let publish = fields.flag("publish")?.unwrap_or(false);
     let Some(model) = fields.object("model")? else {
@@ -43,6 +45,7 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
     ))]
 pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let body = body.value.ok_or_else(missing_body)?;
+    elsa2::refuse(&body)?;
     let (model, publish) = if is_envelope(&body) {
         let mut fields = Fields::from_body(Some(body))?;
         let publish = fields.flag("publish")?;

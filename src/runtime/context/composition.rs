@@ -27,7 +27,7 @@ fn reference_of(key: ReferenceKey) -> WorkflowReference {
 
 /// A version with its references. Parses all of the definition: a large one on a compute thread.
 pub(crate) fn used_version_of(row: UsedVersionRow) -> Result<UsedVersion> {
-    let mut definition = WorkflowDefinition::from_value(row.body)?;
+    let mut definition = WorkflowDefinition::from_stored(row.body)?;
     definition.id = row.version_id;
     definition.definition_id = row.definition_id;
     definition.version = row.version;

@@ -73,7 +73,7 @@ impl Engine {
         };
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&body);
-        let definition = WorkflowDefinition::from_value(body)?;
+        let definition = WorkflowDefinition::from_stored(body)?;
         let composition = self.used_by(&node, &definition).await?;
         let compiling = compute::run(is_large, move || {
             let program = interpreter.compile_composed(&definition, &composition)?;

@@ -32,7 +32,7 @@ impl Engine {
         let body = self.definition(id, VersionOptions::Latest).await?;
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&body);
-        let definition = WorkflowDefinition::from_value(body)?;
+        let definition = WorkflowDefinition::from_stored(body)?;
         let composition = self.used_by(&*self.node()?, &definition).await?;
         compute::run(is_large, move || {
             interpreter.script_declarations(&definition, &composition)

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::single_node::{SingleNode, literal};
@@ -321,4 +322,75 @@ async fn what_is_no_form_is_refused() {
     assert_eq!(count(http).await, 0);
     let sent = plain.upload(path, &[("content-type", FORM), key], right).await;
     assert_eq!(sent.expect(200)["count"], 1);
+}
+
+/// As Elsa 2's designer exports it.
+fn of_elsa_2() -> Value {
+    json!({"$id": "1", "definitionId": "old", "versionId": "v", "name": "Orders", "version": 1,
+        "variables": {"$id": "2", "data": {}}, "persistenceBehavior": "WorkflowBurst", "isPublished": true,
+        "activities": [
+            {"$id": "3", "activityId": "a1", "type": "HttpEndpoint", "properties": [], "propertyStorageProviders": {}},
+            {"$id": "4", "activityId": "a2", "type": "WriteLine", "properties": [], "propertyStorageProviders": {}}],
+        "connections": [{"sourceActivityId": "a1", "targetActivityId": "a2", "outcome": "Done"}]})
+}
+
+#[tokio::test]
+async fn a_definition_of_elsa_2_is_named_on_every_route() {
+    let node = SingleNode::with_key(&[]).await;
+    let http = &node.http;
+    let old = of_elsa_2();
+    let capital = json!({"DefinitionId": "old", "Activities": [{"ActivityId": "a1", "Type": "HttpEndpoint"}],
+        "Connections": [{"SourceActivityId": "a1", "TargetActivityId": "a1", "Outcome": "Done"}]});
+    let mut list = old.clone();
+    list["variables"] = json!([]);
+    let mut refused = Vec::new();
+    for model in [&old, &capital, &list] {
+        for publish in [true, false] {
+            let save = json!({"model": model, "publish": publish});
+            refused.push(http.post("workflow-definitions", &save).await);
+        }
+        let wrapped = json!({ "workflowDefinition": model });
+        for (method, path, body) in [
+            (Method::POST, "workflow-definitions", model),
+            (Method::PUT, "workflow-definitions/old", model),
+            (
+                Method::PUT,
+                "workflow-definitions/old",
+                &json!({"model": model, "publish": false}),
+            ),
+            (Method::POST, "workflow-definitions/import", model),
+            (Method::PUT, "workflow-definitions/import", &wrapped),
+            (Method::POST, "workflow-definitions/import", &json!([model])),
+            (Method::PUT, "workflow-definitions/old/import", model),
+        ] {
+            refused.push(http.send(method, path, &[], Some(body)).await.unwrap());
+        }
+        // One file of several: nothing of them is imported.
+        let (text, several) = (model.to_string(), json!([model]).to_string());
+        let new = self::model("new", "New").to_string();
+        let archive = zip(&[entry("new.json", new.as_bytes()), entry("orders.json", text.as_bytes())]);
+        for files in [
+            vec![("new.json", new.as_bytes()), ("orders.json", text.as_bytes())],
+            vec![("new.json", new.as_bytes()), ("all.json", several.as_bytes())],
+            vec![("all.zip", archive.as_slice())],
+        ] {
+            let answer = import(http, &files).await;
+            let named = answer.body["message"].as_str().unwrap_or_default().to_owned();
+            assert!(
+                ["orders.json", "all.json", "all.zip/orders.json"]
+                    .iter()
+                    .any(|name| named.starts_with(name)),
+                "{named}"
+            );
+            refused.push(answer);
+        }
+    }
+    for answer in refused {
+        answer.assert_refused(400, "elsa-2-definition");
+        let text = answer.body.to_string();
+        for part in ["Elsa 2", "Elsa Studio 3", "HttpEndpoint"] {
+            assert!(text.contains(part), "{answer:?}");
+        }
+    }
+    assert_eq!(count(http).await, 0);
 }

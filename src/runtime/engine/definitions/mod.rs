@@ -373,7 +373,7 @@ fn wanted(which: VersionOptions) -> VersionSelector {
 
 /// The model of a row: the body with the values of the other columns.
 fn model(row: &DefinitionRow) -> Result<WorkflowDefinition> {
-    let mut model = WorkflowDefinition::from_value(Value::clone(&row.body))?;
+    let mut model = WorkflowDefinition::from_stored(Value::clone(&row.body))?;
     model.id = row.version_id.clone();
     model.definition_id = row.definition_id.clone();
     model.version = row.version;

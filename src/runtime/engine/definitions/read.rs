@@ -136,7 +136,7 @@ impl Engine {
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&definition);
         let composition = self
-            .used_by(&*self.node()?, &WorkflowDefinition::from_value(definition.clone())?)
+            .used_by(&*self.node()?, &WorkflowDefinition::from_stored(definition.clone())?)
             .await?;
         let found = compute::run(is_large, move || {
             let root = definition.get("root");

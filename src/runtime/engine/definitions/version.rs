@@ -66,7 +66,7 @@ impl Engine {
         let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
         let preparing = compute::run(compute::is_large(&read), move || {
-            let mut definition = WorkflowDefinition::from_value(read)?;
+            let mut definition = WorkflowDefinition::from_stored(read)?;
             definition.id = VersionId::default();
             definition.version = 0;
             new_definition(tenant, &interpreter, definition)
