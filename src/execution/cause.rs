@@ -4,10 +4,13 @@
 //! a number that counts the executions of the instance moves with everything else that the instance does, such as a branch
 //! that ends sooner in the repeat, or another row that ran in between.
 //!
-//! The place of what a call of an activity sets off is made of the place of that call and of its number among what the call
-//! sets off, so that no other branch is part of it. The *lineage* is that of the state on which the row runs. It differs
-//! where the state may be another one than in an earlier try: the row replays a dead letter, or the variables of the instance
-//! were set from outside.
+//! The place of a scheduled activity is made of the place of its owner, of its node, of how often the owner has scheduled it, and
+//! of the row: neither another branch is part of it, nor how many steps an item of a loop or another way through a flowchart
+//! takes, which may differ in the repeat where a service answers something else. Any other place, such as that of an executed
+//! child, is made of that of the call and of its number among what the call sets off.
+//!
+//! The *lineage* is that of the state on which the row runs. It differs where the state may be another one than in an earlier
+//! try: the row replays a dead letter, or the variables of the instance were set from outside.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,13 +24,16 @@ pub struct InstructionOrigin {
     pub row: String,
     /// The row that it replays, which became a dead letter.
     pub replays: Option<String>,
+    /// Of an executed child: the lineage of the burst of its parent.
+    pub lineage: Option<String>,
 }
 
 /// What sets an execution off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(String, String)", into = "(String, String)")]
+#[serde(from = "(String, String, String)", into = "(String, String, String)")]
 pub(super) struct Cause {
     place: u64,
+    row: u64,
     lineage: u64,
 }
 
@@ -38,12 +44,15 @@ impl Cause {
             return None;
         }
         let first = origin.replays.as_ref().unwrap_or(&origin.row);
-        let lineage = match (&origin.replays, alterations) {
-            (None, 0) => 0,
-            (_, alterations) => number(&format!("lineage|{alterations}|{}", origin.row)),
+        let lineage = match (&origin.lineage, &origin.replays, alterations) {
+            (Some(lineage), ..) => u64::from_str_radix(lineage, 16).unwrap_or_default(),
+            (None, None, 0) => 0,
+            (None, _, alterations) => number(&format!("lineage|{alterations}|{}", origin.row)),
         };
+        let row = number(&format!("row|{first}"));
         Some(Self {
-            place: number(&format!("row|{first}")),
+            place: row,
+            row,
             lineage,
         })
     }
@@ -53,23 +62,41 @@ impl Cause {
     pub(super) fn of_execution(execution: &ActivityExecutionId, seed: i64) -> Self {
         Self {
             place: number(&format!("execution|{seed}|{}", execution.as_str())),
+            row: 0,
             lineage: 0,
         }
     }
 
+    /// The same in a state that was altered from outside once more.
+    pub(super) fn after(self, alterations: u64) -> Self {
+        let lineage = join(self.lineage, alterations);
+        Self { lineage, ..self }
+    }
+
     /// That of the thing with this number among what the call has set off.
     pub(super) fn nth(self, number: u64) -> Self {
-        Self {
-            place: mix(mix(self.place).wrapping_add(number)),
-            ..self
-        }
+        self.at(join(self.place, number))
+    }
+
+    /// That of an activity that its owner schedules as often before.
+    pub(super) fn of_child(self, owner: u64, node_id: &str, before: u64) -> Self {
+        self.at(join(join(join(owner, self.row), before), text(node_id)))
+    }
+
+    /// That of the node which it executes or resumes.
+    pub(super) fn of_node(self, node_id: &str) -> Self {
+        self.at(join(self.place, text(node_id)))
+    }
+
+    fn at(self, place: u64) -> Self {
+        Self { place, ..self }
     }
 
     /// The part of an idempotency key behind the instance.
     pub(super) fn key(self) -> u64 {
         match self.lineage {
             0 => self.place,
-            lineage => mix(mix(self.place).wrapping_add(lineage)),
+            lineage => join(self.place, lineage),
         }
     }
 
@@ -78,11 +105,10 @@ impl Cause {
         format!("{:x}", self.lineage)
     }
 
-    /// The id of an executed child: the same for each lineage, or one for this lineage alone.
-    pub(super) fn child_id(self, parent: &InstanceId, node_id: &str, of_lineage: bool) -> InstanceId {
-        let lineage = if of_lineage { self.lineage() } else { String::new() };
+    /// The id of an executed child. `which`: empty for all that ask for it, or what only some have.
+    pub(super) fn child_id(self, parent: &InstanceId, node_id: &str, which: &str) -> InstanceId {
         let hash = Sha256::digest(format!(
-            "executed|{:016x}|{lineage}|{}|{node_id}",
+            "executed|{:016x}|{which}|{}|{node_id}",
             self.place,
             parent.as_str()
         ));
@@ -90,18 +116,23 @@ impl Cause {
     }
 }
 
-impl From<Cause> for (String, String) {
+impl From<Cause> for (String, String, String) {
     fn from(cause: Cause) -> Self {
-        (format!("{:x}", cause.place), cause.lineage())
+        (
+            format!("{:x}", cause.place),
+            format!("{:x}", cause.row),
+            cause.lineage(),
+        )
     }
 }
 
 /// A text that is no number comes from no burst; it is one cause as any other.
-impl From<(String, String)> for Cause {
-    fn from((place, lineage): (String, String)) -> Self {
+impl From<(String, String, String)> for Cause {
+    fn from((place, row, lineage): (String, String, String)) -> Self {
         let read = |text: &str| u64::from_str_radix(text, 16).unwrap_or_default();
         Self {
             place: read(&place),
+            row: read(&row),
             lineage: read(&lineage),
         }
     }
@@ -124,6 +155,20 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
+/// A number for two numbers in their order.
+fn join(first: u64, second: u64) -> u64 {
+    mix(mix(first).wrapping_add(second))
+}
+
+/// A number for a text, cheaper than by SHA-256: the ids of a definition are those of one author.
+fn text(text: &str) -> u64 {
+    let bytes = text.as_bytes().chunks(8);
+    bytes.fold(text.len() as u64, |number, bytes| {
+        let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        join(number, word)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -134,6 +179,7 @@ mod tests {
         InstructionOrigin {
             row: row.to_owned(),
             replays: replays.map(str::to_owned),
+            lineage: None,
         }
     }
 
@@ -163,10 +209,9 @@ mod tests {
         for other in [replay, altered] {
             assert_ne!(other.key(), first.key());
             assert_ne!(other.lineage(), first.lineage());
-            let id = |cause: Cause, of_lineage| cause.child_id(&parent, "node", of_lineage);
-            assert_eq!(id(other, false), id(first, false));
-            assert_ne!(id(other, true), id(first, true));
-            assert_ne!(id(other, true), id(other, false));
+            let id = |cause: Cause, which| cause.child_id(&parent, "node", which);
+            assert_eq!(id(other, ""), id(first, ""));
+            assert_ne!(id(other, "digest"), id(other, ""));
         }
         assert_ne!(replay.key(), altered.key());
     }

@@ -149,6 +149,39 @@ pub(super) struct Context {
     /// The idempotency key behind the instance, once the activity has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<u64>,
+    /// Of an owner: what its children's causes are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scheduled: Option<Box<Scheduled>>,
+}
+
+/// What an owner has scheduled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Scheduled {
+    /// The place of the owner.
+    pub(super) place: u64,
+    /// How often, by the last part of the node id.
+    counts: BTreeMap<String, u64>,
+}
+
+impl Scheduled {
+    pub(super) fn at(place: u64) -> Box<Self> {
+        Box::new(Self {
+            place,
+            counts: BTreeMap::new(),
+        })
+    }
+
+    /// How often the owner has scheduled a node before; counts this time.
+    pub(super) fn count(&mut self, node_id: &str) -> u64 {
+        let name = node_id.rsplit(':').next().unwrap_or(node_id);
+        if let Some(count) = self.counts.get_mut(name) {
+            *count += 1;
+            return *count - 1;
+        }
+        self.counts.insert(name.to_owned(), 1);
+        0
+    }
 }
 
 impl Context {
@@ -174,6 +207,7 @@ impl Context {
             faults: 0,
             interruption: None,
             key: None,
+            scheduled: None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) struct WorkflowVariable {
 }
 
 /// Why variables cannot be set.
+#[derive(Debug)]
 pub(crate) enum VariableProblem {
     /// The definition does not declare these ids.
     Unknown(Vec<String>),
@@ -73,6 +74,8 @@ impl InstanceState {
         let root = self.root().and_then(|number| self.contexts.get_mut(&number));
         let Some(root) = root else { return Ok(()) };
         self.alterations += 1;
+        let left = self.queue.iter_mut().filter_map(|item| item.cause.as_mut());
+        left.for_each(|cause| *cause = cause.after(self.alterations));
         for (id, value) in values {
             if let Some(variable) = find(id) {
                 let value = scope::convert(value.clone(), Some(variable));

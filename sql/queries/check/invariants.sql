@@ -87,22 +87,23 @@ FROM (
     WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
       AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
     UNION ALL
-    -- A lost burst of the parent has run it, and the repeat has asked for another one. While the repeat is still to come, and
-    -- where there will be none, it is not known yet.
-    SELECT 'executed-child-of-no-burst', count(*), min(n.parent)
-    FROM (SELECT p.id AS parent, count(*) AS children, s.state->>'executedChildren' AS known
-          FROM (SELECT i.tenant_id, i.parent_instance_id AS id
-                FROM instance i
-                WHERE i.parent_instance_id IS NOT NULL
-                  AND convert_from(i.state, 'UTF8')::json->'parent'->'startedBy'->>'lineage' IS NOT NULL) c
-          JOIN instance p ON p.tenant_id = c.tenant_id AND p.id = c.id
-          CROSS JOIN LATERAL (SELECT convert_from(p.state, 'UTF8')::json AS state) s
-          WHERE p.sub_status <> 4 /* cancelled */
-            AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = p.tenant_id AND w.instance_id = p.id AND w.has_begun)
-            AND NOT EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = p.tenant_id AND t.instance_id = p.id AND t.has_begun)
-            AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = p.tenant_id AND l.instance_id = p.id)
-          GROUP BY p.tenant_id, p.id, s.state->>'executedChildren') n
-    WHERE n.children > coalesce(n.known::bigint, 0)
+    -- A lost burst of the parent has run it, and the repeat has asked for another one, which only an altered state or a replay
+    -- explains. While the repeat is still to come, and where there will be none, it is not known yet. One whose dead letter was
+    -- deleted is reported, too.
+    SELECT 'executed-child-of-no-burst', count(*), min(p.id)
+    FROM (SELECT i.tenant_id, i.parent_instance_id AS id, count(*) AS children
+          FROM instance i
+          WHERE i.parent_instance_id IS NOT NULL
+            AND convert_from(i.state, 'UTF8')::json->'parent'->'startedBy'->>'lineage' IS NOT NULL
+          GROUP BY i.tenant_id, i.parent_instance_id) c
+    JOIN instance p ON p.tenant_id = c.tenant_id AND p.id = c.id
+    CROSS JOIN LATERAL (SELECT convert_from(p.state, 'UTF8')::json AS state OFFSET 0) s
+    WHERE p.sub_status <> 4 /* cancelled */
+      AND c.children > coalesce((s.state->>'executedChildren')::bigint, 0)
+      AND s.state->>'alterations' IS NULL
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.tenant_id = p.tenant_id AND w.instance_id = p.id AND w.has_begun)
+      AND NOT EXISTS (SELECT 1 FROM timer t WHERE t.tenant_id = p.tenant_id AND t.instance_id = p.id AND t.has_begun)
+      AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = p.tenant_id AND l.instance_id = p.id)
     UNION ALL
     -- The cancel of a parent has left a child that lives, and no cancel of it; or that of the instance in whose burst the
     -- parent ran and was not committed.

@@ -24,27 +24,32 @@ impl BurstRun<'_> {
         let (execution, node_id) = (context.id.clone(), context.node_id.clone());
         let cause = self.next_cause();
         let cause = cause.unwrap_or_else(|| Cause::of_execution(&execution, self.child_seed));
-        let id = |of_lineage| cause.child_id(&self.state.instance_id, &node_id, of_lineage);
-        let (id, other_id) = (id(false), id(true));
+        let id = |which: &str| cause.child_id(&self.state.instance_id, &node_id, which);
         let wait = request.wait;
-        let mut child = match self.child_start(number, id, request) {
+        let mut child = match self.child_start(number, id(""), request) {
             Ok(child) => child,
             Err(fault) => {
                 self.fault(number, fault);
                 return None;
             }
         };
+        let digest = digest(&child.definition_id, &child.correlation_id, &child.input);
+        // A second replay finds what the first one ran with the same inputs.
+        let other_ids = [id(&digest), id(&cause.lineage())];
         if let Some(started_by) = &mut child.parent.started_by {
             started_by.lineage = Some(cause.lineage());
-            started_by.digest = Some(digest(&child.definition_id, &child.correlation_id, &child.input));
+            started_by.digest = Some(digest);
         }
         let mut ran = self.definitions.run(&child).await;
-        if matches!(ran, ChildRun::OfAnotherLineage) {
-            self.state.executed_children += 1;
-            child.id = other_id;
-            ran = self.definitions.run(&child).await;
-        }
         self.state.executed_children += 1;
+        for id in other_ids {
+            if !matches!(ran, ChildRun::OfAnotherLineage) {
+                break;
+            }
+            child.id = id;
+            ran = self.definitions.run(&child).await;
+            self.state.executed_children += 1;
+        }
         match ran {
             ChildRun::Committed(run) => {
                 self.executed += run.executed;

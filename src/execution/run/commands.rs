@@ -13,9 +13,10 @@ use crate::activity::{
 };
 use crate::execution::bookmark::{Bookmark, stimulus_hash};
 use crate::execution::bounds::admit;
+use crate::execution::cause::Cause;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
-use crate::execution::state::{Interruption, WorkItem};
+use crate::execution::state::{Interruption, Scheduled, WorkItem};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::weight;
 
@@ -393,7 +394,7 @@ impl<'p> BurstRun<'p> {
 
     fn schedule(&mut self, owner: u64, schedule: ScheduledChild) {
         if let Some(node) = self.program.tree.get(schedule.index) {
-            let cause = self.next_cause();
+            let cause = self.cause_of_child(owner, &node.node_id);
             self.state.queue.push_back(WorkItem {
                 node_id: node.node_id.clone(),
                 cause,
@@ -407,5 +408,13 @@ impl<'p> BurstRun<'p> {
                 input: Map::new(),
             });
         }
+    }
+
+    /// The cause of an activity that its owner schedules, counted.
+    fn cause_of_child(&mut self, owner: u64, node_id: &str) -> Option<Cause> {
+        let cause = self.cause?;
+        let context = self.state.contexts.get_mut(&owner)?;
+        let scheduled = context.scheduled.get_or_insert_with(|| Scheduled::at(cause.key()));
+        Some(cause.of_child(scheduled.place, node_id, scheduled.count(node_id)))
     }
 }

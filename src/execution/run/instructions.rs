@@ -91,6 +91,7 @@ impl BurstRun<'_> {
             return Some(instruction);
         }
         self.follows(Cause::of(origin, self.state.alterations));
+        self.state.alterations += u64::from(origin.replays.is_some());
         let unmatched = match instruction {
             Instruction::Start {
                 correlation_id,

@@ -208,7 +208,11 @@ impl BurstRun<'_> {
     }
 
     async fn run_item(&mut self, mut item: WorkItem) {
-        self.follows(item.cause);
+        // A scheduled item has its node in its place.
+        self.follows(match (item.cause, item.owner) {
+            (Some(cause), None) => Some(cause.of_node(&item.node_id)),
+            (cause, _) => cause,
+        });
         let Some(number) = item.context else {
             return self.begin(item).await;
         };

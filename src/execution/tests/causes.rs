@@ -72,7 +72,7 @@ struct Instance {
 fn row(row: &str) -> InstructionOrigin {
     InstructionOrigin {
         row: row.to_owned(),
-        replays: None,
+        ..InstructionOrigin::default()
     }
 }
 
@@ -263,6 +263,60 @@ async fn keys_of_a_branch_do_not_depend_on_the_others() {
     assert_eq!(first, repeat);
 }
 
+/// A way that takes more steps in the repeat, in the first item of a loop and before another activity of a flowchart.
+#[tokio::test]
+async fn keys_do_not_depend_on_the_steps_before() {
+    let end = |activity: &str, port: &str| json!({"activity": activity, "port": port});
+    let flow = |id: &str| {
+        let activities = json!([{"id": format!("{id}-u"), "type": "Unsteady"}, call(&format!("{id}-more"), &format!("'{id}-more' + getCurrentValue()")),
+            call(&format!("{id}-last"), &format!("'{id}-last' + getCurrentValue()"))]);
+        let (u, more, last) = (format!("{id}-u"), format!("{id}-more"), format!("{id}-last"));
+        let connections = json!([
+            {"source": end(&u, "Again"), "target": end(&more, "In")}, {"source": end(&more, "Done"), "target": end(&last, "In")},
+            {"source": end(&u, "Done"), "target": end(&last, "In")}]);
+        json!({"id": id, "type": "Elsa.Flowchart", "activities": activities, "connections": connections})
+    };
+    let root = || {
+        let items = json!({"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2]}});
+        json!({"id": "each", "type": "Elsa.ForEach", "items": items,
+            "body": sequence("item", json!([flow("flow"), call("c", "'c' + getCurrentValue()")]))})
+    };
+    let mut first = Instance::of(root(), |_| {});
+    first.start().await;
+    let mut repeat = Instance::of(root(), |_| {});
+    repeat.attempt = 2;
+    repeat.start().await;
+    let (mut first, repeat) = (first.keys(), repeat.keys());
+    for item in ["flow-more1", "flow-more2"] {
+        assert!(first.remove(item).is_some() && !repeat.contains_key(item), "{first:?}");
+    }
+    assert_eq!(first, repeat);
+    assert_eq!(repeat.len(), 4);
+}
+
+/// A loop that has yielded goes on with other variables than a try of it that was lost.
+#[tokio::test]
+async fn what_is_left_after_a_yield_has_other_keys_in_an_altered_state() {
+    let mut keys = Vec::new();
+    for altered in [false, true] {
+        let mut instance = Instance::of(each("e", "'e' + getCurrentValue()"), |options| {
+            options.activities_per_burst = 4
+        });
+        assert!(instance.burst(vec![(start(Map::new()), row("1"))]).await.yielded);
+        if altered {
+            let state = instance.state.as_mut().unwrap();
+            let values = [("v".to_owned(), json!(7))];
+            state.set_workflow_variables(&instance.program, &values).unwrap();
+        }
+        instance
+            .run(vec![(Instruction::Continue, InstructionOrigin::default())])
+            .await;
+        keys.push(instance.keys());
+    }
+    assert_eq!(keys[0]["e1"], keys[1]["e1"], "before the yield");
+    assert_ne!(keys[0]["e3"], keys[1]["e3"]);
+}
+
 #[tokio::test]
 async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
     let mut waiting = Instance::of(two_loops(), |_| {});
@@ -272,6 +326,7 @@ async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
     let replay = InstructionOrigin {
         row: "9".to_owned(),
         replays: Some("2".to_owned()),
+        ..InstructionOrigin::default()
     };
     for (origin, altered) in [
         (row("2"), false),

@@ -11,7 +11,7 @@ use super::in_memory::{CapturedLines, definition, options, start};
 use crate::activity::{Catalogue, PublishedDefinitions};
 use crate::execution::{
     Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, InstructionOrigin,
-    Interpreter, InterpreterOptions, Program, Status, SubStatus,
+    Interpreter, InterpreterOptions, Program, Status, SubStatus, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -59,6 +59,11 @@ impl Children for Family {
         Box::pin(async move {
             let before = self.committed.lock().unwrap().get(&child.id).cloned();
             if let Some(state) = before {
+                let by = state.parent().and_then(|parent| parent.started_by.clone()).unwrap();
+                let now = child.parent.started_by.as_ref().unwrap();
+                if by.lineage != now.lineage && by.digest != now.digest {
+                    return ChildRun::OfAnotherLineage;
+                }
                 return committed(&state, 0);
             }
             if let Some(end) = self.ends_as {
@@ -130,7 +135,22 @@ impl Family {
         id: &str,
         state: Option<InstanceState>,
         instruction: Instruction,
-        origin: &str,
+        row: &str,
+    ) -> BurstResult {
+        let origin = InstructionOrigin {
+            row: row.to_owned(),
+            ..InstructionOrigin::default()
+        };
+        self.burst_of(program, id, state, instruction, origin).await
+    }
+
+    async fn burst_of(
+        &self,
+        program: &Arc<Program>,
+        id: &str,
+        state: Option<InstanceState>,
+        instruction: Instruction,
+        origin: InstructionOrigin,
     ) -> BurstResult {
         let burst = Burst {
             instance_id: InstanceId::new(id),
@@ -139,10 +159,7 @@ impl Family {
             attempt: 1,
             now: chrono::DateTime::UNIX_EPOCH,
             child_seed: 0,
-            origins: vec![InstructionOrigin {
-                row: origin.to_owned(),
-                replays: None,
-            }],
+            origins: vec![origin],
         };
         self.interpreter.run_among(program, burst, self).await
     }
@@ -255,6 +272,46 @@ async fn a_repeated_burst_takes_the_result_and_another_row_runs_another_child() 
         .burst(&family.programs["parent"], "p", None, start(Map::new()), "9")
         .await;
     assert_eq!(family.ids().len(), 2);
+}
+
+/// What the first replay has run with the same inputs is found by the second one, and passes its lineage on.
+#[tokio::test]
+async fn replays_find_the_children_of_other_replays_with_the_same_inputs() {
+    let input = json!({"typeName": "ObjectDictionary", "expression": {"type": "JavaScript", "value": "({v: getV()})"}});
+    let mut run = execute("run", "child", false);
+    run["input"] = input;
+    let mut parent = workflow(json!([event("Go"), run, line("after")]));
+    let variable = json!({"id": "v", "name": "V", "typeName": "Int32", "value": 0});
+    parent["variables"].as_array_mut().unwrap().push(variable);
+    let family = Family::new(&[("parent", parent), ("child", says_hi())], |_| {});
+    let waiting = family.start().await.state;
+    let program = &family.programs["parent"];
+    let go = || Instruction::Stimulus {
+        bookmark_id: None,
+        hash: event_hash("Go"),
+        name: "Go".to_owned(),
+        payload: None,
+    };
+    let mut altered = waiting.clone();
+    altered
+        .set_workflow_variables(program, &[("v".to_owned(), json!(7))])
+        .unwrap();
+    let mut runs = Vec::new();
+    for (state, row, replays) in [
+        (&waiting, "2", None),
+        (&altered, "3", Some("2")),
+        (&altered, "4", Some("2")),
+    ] {
+        let origin = InstructionOrigin {
+            row: row.to_owned(),
+            replays: replays.map(str::to_owned),
+            lineage: None,
+        };
+        let result = family.burst_of(program, "p", Some(state.clone()), go(), origin).await;
+        assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+        runs.push((family.ids().len(), result.state.alterations));
+    }
+    assert_eq!(runs, [(1, 0), (2, 2), (2, 2)]);
 }
 
 #[tokio::test]

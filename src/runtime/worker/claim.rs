@@ -16,7 +16,7 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, ClaimBounds, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
 
 /// How long an instance is left out at most whose first row is in backoff: a cancel of it is not.
-const BLOCKED: Duration = Duration::from_millis(500);
+const BLOCKED: Duration = Duration::from_secs(5);
 
 /// An instance whose lock this node holds.
 pub(crate) struct Locked {
@@ -96,6 +96,9 @@ pub(super) async fn load(
             continue;
         };
         if let Some(wait) = claimed.blocked {
+            if claimed.is_in_doubt {
+                node.claims.in_flight.add_in_doubt(vec![locked.key.clone()]);
+            }
             // What the poll has shown is behind the rows of a burst that is repeated later.
             if wait.is_zero() {
                 elsewhere.push(locked.key);
@@ -104,6 +107,7 @@ pub(super) async fn load(
             }
             continue;
         }
+        let mut is_unloaded = claimed.is_unloaded;
         if !claimed.unreadable.is_empty() {
             let how = Release {
                 cause: ReleaseCause::Row("it cannot be read"),
@@ -111,11 +115,13 @@ pub(super) async fn load(
             };
             let (claims, begun): (Vec<_>, Vec<_>) = claimed.unreadable.into_iter().unzip();
             release_as(node, &locked.key, &claims, &begun, how).await;
+            // Without that row the burst is not repeated on the same state.
+            is_unloaded |= begun.contains(&true) || claimed.rows.iter().any(|row| row.had_begun);
         }
-        if claimed.is_unloaded {
+        if is_unloaded {
             give_back(node, &locked.key, &claimed.rows, Release::IMMEDIATE).await;
         }
-        if claimed.is_unloaded || claimed.rows.is_empty() {
+        if is_unloaded || claimed.rows.is_empty() {
             if claimed.is_left_out {
                 left_out.push(locked.key);
             }

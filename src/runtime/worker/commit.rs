@@ -50,6 +50,7 @@ pub(super) struct Finished {
     state: Box<InstanceState>,
     yielded: bool,
     after: AfterCommit,
+    attempt: u32,
     clock: DatabaseClock,
     checked: Instant,
     /// Incidents of the instance before this burst.
@@ -173,6 +174,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         state: Box::new(state),
         yielded,
         after,
+        attempt,
         clock,
         checked: if asks { Instant::now() } else { checked },
         incidents,
@@ -190,17 +192,19 @@ fn origin(row: &ClaimedRow, generation: i64) -> InstructionOrigin {
             Claim::Timer(bookmark, _) => format!("{bookmark}@{generation}"),
         },
         replays: row.replays.clone(),
+        lineage: None,
     }
 }
 
-/// Of the rows those that the burst consumes, and those that it holds over. The places of what it has not matched
-/// become places among the first.
+/// Of the rows those that the burst consumes, and those that it holds over. A timer whose bookmark the burst has burned is
+/// deleted with it. The places of what it has not matched become places among the first.
 fn hold_over(rows: Vec<ClaimedRow>, result: &mut BurstResult) -> (Vec<ClaimedRow>, Vec<(ClaimedRow, Instruction)>) {
     let mut held_over = std::mem::take(&mut result.held_over).into_iter().peekable();
     let (mut consumed, mut held) = (Vec::with_capacity(rows.len()), Vec::new());
     for (place, row) in rows.into_iter().enumerate() {
         match held_over.next_if(|(held, _)| *held == place) {
-            Some((_, instruction)) => held.push((row, instruction)),
+            Some((_, instruction)) if is_open(&row.claim, &result.state) => held.push((row, instruction)),
+            Some(_) => consumed.push(row),
             None => {
                 let of_row = result.unmatched.iter_mut().filter(|(old, _)| *old == place);
                 of_row.for_each(|(old, _)| *old = consumed.len());
@@ -209,6 +213,13 @@ fn hold_over(rows: Vec<ClaimedRow>, result: &mut BurstResult) -> (Vec<ClaimedRow
         }
     }
     (consumed, held)
+}
+
+fn is_open(claim: &Claim, state: &InstanceState) -> bool {
+    match claim {
+        Claim::Work(..) => true,
+        Claim::Timer(id, _) => state.bookmarks().iter().any(|bookmark| bookmark.id == *id),
+    }
 }
 
 impl Finished {
@@ -223,6 +234,7 @@ impl Finished {
             state,
             yielded,
             after,
+            attempt,
             clock,
             checked,
             incidents,
@@ -265,7 +277,11 @@ impl Finished {
         claims.add(claim.clone());
         let clock = DatabaseClock::read(commit.committed_at);
         let row = ClaimedRow {
-            had_begun: false,
+            // As long as rows of a lost burst may follow.
+            had_begun: rows
+                .iter()
+                .chain(held_over.iter().map(|(row, _)| row))
+                .any(|row| row.had_begun),
             replays: None,
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),
@@ -287,7 +303,7 @@ impl Finished {
             definition,
             expected: Some(commit.version),
             state: Some(state),
-            attempt: 1,
+            attempt,
             child_seed: Generation::of(commit.created_at).number(),
             clock,
             checked,

@@ -211,6 +211,7 @@ impl Family {
             origins: vec![InstructionOrigin {
                 row: format!("version {}", definition.version_id),
                 replays: None,
+                lineage: child.parent.started_by.as_ref().and_then(|by| by.lineage.clone()),
             }],
         };
         let result = node.interpreter.run_among(&program, burst, self).await;

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::release::{backoff, release_claims};
+use super::release::{backoff, give_back};
 use crate::Result;
 use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;
-use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release};
-use crate::store::commit::Claim;
+use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::fan_out::{self, FanOutError, FanOutPage, FanOutStep, PAGE_ROWS};
 
 /// How long a fan-out waits that has as many unclaimed rows as may be. The pauses double: at its end at most twice as many
@@ -226,8 +225,8 @@ fn after_failure(failing: &mut HashMap<FanOutId, Failing>, failed: FanOutError) 
     state.until
 }
 
-/// Gives claimed rows of fan-outs their payloads, which a node reads once for each fan-out. Rows for which that fails are
-/// released.
+/// Gives claimed rows of fan-outs their payloads, which a node reads once for each fan-out. Where that fails, all rows of an
+/// instance with such a row are given back.
 pub(super) async fn fill_payloads(node: &NodeContext, found: &mut HashMap<InstanceKey, ClaimedInstance>) {
     let rows = found.values().flat_map(|instance| &instance.rows);
     let ids: BTreeSet<FanOutId> = rows.filter_map(fan_out_of).collect();
@@ -239,15 +238,16 @@ pub(super) async fn fill_payloads(node: &NodeContext, found: &mut HashMap<Instan
         Err(error) => {
             tracing::warn!(%error, "the payloads of fan-outs cannot be read; their rows are released");
             let reason = error.to_string();
-            for (key, instance) in found.iter_mut() {
-                let (left, rows) = std::mem::take(&mut instance.rows)
-                    .into_iter()
-                    .partition(|row| fan_out_of(row).is_some());
-                instance.rows = rows;
-                let left: Vec<ClaimedRow> = left;
-                let failures = left.iter().map(|row| row.failures).max().unwrap_or(0);
-                let claims: Vec<Claim> = left.into_iter().map(|row| row.claim).collect();
-                release_claims(node, key, &claims, Release::after(&error, &reason, backoff(failures))).await;
+            let of_fan_outs =
+                |instance: &&mut ClaimedInstance| instance.rows.iter().any(|row| fan_out_of(row).is_some());
+            for (key, instance) in found.iter_mut().filter(|(_, instance)| of_fan_outs(instance)) {
+                let rows = std::mem::take(&mut instance.rows).into_iter();
+                let (failed, others): (Vec<ClaimedRow>, Vec<_>) = rows.partition(|row| fan_out_of(row).is_some());
+                let failures = failed.iter().map(|row| row.failures).max().unwrap_or(0);
+                let how = Release::after(&error, &reason, backoff(failures));
+                give_back(node, key, &failed, how).await;
+                let cause = ReleaseCause::None;
+                give_back(node, key, &others, Release { cause, ..how }).await;
             }
             return;
         }

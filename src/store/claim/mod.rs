@@ -105,6 +105,8 @@ pub(crate) struct ClaimedInstance {
     pub(crate) is_unloaded: bool,
     /// Nothing of it was claimed, as the first row of a burst that began cannot be claimed for so long; zero: unknown.
     pub(crate) blocked: Option<Duration>,
+    /// Whether its rows were claimed in the order of a burst that began is unknown.
+    pub(crate) is_in_doubt: bool,
 }
 
 fn columns(keys: &[InstanceKey]) -> (Vec<&str>, Vec<&str>) {

@@ -19,7 +19,7 @@ use super::{
     ClaimColumns, ClaimedInstance, ClaimedRow, InstanceKey, KeyColumns, LoadedRow, claim_of, columns as key_columns,
     instance_key,
 };
-use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, columns, within};
+use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, columns, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId};
 use crate::store::clock::DatabaseClock;
@@ -119,6 +119,7 @@ pub(crate) async fn claim(
         first = read_rows(claimed, &mut found)?;
     }
     let mut large = read_instances(&loaded, &mut found)?;
+    let mut is_sound = true;
     if !first.in_order.is_empty() {
         let used = found
             .values()
@@ -130,7 +131,7 @@ pub(crate) async fn claim(
                 instance.loaded = None;
             }
         }
-        let (claimed, loaded) = Claiming {
+        let in_order = Claiming {
             keys: &first.in_order,
             bounds: ClaimBounds {
                 room: bounds.room.saturating_sub(used),
@@ -138,11 +139,23 @@ pub(crate) async fn claim(
                 ..bounds
             },
             ..claiming
+        };
+        match in_order.send_in_order().await {
+            Ok((claimed, loaded)) => {
+                read_rows(claimed, &mut found)?;
+                large.extend(read_instances(&loaded, &mut found)?);
+            }
+            // What the first statement has claimed is committed.
+            Err(error) => {
+                tracing::warn!(%error, instances = first.in_order.len(), "rows of bursts that began could not be claimed; they are retried");
+                is_sound = false;
+                for key in &first.in_order {
+                    if let Some(instance) = found.get_mut(key) {
+                        instance.is_in_doubt = is_in_doubt(&error);
+                    }
+                }
+            }
         }
-        .send_in_order()
-        .await?;
-        read_rows(claimed, &mut found)?;
-        large.extend(read_instances(&loaded, &mut found)?);
     }
     found.retain(|_, instance| {
         let is_blocked = instance.is_left_out || instance.blocked.is_some();
@@ -150,7 +163,9 @@ pub(crate) async fn claim(
     });
     let fitting = fit(keys, bounds, &large, &mut found);
     if fitting.is_empty() {
-        connection.give_back();
+        if is_sound {
+            connection.give_back();
+        }
     } else {
         match claiming.load(&fitting).await {
             Ok(loaded) => {
@@ -320,7 +335,7 @@ fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) 
         match is_ordered {
             None => {}
             Some(false) => {
-                instance.is_left_out = true;
+                (instance.is_left_out, instance.blocked) = (true, None);
                 continue;
             }
             Some(true) => {

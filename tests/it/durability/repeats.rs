@@ -394,3 +394,27 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
         assert_invariants(&cluster.database).await;
     }
 }
+
+/// Of two delays that are due at once, the first one's branch cancels the other, and yields.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timer_whose_bookmark_is_burned_before_its_turn_is_consumed() {
+    let cluster = Cluster::start("event", "").await;
+    let delay = |id: &str| json!({"type": "Elsa.Delay", "id": id, "timeSpan": "01:00:00"});
+    let fork = json!({"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAny", "branches": [delay("a"), delay("b")]});
+    let model = json!({"definitionId": "parent", "options": {"commitStrategyName": "ActivityExecuted"},
+        "root": sequence("root", json!([fork, call("c", "'c'"), call("d", "'d'")]))});
+    cluster.http.publish(&model).await;
+    cluster.http.dispatch("parent", &json!({"instanceId": "p"})).await;
+    let node = cluster.node("one", "");
+    wait_until("both delays to wait", async || {
+        cluster.client.rows("timer WHERE instance_id = 'p'").await == 2
+    })
+    .await;
+    drop(node);
+    cluster.arrives("timer").await;
+    let _node = cluster.node("two", "");
+    cluster.finishes().await;
+    let keys = cluster.keys();
+    assert_eq!((keys["c"].len(), keys["d"].len()), (1, 1), "{keys:?}");
+    assert_invariants(&cluster.database).await;
+}
