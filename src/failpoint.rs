@@ -6,6 +6,7 @@
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `panic`: panic, each time from now on;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
+//! - `block:PATH`: while the file `PATH` exists, keep the thread;
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
 //!
@@ -51,6 +52,7 @@ mod armed {
         Abort,
         Panic,
         Stall(PathBuf),
+        Block(PathBuf),
         Error,
         Cut,
     }
@@ -78,6 +80,7 @@ mod armed {
             };
             let action = match action.split_once(':') {
                 Some(("stall", path)) => Action::Stall(PathBuf::from(path)),
+                Some(("block", path)) => Action::Block(PathBuf::from(path)),
                 _ if action == "abort" => Action::Abort,
                 _ if action == "panic" => Action::Panic,
                 _ if action == "cut" => Action::Cut,
@@ -137,6 +140,12 @@ mod armed {
                 let _ = std::fs::write(path.with_extension("reached"), name);
                 while !path.exists() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok(())
+            }
+            Action::Block(path) => {
+                while path.exists() {
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 Ok(())
             }

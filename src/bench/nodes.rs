@@ -1,13 +1,11 @@
 //! Child nodes for a benchmark, in a temporary schema.
 
-use tokio_util::sync::CancellationToken;
-
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, ANY_PORT, LineHandler, Node, NodeOptions, Output};
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::settings::Target;
-use crate::harness::stop::{self, unless_stopped};
+use crate::harness::stop::{self, Shutdown, unless_stopped};
 use crate::runtime;
 
 /// Runs `measure` with `count` nodes, as [`with_different_nodes`] does.
@@ -66,7 +64,7 @@ pub(super) fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: 
 /// safe: the schema would stay.
 pub(super) async fn with_schema<T>(
     target: &Target,
-    measure: impl AsyncFnOnce(&ScratchDatabase, &CancellationToken) -> Result<T, Failure>,
+    measure: impl AsyncFnOnce(&ScratchDatabase, &Shutdown) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let stop = stop::on_signals()?;
     let scratch = ScratchDatabase::create_schema(target.database_url()?, "bench").await?;

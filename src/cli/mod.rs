@@ -39,6 +39,9 @@ use crate::harness::secret;
 use elsa::ElsaEnvironment;
 use settings::{Command, ProgramArguments, command_line};
 
+/// How long the tasks that are left may take to end.
+const RUNTIME_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     let elsa = ElsaEnvironment::of_process();
@@ -77,6 +80,8 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Bench(settings) => bench::run(&common.target(), &settings).await,
         }
     });
+    // Blocking work, and a thread that hangs, would keep the process for as long as they take.
+    runtime.shutdown_timeout(RUNTIME_TIMEOUT);
     // Lines that a node still holds when it exits early.
     Stdout.flush(Duration::from_millis(200));
     outcome

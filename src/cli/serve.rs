@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
@@ -13,15 +12,15 @@ use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 use crate::harness::secret::Secret;
-use crate::harness::stop;
+use crate::harness::stop::{self, Shutdown};
 use crate::harness::work_activity::WorkActivity;
 use crate::runtime::{Engine, EngineBuilder, Role};
 
 /// The part of the drain timeout that is reserved for the release of unfinished claims.
 const RELEASE_TIME: Duration = Duration::from_secs(1);
 
-/// How long leaving the cluster may take beyond the drain timeout, if the database is slow. Claims that are not released
-/// by then are taken over when the node expires.
+/// How long leaving the cluster may take beyond the drain timeout, if the database is slow; never if the threads of the
+/// runtime hang. Claims that are not released by then are taken over when the process has ended.
 const LEAVE_TIME: Duration = Duration::from_secs(6);
 
 /// Open files of a node beside its pool and its client connections: database sessions, health connections, and files of
@@ -43,6 +42,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     }
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
+    stop.limit(Some(settings.drain_timeout.max(RELEASE_TIME)));
     if settings.stop_with_stdin {
         stop::on_stdin_end(&stop);
     }
@@ -51,11 +51,11 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let health = settings.health_listen.map(HealthServer::start).transpose()?;
     let services = tokio::select! {
         services = OpenedServices::open(&settings.services, &common.elsa, &common.schema) => services?,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.requested() => return Ok(()),
     };
     let engine = tokio::select! {
         engine = start(&url, common, settings, &services) => engine?,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.requested() => return Ok(()),
     };
     if let Some(health) = &health {
         health.watch(&engine);
@@ -200,13 +200,14 @@ pub(super) async fn serve_until_stopped(
     listener: TcpListener,
     limits: ConnectionLimits,
     router: axum::Router,
-    stop: &CancellationToken,
+    stop: &Shutdown,
     drain: Drain,
 ) -> Result<(), Failure> {
     let mut stopping = None;
     let shutdown = async {
-        stop.cancelled().await;
+        stop.requested().await;
         tracing::info!("stopping");
+        stop.extend_limit(drain.timeout + LEAVE_TIME).await;
         stopping = Some(Instant::now());
         if engine.begin_drain() {
             tokio::time::sleep(drain.notice.min(drain.timeout)).await;

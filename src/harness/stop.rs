@@ -1,10 +1,17 @@
 //! Ctrl-C and SIGTERM: the first signal starts the shutdown, the second one exits at once. The end of standard input can
 //! start the shutdown, too.
+//!
+//! A thread of its own waits for both, so that the process ends whatever state its other threads are in: at the latest when
+//! the time of the shutdown is over.
 
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
@@ -13,38 +20,119 @@ use crate::activity::{Console, Stdout};
 /// A signal within this time after the first one is a duplicate of it.
 const DUPLICATE_SIGNAL: Duration = Duration::from_secs(1);
 
-/// Handles signals from now on. The first one cancels the token.
-pub(crate) fn on_signals() -> Result<CancellationToken, Failure> {
-    let listen = |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let token = CancellationToken::new();
-    let stop = token.clone();
-    tokio::spawn(async move {
-        either(&mut interrupt, &mut terminate).await;
-        stop.cancel();
-        let first = Instant::now();
-        // One Ctrl-C can arrive twice: from the terminal, and forwarded by the parent process.
-        while first.elapsed() < DUPLICATE_SIGNAL {
-            either(&mut interrupt, &mut terminate).await;
-        }
-        eprintln!("mainspring: stopped at once");
-        // Blocking is fine here: the process exits.
-        Stdout.flush(Duration::from_millis(50));
-        // Accepted work is in the database: another node, or the next start, continues it.
-        std::process::exit(1);
-    });
-    Ok(token)
+/// How long the last words of a process may take: what reads them may have stopped.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How long the exit itself may take: it writes what standard output still holds.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The shutdown of a program. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Shutdown {
+    requested: CancellationToken,
+    /// How long the shutdown may take, from its request on; none: as long as it takes.
+    limit: Arc<watch::Sender<Option<Duration>>>,
 }
 
-/// Cancels the token when standard input ends: the parent process is gone, or stops this one.
-pub(crate) fn on_stdin_end(stop: &CancellationToken) {
+impl Shutdown {
+    /// Waits until the shutdown starts. Cancellation safe.
+    pub(crate) async fn requested(&self) {
+        self.requested.cancelled().await;
+    }
+
+    /// The process ends after this time, counted from the request.
+    pub(crate) fn limit(&self, time: Option<Duration>) {
+        self.limit.send_replace(time);
+    }
+
+    /// The same, if the threads of the runtime do their work: else the shorter limit remains.
+    pub(crate) async fn extend_limit(&self, time: Duration) {
+        if tokio::spawn(async {}).await.is_ok() {
+            self.limit(Some(time));
+        }
+    }
+}
+
+/// Handles signals from now on. The first one starts the shutdown.
+pub(crate) fn on_signals() -> Result<Shutdown, Failure> {
+    let failed = |error| Failure::failed(format!("cannot listen for signals: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let (interrupt, terminate) = {
+        let _inside = runtime.enter();
+        let listen = |kind| signal(kind).map_err(failed);
+        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?)
+    };
+    let stop = Shutdown {
+        requested: CancellationToken::new(),
+        limit: Arc::default(),
+    };
+    let handled = stop.clone();
+    let thread = thread::Builder::new().name("signals".to_owned());
+    let thread = thread.spawn(move || {
+        let message = runtime.block_on(handle(&handled, interrupt, terminate));
+        // Accepted work is in the database: another node, or the next start, continues it.
+        end_process(1, message);
+    });
+    thread.map_err(failed)?;
+    Ok(stop)
+}
+
+/// Returns when the process must end, and why.
+async fn handle(stop: &Shutdown, mut interrupt: Signal, mut terminate: Signal) -> &'static str {
+    tokio::select! {
+        () = either(&mut interrupt, &mut terminate) => stop.requested.cancel(),
+        () = stop.requested() => {}
+    }
+    let (began, mut limits) = (Instant::now(), stop.limit.subscribe());
+    loop {
+        let limit = *limits.borrow_and_update();
+        let is_over = async {
+            match limit {
+                Some(limit) => tokio::time::sleep_until((began + limit).into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // One Ctrl-C can arrive twice: from the terminal, and forwarded by the parent process.
+            () = either(&mut interrupt, &mut terminate) => if began.elapsed() >= DUPLICATE_SIGNAL {
+                return "stopped at once";
+            },
+            () = is_over => return "the shutdown took too long, and is ended; other nodes take over what was running",
+            // The sender is part of `stop`.
+            _ = limits.changed() => {}
+        }
+    }
+}
+
+/// Starts the shutdown when standard input ends: the parent process is gone, or stops this one.
+pub(crate) fn on_stdin_end(stop: &Shutdown) {
     let stop = stop.clone();
     // A detached thread: the runtime's shutdown would wait for a blocking read that never returns.
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let (mut stdin, mut bytes) = (std::io::stdin().lock(), [0; 64]);
         while matches!(stdin.read(&mut bytes), Ok(length) if length > 0) {}
-        stop.cancel();
+        stop.requested.cancel();
     });
+}
+
+/// Ends the process, whatever its threads do: nothing is waited for without a limit.
+pub(crate) fn end_process(code: u8, message: impl Into<String>) -> ! {
+    let (said, all_said) = mpsc::channel::<()>();
+    let message = message.into();
+    let words = thread::Builder::new().spawn(move || {
+        eprintln!("mainspring: {message}");
+        Stdout.flush(LAST_WORDS / 4);
+        drop(said);
+    });
+    if words.is_ok() {
+        let _ = all_said.recv_timeout(LAST_WORDS);
+    }
+    let _ = thread::Builder::new().spawn(|| {
+        thread::sleep(EXIT_TIMEOUT);
+        std::process::abort();
+    });
+    std::process::exit(i32::from(code));
 }
 
 async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
@@ -54,13 +142,13 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
     }
 }
 
-/// The result of `work`, or a failure when `stop` is cancelled before.
+/// The result of `work`, or a failure when the shutdown starts before.
 pub(crate) async fn unless_stopped<T>(
-    stop: &CancellationToken,
+    stop: &Shutdown,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
         outcome = work => outcome,
-        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
+        () = stop.requested() => Err(Failure::failed("stopped before the end")),
     }
 }

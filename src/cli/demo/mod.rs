@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::settings::Common;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, ANY_PORT, Node, NodeOptions, Output};
+use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
-use crate::harness::{print_line, stop};
+use crate::harness::stop::{self, Shutdown};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
 use crate::store::observe;
@@ -54,7 +54,7 @@ async fn with_nodes(
     common: &Common,
     scratch: &mut ScratchDatabase,
     log: &Arc<DemoLog>,
-    stop: &CancellationToken,
+    stop: &Shutdown,
 ) -> Result<(), Failure> {
     let recorder = Arc::clone(log);
     let options = NodeOptions {
@@ -78,7 +78,7 @@ async fn with_nodes(
     let outcome = tokio::select! {
         outcome = run_scenario(&mut nodes, &session.client, log) => outcome,
         failure = scratch.server_exited() => Err(failure),
-        () = stop.cancelled() => Err(Failure::failed("stopped before the end")),
+        () = stop.requested() => Err(Failure::failed("stopped before the end")),
     };
     nodes::stop_all(&mut nodes).await;
     let outcome = outcome?;

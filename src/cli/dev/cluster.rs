@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use crate::cli::serve::{address_of, listen};
 use crate::cli::settings::{Common, Dev, StudioChoice};
@@ -14,6 +13,7 @@ use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, Node, NodeOptions, Output};
 use crate::harness::print_line;
+use crate::harness::stop::Shutdown;
 use crate::id::NodeId;
 use crate::store::node::by_node_id;
 
@@ -52,7 +52,7 @@ pub(super) async fn run(
     url: &str,
     listeners: Vec<TcpListener>,
     started: &Started<'_>,
-    stop: &CancellationToken,
+    stop: &Shutdown,
 ) -> Result<(), Failure> {
     let addresses: Vec<SocketAddr> = listeners.iter().map(address_of).collect::<Result<_, _>>()?;
     drop(listeners);
@@ -72,7 +72,10 @@ pub(super) async fn run(
     }
     let outcome = tokio::select! {
         outcome = supervise(&options, &mut nodes, started) => outcome,
-        () = stop.cancelled() => Ok(()),
+        () = stop.requested() => {
+            stop.extend_limit(super::DRAIN + super::STOP_TIME).await;
+            Ok(())
+        }
     };
     if !nodes.is_empty() {
         eprintln!("stopping {} nodes …", nodes.len());

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::samples;
 use super::serve::{Drain, address_of, serve_until_stopped, url_of};
@@ -16,13 +15,17 @@ use crate::Result as EngineResult;
 use crate::activity::{Console, Stdout};
 use crate::api::{self, ApiOptions, ConnectionLimits, Studio};
 use crate::harness::failure::Failure;
+use crate::harness::print_line;
 use crate::harness::private_postgres::{self, Options, PrivatePostgres};
-use crate::harness::{print_line, stop};
+use crate::harness::stop::{self, Shutdown};
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::{Engine, JournalRecord, Page, StartRequest};
 
 /// The drain timeout after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long the nodes and the server may take to stop after that.
+const STOP_TIME: Duration = Duration::from_secs(45);
 
 pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> {
     if !is_local(settings.listen) {
@@ -35,16 +38,18 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
         eprintln!("`mainspring dev` uses a private PostgreSQL; the given database is not used");
     }
     let stop = stop::on_signals()?;
+    stop.limit(Some(DRAIN));
     let listeners = cluster::addresses(settings).await?;
     eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
     let mut postgres = tokio::select! {
         started = private_postgres::start(Options { folder: settings.data_dir.clone() }) => started?,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.requested() => return Ok(()),
     };
     if let Some(notice) = postgres.notice() {
         eprintln!("{notice}");
     }
     let outcome = serve_on(&mut postgres, common, settings, listeners, &stop).await;
+    stop.extend_limit(DRAIN + STOP_TIME).await;
     // Also after a failure.
     let stopped = postgres.stop().await.map_err(Failure::from);
     outcome.and(stopped)
@@ -55,7 +60,7 @@ async fn serve_on(
     common: &Common,
     settings: &Dev,
     listeners: Vec<TcpListener>,
-    stop: &CancellationToken,
+    stop: &Shutdown,
 ) -> Result<(), Failure> {
     let studio = settings.studio.studio();
     let url = postgres.url().to_owned();
@@ -73,7 +78,7 @@ async fn serve_on(
         };
         let (engine, ids) = tokio::select! {
             started = starting => started?,
-            () = stop.cancelled() => return Ok(()),
+            () = stop.requested() => return Ok(()),
         };
         match <[TcpListener; 1]>::try_from(listeners) {
             Ok([listener]) => {

@@ -6,3 +6,4 @@ mod dev;
 mod eval;
 mod serve;
 mod slow_connection;
+mod stop;

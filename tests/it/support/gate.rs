@@ -1,10 +1,10 @@
-//! A failpoint at which a node stalls until the test opens it.
+//! A failpoint at which a node stalls until the test opens it, or from then on.
 
 use std::path::PathBuf;
 
 use super::wait_until;
 
-/// Where a node stalls until it is opened.
+/// Where a node stalls until it is opened, or from then on.
 pub(crate) struct Gate(PathBuf);
 
 impl Gate {
@@ -14,6 +14,11 @@ impl Gate {
 
     pub(crate) fn stalls(&self, point: &str) -> String {
         format!("{point}=stall:{}", self.0.display())
+    }
+
+    /// While it is open a task that comes to the point keeps its thread.
+    pub(crate) fn blocks(&self, point: &str) -> String {
+        format!("{point}=block:{}", self.0.display())
     }
 
     /// A node has come to the point since the last call.
