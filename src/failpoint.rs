@@ -6,6 +6,7 @@
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `panic`: panic, each time from now on;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
+//! - `hang:PATH`: once the file `PATH` exists, never go on;
 //! - `block:PATH`: while the file `PATH` exists, keep the thread;
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
@@ -52,6 +53,7 @@ mod armed {
         Abort,
         Panic,
         Stall(PathBuf),
+        Hang(PathBuf),
         Block(PathBuf),
         Error,
         Cut,
@@ -80,6 +82,7 @@ mod armed {
             };
             let action = match action.split_once(':') {
                 Some(("stall", path)) => Action::Stall(PathBuf::from(path)),
+                Some(("hang", path)) => Action::Hang(PathBuf::from(path)),
                 Some(("block", path)) => Action::Block(PathBuf::from(path)),
                 _ if action == "abort" => Action::Abort,
                 _ if action == "panic" => Action::Panic,
@@ -140,6 +143,12 @@ mod armed {
                 let _ = std::fs::write(path.with_extension("reached"), name);
                 while !path.exists() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok(())
+            }
+            Action::Hang(path) => {
+                if path.exists() {
+                    std::future::pending::<()>().await;
                 }
                 Ok(())
             }

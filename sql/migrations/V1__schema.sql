@@ -69,6 +69,8 @@ CREATE UNLOGGED TABLE node (
     postmaster_started_at timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
     -- The node is about to stop: it claims nothing new.
     draining boolean NOT NULL DEFAULT false,
+    -- The node hangs, as its watchdog found: its end is no crash, but of the rows for which it has counted one itself.
+    hung boolean NOT NULL DEFAULT false,
     -- Activity types that published versions use and that the node does not know.
     missing_activity_types text[] NOT NULL DEFAULT '{}',
     roles text[] NOT NULL DEFAULT '{api,worker,scheduler}',
@@ -93,7 +95,7 @@ CREATE UNLOGGED TABLE fence (
 CREATE TABLE removed_node (
     incarnation bigint PRIMARY KEY,
     node_id text NOT NULL,
-    -- The process crashed while the server went on; its claims count a crash.
+    -- The process crashed while the server went on, and did not hang before; its claims count a crash.
     crashed boolean NOT NULL,
     removed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- The node had claimed an isolated row (crashes >= 2): that row alone counts the crash.

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::Api;
 use super::admission;
 use super::path::{LIVE, READY};
-use crate::runtime::{Engine, Readiness};
+use crate::runtime::{Engine, Hang, Readiness};
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(live)).routes(routes!(ready))
@@ -23,8 +23,11 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 /// The liveness of a node.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Liveness {
-    /// `live`.
+    /// `live` or `hung`.
     status: &'static str,
+    /// Which part of the node hangs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// The readiness of a node.
@@ -36,12 +39,13 @@ pub(super) struct ReadinessView {
     details: Readiness,
 }
 
-/// Says that the process runs.
+/// Says that the process runs, and does not hang.
 #[utoipa::path(get, path = LIVE, tag = "Health", responses(
     (status = 200, description = "The process runs.", body = Liveness),
+    (status = 503, description = "The node hangs, and only another process helps.", body = Liveness),
 ))]
-pub(super) async fn live() -> Json<Liveness> {
-    Json(Liveness { status: "live" })
+pub(super) async fn live(State(api): State<Api>) -> (StatusCode, Json<Liveness>) {
+    liveness(api.engine.hang())
 }
 
 /// Says whether the node can take work.
@@ -56,7 +60,8 @@ pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<Readiness
 /// The health endpoints without limits and protection, for a separate listener that starts before the engine: until the
 /// engine exists, the node is live and not ready. [`health_router`](super::health_router) needs an engine.
 pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
-    let probe = async |State(engine): State<Arc<OnceLock<Engine>>>| {
+    let live = async |State(engine): State<Arc<OnceLock<Engine>>>| liveness(engine.get().and_then(Engine::hang));
+    let ready = async |State(engine): State<Arc<OnceLock<Engine>>>| {
         let not_started = Readiness {
             database: false,
             registered: false,
@@ -67,10 +72,19 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
     };
     Router::new()
         .route(LIVE, get(live))
-        .route(READY, get(probe))
+        .route(READY, get(ready))
         .with_state(engine)
         .fallback(admission::no_such_route)
         .method_not_allowed_fallback(admission::wrong_method)
+}
+
+fn liveness(hang: Option<Hang>) -> (StatusCode, Json<Liveness>) {
+    let (code, status) = match hang {
+        None => (StatusCode::OK, "live"),
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "hung"),
+    };
+    let reason = hang.map(|hang| hang.to_string());
+    (code, Json(Liveness { status, reason }))
 }
 
 fn response(details: Readiness) -> (StatusCode, Json<ReadinessView>) {

@@ -9,7 +9,7 @@ use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
-use crate::harness::failure::Failure;
+use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
 use crate::harness::secret::Secret;
 use crate::harness::stop::{self, Shutdown};
@@ -109,7 +109,7 @@ async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedSe
 }
 
 fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
-    let builder = Engine::builder(url)
+    let builder = end_when_hung(Engine::builder(url))
         .schema(&common.schema)
         .migrate(!settings.no_migrate)
         .workers(settings.workers)
@@ -154,6 +154,11 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         Some(name) => builder.node_id(name),
         None => builder,
     }
+}
+
+/// A node that hangs ends the process: its other threads may never do anything again.
+pub(super) fn end_when_hung(builder: EngineBuilder) -> EngineBuilder {
+    builder.on_hang(|hang| stop::end_process(HUNG, format!("this node hangs and ends: {hang}")))
 }
 
 /// Takes the address.

@@ -1,4 +1,7 @@
 //! Check-ins, on a thread of their own.
+//!
+//! A check-in vouches for the whole node: once the watchdog finds it hung, the thread checks in no more. It then records the
+//! hang, so that the end of the process is no crash of every row that the node has claimed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,12 +10,16 @@ use tokio::sync::{Notify, watch};
 
 use super::failure_detector::FailureDetector;
 use crate::db::{Connector, Session, within};
-use crate::id::Incarnation;
+use crate::id::{Incarnation, InstanceId, TenantId};
 use crate::store::node::{self, CheckIn};
+use crate::watchdog::Watchdog;
 use crate::{Error, Result};
 
 /// The shortest timeout of a connection, however short the tolerance is: a busy machine is slow, not lost.
 const SHORTEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the record of a hang may take, which the end of the process waits for.
+const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// When a node checks in.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +100,12 @@ impl Drop for CheckInThread {
 }
 
 /// Starts the thread. Its runtime does nothing else, so that busy workers do not delay it.
-pub(super) fn start(connector: Connector, incarnation: Incarnation, timing: Timing) -> Result<CheckInThread> {
+pub(super) fn start(
+    connector: Connector,
+    incarnation: Incarnation,
+    timing: Timing,
+    watchdog: Watchdog,
+) -> Result<CheckInThread> {
     let (sender, reports) = watch::channel(CheckInReport::initial(timing.tolerance));
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
@@ -101,13 +113,22 @@ pub(super) fn start(connector: Connector, incarnation: Incarnation, timing: Timi
         .enable_all()
         .build()
         .map_err(|error| Error::internal("the check-in thread cannot be started").caused_by(error))?;
+    let (hangs, reporter) = (watchdog.hangs(), watchdog.reporter());
     std::thread::Builder::new()
         .name("check-in".to_owned())
         .spawn(move || {
+            let mut connection = None;
             runtime.block_on(async {
                 tokio::select! {
+                    biased;
+                    () = watchdog.hung(hangs) => {
+                        let recorded = record_hang(&connector, connection, incarnation, &watchdog).await;
+                        // What reads the log may have stopped.
+                        drop(reporter);
+                        log_hang(recorded);
+                    }
                     () = stopped.notified() => {}
-                    () = run(connector, incarnation, timing, sender) => {}
+                    () = run(&connector, &mut connection, incarnation, timing, &sender) => {}
                 }
             });
         })
@@ -118,13 +139,50 @@ pub(super) fn start(connector: Connector, incarnation: Incarnation, timing: Timi
 /// A session with the prepared statement of the check-in.
 type Connection = (Session, tokio_postgres::Statement);
 
-async fn run(connector: Connector, incarnation: Incarnation, timing: Timing, sender: watch::Sender<CheckInReport>) {
-    let mut connection: Option<Connection> = None;
+fn log_hang(recorded: Result<Vec<(TenantId, InstanceId)>>) {
+    match recorded {
+        Ok(hanging) => {
+            for (_, instance) in hanging {
+                tracing::error!(%instance, "a burst of this instance keeps a thread of the hung node, which counts as its crash");
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the hang of this node could not be recorded; its end counts as a crash");
+        }
+    }
+}
+
+/// Records that this node hangs, and against which rows that counts: those of the returned instances.
+async fn record_hang(
+    connector: &Connector,
+    connection: Option<Connection>,
+    incarnation: Incarnation,
+    watchdog: &Watchdog,
+) -> Result<Vec<(TenantId, InstanceId)>> {
+    let hanging = watchdog.hanging_bursts();
+    let recording = async {
+        let session = match connection {
+            Some((session, _)) => session,
+            None => connector.open().await?,
+        };
+        node::record_hang(&session.client, incarnation, &hanging).await
+    };
+    within(HANG_TIMEOUT, recording).await?;
+    Ok(hanging)
+}
+
+async fn run(
+    connector: &Connector,
+    connection: &mut Option<Connection>,
+    incarnation: Incarnation,
+    timing: Timing,
+    sender: &watch::Sender<CheckInReport>,
+) {
     let mut detector = FailureDetector::new(timing.interval, timing.tolerance);
     let mut previous: Option<(Instant, i64)> = None;
     loop {
         let sent = Instant::now();
-        match check_in(&connector, &mut connection, incarnation, timing).await {
+        match check_in(connector, connection, incarnation, timing).await {
             Ok(check_in) => {
                 connector.last_answer().record(sent);
                 let (received, is_removed) = (Instant::now(), !check_in.registered);
@@ -148,7 +206,7 @@ async fn run(connector: Connector, incarnation: Incarnation, timing: Timing, sen
                 }
             }
             Err(error) => {
-                connection = None;
+                *connection = None;
                 tracing::warn!(%error, "a check-in failed");
             }
         }

@@ -15,6 +15,7 @@ use crate::lock::{LockKey, SessionLocks, SessionTask};
 use crate::store::lock::{self as store_lock, ForeignLock};
 use crate::store::node;
 use crate::store::node::removal::{self, RemovalCause};
+use crate::watchdog::{Part, Watchdog};
 use crate::{Error, Result};
 
 /// How a node is registered.
@@ -27,6 +28,8 @@ pub(crate) struct MembershipOptions {
     pub(crate) tolerance: Duration,
     /// How long the dead letter of a stimulus is kept that no bookmark or trigger matched.
     pub(crate) dead_letter_lifetime: Duration,
+    /// A node that it finds hung checks in no more.
+    pub(crate) watchdog: Watchdog,
 }
 
 /// One registration of this process. Dropping it closes its connections; [`Membership::leave`] ends it in order.
@@ -37,6 +40,9 @@ pub(crate) struct Membership {
     _session: SessionTask,
     check_ins: CheckInThread,
     take_over: TakeOver,
+    watchdog: Watchdog,
+    /// How often the node was found hung before.
+    hangs: u64,
     /// The liveness watch, the removal of expired nodes, and the jobs of the cluster.
     _tasks: [AbortOnDropHandle<()>; 3],
     /// Cancelled when one of these tasks ends, which none does by itself.
@@ -65,7 +71,9 @@ impl Membership {
         let incarnation = node::next_incarnation(client).await?;
         let connector = base.of(incarnation, &options.node_id);
         let liveness = LockKey::liveness(base.schema().as_str(), incarnation);
-        let (locks, session) = match SessionLocks::start(&connector, liveness).await {
+        let watchdog = options.watchdog.clone();
+        let watch = || watchdog.watch(Part::LockSession, Some(incarnation));
+        let (locks, session) = match SessionLocks::start(&connector, liveness, watch).await {
             Err(error) if error.code() == "liveness-lock-taken" => {
                 let foreign = store_lock::foreign_holder(client, base.schema(), liveness.0).await?;
                 return Err(foreign.as_ref().map_or(error, foreign_holder));
@@ -77,7 +85,8 @@ impl Membership {
             interval: options.check_in,
             tolerance: options.tolerance,
         };
-        let check_ins = check_in::start(connector.clone(), incarnation, timing)?;
+        let hangs = watchdog.hangs();
+        let check_ins = check_in::start(connector.clone(), incarnation, timing, watchdog.clone())?;
         // The lock session is open: a node that may not see that cannot detect crashes of others, either.
         if removal::node_state(client, incarnation).await?.is_alive.is_none() {
             tracing::warn!("{SESSIONS_HIDDEN}");
@@ -101,6 +110,8 @@ impl Membership {
             _session: session,
             check_ins,
             take_over,
+            watchdog,
+            hangs,
             _tasks: tasks,
             failed,
         })
@@ -122,8 +133,11 @@ impl Membership {
         let mut reports = self.reports();
         // A sender that is gone means that its task has ended: the registration has, too.
         tokio::select! {
+            () = self.watchdog.reported(self.hangs) => "this node was hung",
             _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
-            _ = reports.wait_for(|report| report.is_removed) => "it was removed",
+            _ = reports.wait_for(|report| report.is_removed) => {
+                if self.watchdog.hangs() > self.hangs { "this node was hung" } else { "it was removed" }
+            }
             () = self.failed.cancelled() => "its failure detection ended",
         }
     }

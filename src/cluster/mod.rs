@@ -7,7 +7,8 @@
 //!   registers again under the next one.
 //! - The liveness lock is taken before the node row is inserted. So a session that sees the row and gets the lock knows
 //!   that the process has ended.
-//! - Check-ins run on a thread, a runtime and a connection of their own, so that a busy node does not expire.
+//! - Check-ins run on a thread, a runtime and a connection of their own, so that a busy node does not expire. They stop once
+//!   the watchdog finds the node hung.
 //! - A starting process releases no claims of other nodes: it removes the older incarnations of its own node id, once
 //!   their liveness lock is free.
 //! - The end of a process is noticed by the neighbour that watches its liveness lock. A node that hangs or is cut off

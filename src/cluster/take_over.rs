@@ -24,6 +24,9 @@ const CLOSING_TIMEOUT: Duration = Duration::from_millis(250);
 pub(super) const SESSIONS_HIDDEN: &str = "whether the sessions of a node are open cannot be seen: the owner of the schema may not read \
      pg_stat_activity of the role that the node logs in as; grant it that role, or pg_read_all_stats";
 
+/// Its crash was counted when it recorded that it hangs.
+const HUNG: &str = "a hung node is removed; a crash counts only against the rows whose bursts kept its threads";
+
 /// Removes incarnations on behalf of this node. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct TakeOver {
@@ -58,23 +61,26 @@ impl TakeOver {
     /// session: then it stops working as well, and none of its claims counts as a crash.
     pub(super) async fn take_over_ended(&self, client: &tokio_postgres::Client, ended: Incarnation) -> Result<()> {
         let began = tokio::time::Instant::now();
-        let cause = loop {
+        let (cause, is_hung) = loop {
             let state = removal::node_state(client, ended).await?;
             if !state.exists {
                 // It left in order, or another node has taken over.
                 return Ok(());
             }
             if state.is_alive == Some(false) {
-                break RemovalCause::Crashed;
+                break (RemovalCause::Crashed, state.is_hung);
             }
             if began.elapsed() > CLOSING_TIMEOUT {
                 if state.is_alive.is_none() {
                     tracing::warn!(incarnation = %ended, "{SESSIONS_HIDDEN}; no claim counts as its crash");
                 }
-                break RemovalCause::Replaced;
+                break (RemovalCause::Replaced, state.is_hung);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
+        if is_hung {
+            tracing::warn!(incarnation = %ended, "{HUNG}");
+        }
         self.remove(client, ended, cause).await
     }
 
@@ -90,7 +96,11 @@ impl TakeOver {
         if store_lock::wait_until_free(client, self.liveness(expired).0, Duration::from_millis(1)).await? {
             return self.take_over_ended(client, expired).await;
         }
-        tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is removed");
+        if state.is_hung {
+            tracing::warn!(incarnation = %expired, "{HUNG}");
+        } else {
+            tracing::warn!(incarnation = %expired, "an expired node, which missed its check-ins, is removed");
+        }
         // It may be stopped in the middle of a commit: the take-over would wait for its fence row.
         removal::terminate(client, expired).await?;
         self.remove(client, expired, RemovalCause::Replaced).await

@@ -1,14 +1,16 @@
 //! Which process may register under a node id, and how a registration ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Membership, MembershipOptions};
 use crate::db::{Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
-use crate::store::commit::WRITERS;
+use crate::store::commit::{CommitWriter, WRITERS, WriterOptions};
 use crate::store::{lock, node};
 use crate::testing::store::{Fixture, execute};
+use crate::watchdog::Watchdog;
 
 pub(super) fn options(node: &str) -> MembershipOptions {
     MembershipOptions {
@@ -16,6 +18,7 @@ pub(super) fn options(node: &str) -> MembershipOptions {
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(2),
         dead_letter_lifetime: Duration::from_secs(3600),
+        watchdog: Watchdog::default(),
     }
 }
 
@@ -141,6 +144,42 @@ async fn a_slowly_ending_predecessor_is_waited_for() {
     );
     assert_eq!(claimed_by(&fixture, None).await, 1);
     fixture.is_sound().await;
+}
+
+/// Before they can answer, no part is asked.
+#[tokio::test]
+async fn a_slow_registration_is_no_hang() {
+    let fixture = Fixture::new().await;
+    let options = options("n");
+    let asks = async {
+        loop {
+            assert_eq!(options.watchdog.step(), None);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let blocker = fixture.begin("LOCK TABLE node").await;
+    let goes_on = async {
+        fixture.a_session_waits().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        execute(&blocker, "ROLLBACK").await;
+    };
+    let registers = async {
+        let join = Membership::join(&fixture.base, &options, None);
+        let (membership, ()) = tokio::join!(join, goes_on);
+        let membership = membership.unwrap();
+        let writing = WriterOptions::default();
+        let started = CommitWriter::<Arc<()>>::start(
+            &membership.connector,
+            membership.incarnation,
+            writing,
+            &options.watchdog,
+        );
+        let (_writer, _tasks) = started.await.unwrap();
+    };
+    tokio::select! {
+        () = registers => {}
+        () = asks => {}
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,9 @@ use super::secret::redact;
 use crate::Error;
 use crate::activity::printable;
 
+/// The exit code of a node that hangs, after which other nodes have taken over or do so.
+pub(crate) const HUNG: u8 = 4;
+
 /// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {

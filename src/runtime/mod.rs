@@ -59,3 +59,4 @@ pub use crate::execution::{
     ActivityHandle, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest, InterpreterOptions,
 };
 pub use crate::expression::{EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
+pub use crate::watchdog::Hang;

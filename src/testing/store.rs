@@ -25,6 +25,7 @@ use crate::store::record::{ExecutionRef, NewEntry, Record};
 use crate::store::request::IdempotencyKey;
 use crate::store::{check, inbox_match, maintenance, node};
 use crate::testing::{Proxy, TestDatabase};
+use crate::watchdog::Watchdog;
 
 pub(crate) struct Fixture {
     pub(crate) base: Connector,
@@ -97,7 +98,9 @@ impl Fixture {
             .await
             .unwrap();
         let connector = base.of(incarnation, &node_id);
-        let (commit, tasks) = CommitWriter::start(&connector, incarnation, options).await.unwrap();
+        let (commit, tasks) = CommitWriter::start(&connector, incarnation, options, &Watchdog::default())
+            .await
+            .unwrap();
         let pool = Pool::new(&self.base, 4).unwrap();
         Writer {
             incarnation,

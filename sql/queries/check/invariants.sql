@@ -259,6 +259,8 @@ FROM (
                 WHERE w.claimed_by IS NOT NULL AND w.crashes >= 2 AND w.kind <> 4 /* continue */
                 UNION ALL
                 SELECT t.claimed_by FROM timer t WHERE t.claimed_by IS NOT NULL AND t.crashes >= 2) c
+          -- A hung node has counted a crash for several, and claims nothing more.
+          WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by AND n.hung)
           GROUP BY c.claimed_by HAVING count(*) > 1) s
     UNION ALL
     SELECT 'activation-without-instance', count(*), min(a.instance_id)

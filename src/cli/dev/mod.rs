@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use super::samples;
-use super::serve::{Drain, address_of, serve_until_stopped, url_of};
+use super::serve::{Drain, address_of, end_when_hung, serve_until_stopped, url_of};
 use super::settings::{Common, Dev, is_local};
 use crate::Result as EngineResult;
 use crate::activity::{Console, Stdout};
@@ -67,11 +67,8 @@ async fn serve_on(
     let folder = postgres.folder().to_owned();
     let work = async {
         let starting = async {
-            let engine = Engine::builder(&url)
-                .schema(&common.schema)
-                .migrate(true)
-                .start()
-                .await?;
+            let builder = Engine::builder(&url).schema(&common.schema).migrate(true);
+            let engine = end_when_hung(builder).start().await?;
             let ids = samples::load(&engine).await?;
             show_first(&engine).await?;
             Ok::<_, crate::Error>((engine, ids))

@@ -37,7 +37,7 @@ To try it locally:         mainspring dev
 On your own database:      mainspring serve --database-url postgres://user@host/database
 
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, or no server of a
-selected service.";
+selected service, 4 the node hung.";
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]

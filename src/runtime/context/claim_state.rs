@@ -15,6 +15,7 @@ use super::wake_timer::WakeTimer;
 use crate::activity::Catalogue;
 use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
+use crate::watchdog::Steps;
 
 /// How long an instance is deferred whose lock is held elsewhere; jittered. The holder polls after the release, so this
 /// covers only a lost notification.
@@ -37,9 +38,9 @@ pub(crate) struct ClaimState {
 }
 
 impl ClaimState {
-    pub(crate) fn new(workers: usize, bytes: usize, catalogue: &Catalogue) -> Self {
+    pub(crate) fn new(workers: usize, bytes: usize, catalogue: &Catalogue, steps: Steps) -> Self {
         Self {
-            in_flight: Arc::default(),
+            in_flight: Arc::new(InFlight::new(steps)),
             bytes: Arc::new(ByteBudget::new(bytes, workers)),
             workers: Workers::new(workers),
             wake_timer: WakeTimer::default(),

@@ -10,6 +10,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 use crate::store::commit::Claim;
+use crate::watchdog::{PollMark, Steps};
 
 /// How long the log is silent about one lock that is held elsewhere.
 const LOG_AGAIN: Duration = Duration::from_secs(10);
@@ -24,6 +25,8 @@ pub(crate) struct InFlight {
     state: Mutex<State>,
     /// There are claims in doubt.
     doubt: Notify,
+    /// Those of the watchdog.
+    steps: Steps,
 }
 
 #[derive(Default)]
@@ -48,6 +51,7 @@ struct RunningBurst {
     /// Work arrived for its instance, as far as this node was notified.
     has_more: bool,
     cancelled: CancellationToken,
+    polled: PollMark,
 }
 
 /// The rows that one burst has claimed. Dropping it removes them, however the burst ends.
@@ -56,9 +60,17 @@ pub(crate) struct BurstClaims {
     key: InstanceKey,
     number: u64,
     cancelled: CancellationToken,
+    polled: PollMark,
 }
 
 impl InFlight {
+    pub(crate) fn new(steps: Steps) -> Self {
+        Self {
+            steps,
+            ..Self::default()
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,12 +80,13 @@ impl InFlight {
         let mut state = self.state();
         state.next += 1;
         let number = state.next;
-        let cancelled = CancellationToken::new();
+        let (cancelled, polled) = (CancellationToken::new(), PollMark::new(&self.steps));
         let burst = RunningBurst {
             claims: claims.into_iter().collect(),
             polls: state.polls,
             has_more: false,
             cancelled: cancelled.clone(),
+            polled: polled.clone(),
         };
         state.bursts.entry(key.clone()).or_default().insert(number, burst);
         BurstClaims {
@@ -81,7 +94,20 @@ impl InFlight {
             key: key.clone(),
             number,
             cancelled,
+            polled,
         }
+    }
+
+    /// The instances whose bursts have been in one poll since a step of the watchdog or longer. None if another thread keeps
+    /// the lock: it may hang itself.
+    pub(crate) fn polled_since(&self, step: u64) -> Vec<InstanceKey> {
+        let Ok(state) = self.state.try_lock() else {
+            return Vec::new();
+        };
+        let is_polled =
+            |bursts: &HashMap<u64, RunningBurst>| bursts.values().any(|burst| burst.polled.is_in_poll_since(step));
+        let hanging = state.bursts.iter().filter(|(_, bursts)| is_polled(bursts));
+        hanging.map(|(key, _)| key.clone()).collect()
     }
 
     /// An instance was cancelled or deleted: a running burst of it on this node stops, and polls include it again.
@@ -208,6 +234,11 @@ impl BurstClaims {
         if let Some(burst) = bursts.and_then(|bursts| bursts.get_mut(&self.number)) {
             burst.has_more = true;
         }
+    }
+
+    /// What marks that the burst is polled.
+    pub(crate) fn polled(&self) -> PollMark {
+        self.polled.clone()
     }
 
     /// Ends when the burst can no longer commit, as far as this node was notified.

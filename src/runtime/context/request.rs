@@ -376,7 +376,8 @@ pub struct Readiness {
     pub database: bool,
     /// This incarnation is registered and not draining.
     pub registered: bool,
-    /// Why the database refuses the commits of this node, for reasons that are not those of single instances.
+    /// Which part of the node does not answer, or why the database refuses its commits, for reasons that are not those of
+    /// single instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The services whose server is away: `locks`, `signal`, `wake`. The node is ready all the same.

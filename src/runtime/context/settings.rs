@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::services::Services;
 use crate::cluster::election::FiringMode;
 use crate::id::NodeId;
+use crate::watchdog::HangReport;
 
 /// What a node does in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) services: Services,
     pub(crate) token_secret: Option<TokenSecret>,
     pub(crate) public_url: Option<String>,
+    pub(crate) on_hang: HangReport,
 }
 
 impl Settings {

@@ -12,6 +12,7 @@ use crate::runtime::context::services::Services;
 use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
 use crate::wake::WakeTransport;
+use crate::watchdog::{Hang, HangReport};
 use crate::{Error, Result};
 
 /// The longest node id. It comes last in `application_name`, which PostgreSQL cuts at 63 bytes.
@@ -54,6 +55,7 @@ impl EngineBuilder {
                 services: Services::default(),
                 token_secret: None,
                 public_url: None,
+                on_hang: HangReport::default(),
             },
             catalogue: Catalogue::standard(),
             interpreter: InterpreterOptions::default(),
@@ -107,9 +109,19 @@ impl EngineBuilder {
         self
     }
 
-    /// A node without a check-in for this long expires. Default: 5 s.
+    /// A node without a check-in for this long expires, and one of which a part does not answer for this long hangs.
+    /// Default: 5 s.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.settings.tolerance = tolerance;
+        self
+    }
+
+    /// What to do when this node hangs: a part of it, or every thread of its runtime, has not answered for the tolerance (three
+    /// seconds at least). It is called on a thread of its own, at most once in a tolerance, after the hang was logged and
+    /// other nodes may take over. It must wait for nothing; a program ends its process there. Default: nothing, and the node
+    /// registers again once all parts answer.
+    pub fn on_hang(mut self, report: impl Fn(&Hang) + Send + Sync + 'static) -> Self {
+        self.settings.on_hang = HangReport::new(report);
         self
     }
 

@@ -30,6 +30,7 @@ use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupporte
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
+use crate::watchdog::{Part, Watchdog, WatchedPart};
 
 /// What outlives an incarnation.
 pub(super) struct Shared {
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) programs: Arc<ProgramCache>,
     pub(super) replies: Arc<ReplyRegistry>,
     pub(super) observed: Arc<Observed>,
+    pub(super) watchdog: Watchdog,
 }
 
 /// A registration with its context and its tasks.
@@ -79,6 +81,11 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
     AbortOnDropHandle::new(tokio::spawn(task))
 }
 
+/// The same for a task whose awaits have deadlines of their own: it answers the watchdog as long as it is polled.
+fn spawn_watched(watched: WatchedPart, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    spawn(async move { watched.idle(task).await })
+}
+
 /// Registers the node and starts its loops. `publish` makes the context known before the first poll; with `drains` it
 /// claims nothing.
 pub(super) async fn start(
@@ -93,6 +100,7 @@ pub(super) async fn start(
         check_in: shared.settings.check_in,
         tolerance: shared.settings.tolerance,
         dead_letter_lifetime: shared.settings.dead_letter_lifetime,
+        watchdog: shared.watchdog.clone(),
     };
     let membership = Membership::join(base, &options, previous).await?;
     let (node, connections) = open(&membership, shared).await?;
@@ -109,8 +117,10 @@ pub(super) async fn start(
     unsupported::refresh(&node).await?;
     let unsupported = spawn(unsupported::keep_list(Arc::clone(&node), received));
     publish(Arc::clone(&node));
-    let poller = spawn(poll::run(Arc::clone(&node)));
-    let scheduler = spawn(fire::run(Arc::clone(&node)));
+    let watched = shared.watchdog.watch(Part::Poller, Some(membership.incarnation));
+    let poller = spawn(poll::run(Arc::clone(&node), watched));
+    let watched = shared.watchdog.watch(Part::Scheduler, Some(membership.incarnation));
+    let scheduler = spawn_watched(watched, fire::run(Arc::clone(&node)));
     let maintenance = spawn(maintenance::run(Arc::clone(&node)));
     let fan_outs = spawn(fan_out::run(Arc::clone(&node)));
     let bulk_actions = spawn(bulk_action::run(Arc::clone(&node)));
@@ -151,9 +161,12 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         // With so few connections there is no second one for commits.
         writing.second_lane_min = None;
     }
-    let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing).await?;
-    let (direct_starts, direct_task) = Acceptor::start(connector, &pool, incarnation, false);
-    let (queued_starts, queued_task) = Acceptor::start(connector, &pool, incarnation, true);
+    let watchdog = &shared.watchdog;
+    let (writer, writer_tasks) = CommitWriter::start(connector, incarnation, writing, watchdog).await?;
+    let (direct_starts, accepting) = Acceptor::new(connector, &pool, incarnation, false);
+    let direct_task = spawn_watched(watchdog.watch(Part::Acceptor, Some(incarnation)), accepting);
+    let (queued_starts, accepting) = Acceptor::new(connector, &pool, incarnation, true);
+    let queued_task = spawn_watched(watchdog.watch(Part::Acceptor, Some(incarnation)), accepting);
     let cluster = store_node::cluster_name(&pool).await?;
     let services = settings.services.open(connector, incarnation, &cluster).await?;
     let domains = || services.domains(&settings.services);
@@ -187,7 +200,12 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             programs: Arc::clone(&shared.programs),
             definitions: DefinitionCache::new(settings.cache_bytes / 4),
         },
-        claims: ClaimState::new(settings.workers, settings.claimed_bytes, shared.interpreter.catalogue()),
+        claims: ClaimState::new(
+            settings.workers,
+            settings.claimed_bytes,
+            shared.interpreter.catalogue(),
+            watchdog.steps().clone(),
+        ),
         interpreter: shared.interpreter.clone(),
         notifications: Notifications {
             wake: WakeSender::new(services.wake),
@@ -203,6 +221,8 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
     });
+    let in_flight = Arc::clone(&node.claims.in_flight);
+    watchdog.watch_bursts(incarnation, move |step| in_flight.polled_since(step));
     let tasks = ConnectionTasks {
         writer: writer_tasks,
         direct_starts: direct_task,

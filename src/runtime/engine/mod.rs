@@ -68,6 +68,7 @@ use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::request::Readiness;
 use crate::runtime::context::settings::{Role, Settings};
+use crate::watchdog::{self, Hang, Part, Watchdog, WatchdogOptions, WatchdogThread};
 use crate::{Error, Result};
 
 /// How long a shutdown waits until the output of workflows is written.
@@ -101,6 +102,9 @@ pub(crate) struct Inner {
     /// Tests of activities and of expressions that may run.
     tests: Semaphore,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    watchdog: Watchdog,
+    /// None: the engine was shut down.
+    watchdog_thread: Mutex<Option<WatchdogThread>>,
 }
 
 impl Drop for Inner {
@@ -136,6 +140,12 @@ impl Engine {
         }
         // Options can be cloned for several engines; each signs with the key of its own cluster.
         limits.script.event_urls = EventUrls::default();
+        let options = WatchdogOptions {
+            tolerance: settings.tolerance,
+            longest_burst: limits.activity_timeout,
+            on_hang: settings.on_hang.clone(),
+        };
+        let (watchdog, watchdog_thread) = watchdog::start(options)?;
         let interpreter = Interpreter::new(catalogue, limits);
         let (sender, current) = watch::channel(None);
         let (leaving, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -144,12 +154,14 @@ impl Engine {
         let observed = Arc::<Observed>::default();
         let supervisor = Supervisor {
             base,
+            watched: watchdog.watch(Part::Supervisor, None),
             shared: Shared {
                 settings: settings.clone(),
                 interpreter: interpreter.clone(),
                 programs: Arc::new(programs),
                 replies: Arc::default(),
                 observed: Arc::clone(&observed),
+                watchdog: watchdog.clone(),
             },
             current: sender,
             leaving: leaving.clone(),
@@ -157,7 +169,8 @@ impl Engine {
             drain_timeout: Arc::clone(&drain_timeout),
             refused: Arc::clone(&refused),
         };
-        let running = supervisor.register(None).await?;
+        let watched = supervisor.watched.clone();
+        let running = watched.idle(supervisor.register(None)).await?;
         let task = tokio::spawn(supervisor.run(running));
         let inner = Inner {
             settings,
@@ -173,6 +186,8 @@ impl Engine {
             refused_tokens: RefusedTokens::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
             supervisor: Mutex::new(Some(task)),
+            watchdog,
+            watchdog_thread: Mutex::new(Some(watchdog_thread)),
         };
         let engine = Self { inner: Arc::new(inner) };
         if let Err(error) = engine.sign_event_urls().await {
@@ -228,24 +243,32 @@ impl Engine {
         check_value(field, &value, self.inner.interpreter.options().max_value_bytes)
     }
 
-    /// Whether this node accepts work: it is registered and not draining, its last check-in is recent, and the database does
-    /// not refuse its commits.
+    /// Whether this node accepts work: it is registered and not draining, its last check-in is recent, the database does not
+    /// refuse its commits, and each part of it has answered within half of the tolerance.
     pub fn readiness(&self) -> Readiness {
+        let unresponsive = self.inner.watchdog.unresponsive().map(|part| part.to_string());
         let current = self.inner.current.borrow();
         let Some(node) = current.as_ref() else {
             return Readiness {
                 database: false,
                 registered: false,
-                reason: None,
+                reason: unresponsive,
                 away: Vec::new(),
             };
         };
         Readiness {
             database: node.lifecycle.reports.borrow().is_fresh(),
             registered: !self.is_leaving() && !node.lifecycle.stop.is_cancelled(),
-            reason: node.commits.writer.breaker().reason(),
+            reason: unresponsive.or_else(|| node.commits.writer.breaker().reason()),
             away: node.services_away(),
         }
+    }
+
+    /// Why this node hangs, if it does: a part of it has not answered for the tolerance. Its registration is over then, and
+    /// other nodes take over; it registers again once the part answers. A program that cannot wait for that ends its
+    /// process, see [`EngineBuilder::on_hang`]. To be asked by a thread of another runtime.
+    pub fn hang(&self) -> Option<Hang> {
+        self.inner.watchdog.hang()
     }
 
     /// The name of this node.
@@ -302,6 +325,8 @@ impl Engine {
         {
             tracing::error!(%error, "the supervisor failed");
         }
+        let watchdog_thread = self.inner.watchdog_thread.lock();
+        drop(watchdog_thread.unwrap_or_else(PoisonError::into_inner).take());
         let console = Arc::clone(&self.inner.interpreter.options().console);
         // The last output of workflows is written.
         let _ = tokio::task::spawn_blocking(move || console.flush(CONSOLE_TIMEOUT)).await;

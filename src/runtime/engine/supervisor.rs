@@ -14,6 +14,7 @@ use crate::id::Incarnation;
 use crate::runtime::context::node_context::{Database, NodeContext};
 use crate::store::claim::{self, Release};
 use crate::store::node as store_node;
+use crate::watchdog::WatchedPart;
 
 /// How long an ended incarnation waits for commits in doubt.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(70);
@@ -29,6 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub(super) struct Supervisor {
     pub(super) base: Connector,
     pub(super) shared: Shared,
+    pub(super) watched: WatchedPart,
     pub(super) current: watch::Sender<Option<Arc<NodeContext>>>,
     /// The engine is about to shut down: an incarnation that begins now claims nothing.
     pub(super) leaving: CancellationToken,
@@ -38,6 +40,16 @@ pub(super) struct Supervisor {
     pub(super) refused: Arc<AtomicBool>,
     /// How long bursts may go on during the shutdown.
     pub(super) drain_timeout: Arc<OnceLock<Duration>>,
+}
+
+/// What a supervisor does next.
+enum Next {
+    /// The engine closes.
+    Close,
+    /// The engine is about to.
+    Report,
+    /// The registration is over, and why.
+    RegisterAgain(&'static str),
 }
 
 impl Supervisor {
@@ -52,30 +64,36 @@ impl Supervisor {
 
     /// Runs until the engine closes.
     pub(super) async fn run(self, mut running: RunningNode) {
+        let watched = self.watched.clone();
         let mut reported = false;
         loop {
             let incarnation = running.context.database.incarnation;
-            let reason = tokio::select! {
-                // First: a drain ends the poller, which is no failure then.
-                biased;
-                () = self.closing.cancelled() => {
-                    self.close(running).await;
-                    return;
+            let next = async {
+                tokio::select! {
+                    // First: a drain ends the poller, which is no failure then.
+                    biased;
+                    () = self.closing.cancelled() => Next::Close,
+                    () = self.leaving.cancelled(), if !reported => Next::Report,
+                    reason = running.ended() => Next::RegisterAgain(reason),
                 }
-                () = self.leaving.cancelled(), if !reported => {
+            };
+            match watched.idle(next).await {
+                Next::Close => return watched.idle(self.close(running)).await,
+                Next::Report => {
                     reported = true;
-                    report_drain(&running.context.database).await;
-                    continue;
+                    watched.idle(report_drain(&running.context.database)).await;
                 }
-                reason = running.ended() => reason,
-            };
-            tracing::warn!(%incarnation, reason, "this registration is over; all its work stops");
-            self.current.send_replace(None);
-            retire(running);
-            let Some(next) = self.register_again(incarnation).await else {
-                return;
-            };
-            running = next;
+                Next::RegisterAgain(reason) => {
+                    tracing::warn!(%incarnation, reason, "this registration is over; all its work stops");
+                    self.current.send_replace(None);
+                    self.shared.watchdog.retire(incarnation);
+                    retire(running);
+                    let Some(next) = watched.idle(self.register_again(incarnation)).await else {
+                        return;
+                    };
+                    running = next;
+                }
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn spawn(node: &Arc<NodeContext>, mut loaded: Loaded, permit: OwnedSe
     let node = Arc::clone(node);
     let incarnation = node.database.incarnation;
     let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, %incarnation);
-    let tasks = node.lifecycle.tasks.clone();
+    let (tasks, polled) = (node.lifecycle.tasks.clone(), loaded.claims.polled());
     // Boxed from the beginning, as it is large and moved several times until it runs. Rare waits in it are boxed, too.
     let task = Box::pin(async move {
         let mut wakes = WakeOnDrop {
@@ -44,7 +44,7 @@ pub(crate) fn spawn(node: &Arc<NodeContext>, mut loaded: Loaded, permit: OwnedSe
         };
         wakes.polls_again = execute(&node, loaded).await;
     });
-    tasks.spawn(tracing::Instrument::instrument(task, span));
+    tasks.spawn(tracing::Instrument::instrument(polled.around(task), span));
 }
 
 /// Wakes the poller when a burst has released everything, however it ended: more work may be ready for its instance.

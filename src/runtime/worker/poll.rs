@@ -22,6 +22,7 @@ use crate::runtime::context::claim_state::Workers;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, PolledWork, Shard, VersionFilter};
 use crate::store::commit::{Breaker, ClaimLimit, PROBE_INSTANCES};
+use crate::watchdog::WatchedPart;
 
 /// How long a poll waits, while there is a backlog, for permits of bursts that end together: a poll for the first of them
 /// alone would cost as much as one for all. As long as the last poll took, within these bounds, and for no more than half
@@ -51,7 +52,7 @@ const RECENT: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Polls, claims and runs until the incarnation drains or stops; returns when it closes or stops.
-pub(crate) async fn run(node: Arc<NodeContext>) {
+pub(crate) async fn run(node: Arc<NodeContext>, watched: WatchedPart) {
     let horizon = Horizon::default();
     let mut poller = Poller {
         node: &node,
@@ -60,10 +61,18 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
     };
     // Dropped half-way, the other one has read something.
     tokio::select! {
-        () = poller.run() => {}
+        () = poller.run(&watched) => {}
         () = poll_backlog_periodically(&node, &horizon) => {}
     }
-    node.lifecycle.drained().await;
+    watched.idle(node.lifecycle.drained()).await;
+}
+
+/// What a poller does next.
+enum Next {
+    Poll,
+    Wait,
+    /// Nothing more is claimed.
+    End,
 }
 
 /// Polls for work.
@@ -74,7 +83,7 @@ struct Poller<'a> {
 }
 
 impl Poller<'_> {
-    async fn run(&mut self) {
+    async fn run(&mut self, watched: &WatchedPart) {
         let node = self.node;
         let (lifecycle, claims) = (&node.lifecycle, &node.claims);
         let breaker = node.commits.writer.breaker();
@@ -85,38 +94,49 @@ impl Poller<'_> {
         while !lifecycle.is_draining() && !lifecycle.stop.is_cancelled() {
             if claims.workers.count == 0 {
                 // Other nodes run what this one accepts.
-                tokio::select! {
-                    () = lifecycle.stop.cancelled() => return,
-                    () = lifecycle.draining.cancelled() => return,
-                }
+                let ends = async {
+                    tokio::select! {
+                        () = lifecycle.stop.cancelled() => {}
+                        () = lifecycle.draining.cancelled() => {}
+                    }
+                };
+                return watched.idle(ends).await;
             }
             // All six are cancellation safe.
-            tokio::select! {
-                () = lifecycle.stop.cancelled() => return,
-                () = lifecycle.draining.cancelled() => return,
-                is_new = claims.wake_timer.wait() => {
-                    if is_new {
+            let next = async {
+                tokio::select! {
+                    () = lifecycle.stop.cancelled() => return Next::End,
+                    () = lifecycle.draining.cancelled() => return Next::End,
+                    is_new = claims.wake_timer.wait() => {
+                        if is_new {
+                            claims.in_flight.note_poll();
+                        }
+                    }
+                    () = breaker.closed() => {}
+                    changed = taken_over.changed() => {
+                        if changed.is_err() {
+                            return Next::End;
+                        }
+                        taken_over.borrow_and_update();
                         claims.in_flight.note_poll();
                     }
-                }
-                () = breaker.closed() => {}
-                changed = taken_over.changed() => {
-                    if changed.is_err() {
-                        return;
+                    changed = reports.changed() => {
+                        if changed.is_err() {
+                            return Next::End;
+                        }
+                        let report = reports.borrow_and_update().clone();
+                        if let Some(due) = report.check_in.next_due {
+                            claims.wake_timer.row_due(report.received + due);
+                        }
+                        return Next::Wait;
                     }
-                    taken_over.borrow_and_update();
-                    claims.in_flight.note_poll();
                 }
-                changed = reports.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    let report = reports.borrow_and_update().clone();
-                    if let Some(due) = report.check_in.next_due {
-                        claims.wake_timer.row_due(report.received + due);
-                    }
-                    continue;
-                }
+                Next::Poll
+            };
+            match watched.idle(next).await {
+                Next::Poll => {}
+                Next::Wait => continue,
+                Next::End => return,
             }
             let most = match breaker.claim_limit() {
                 ClaimLimit::Unlimited => BATCH,
@@ -126,7 +146,11 @@ impl Poller<'_> {
                     continue;
                 }
             };
-            match self.poll_and_spawn(most).await {
+            // Without a free worker nothing is to be polled for.
+            let Some(first) = watched.idle(self.first_permit()).await else {
+                continue;
+            };
+            match watched.wait(self.poll_and_spawn(first, most)).await {
                 Ok(true) => claims.wake_timer.wake_now(),
                 Ok(false) => {}
                 Err(error) => {
@@ -142,20 +166,23 @@ impl Poller<'_> {
         }
     }
 
-    /// One poll, for `most` instances; true if there may be more. It queues for permits like every request, so that requests
-    /// cannot starve it, and polls for no more than it has permits for.
-    async fn poll_and_spawn(&mut self, most: usize) -> Result<bool> {
+    /// A permit for a poll. It queues like every request, so that requests cannot starve it. None: nothing more is claimed.
+    async fn first_permit(&self) -> Option<OwnedSemaphorePermit> {
+        let (lifecycle, workers) = (&self.node.lifecycle, &self.node.claims.workers);
+        if workers.permits.available_permits() == 0 {
+            self.node.notifications.wake.no_capacity();
+        }
+        tokio::select! {
+            () = lifecycle.stop.cancelled() => None,
+            () = lifecycle.draining.cancelled() => None,
+            permit = Arc::clone(&workers.permits).acquire_owned() => permit.ok(),
+        }
+    }
+
+    /// One poll, for `most` instances; true if there may be more. It polls for no more than it has permits for.
+    async fn poll_and_spawn(&mut self, first: OwnedSemaphorePermit, most: usize) -> Result<bool> {
         let node = self.node;
         let (lifecycle, claims, workers) = (&node.lifecycle, &node.claims, &node.claims.workers);
-        if workers.permits.available_permits() == 0 {
-            node.notifications.wake.no_capacity();
-        }
-        let first = tokio::select! {
-            () = lifecycle.stop.cancelled() => return Ok(false),
-            () = lifecycle.draining.cancelled() => return Ok(false),
-            permit = Arc::clone(&workers.permits).acquire_owned() => permit,
-        };
-        let Ok(first) = first else { return Ok(false) };
         let mut permits = vec![first];
         if self.state.full && most == BATCH {
             gather(workers, &mut permits, self.state.took).await;

@@ -20,6 +20,7 @@ use super::statement::StatementShape;
 use super::{CommitGuard, CommitOutcome};
 use crate::db::{Connector, ErrorClass};
 use crate::id::Incarnation;
+use crate::watchdog::WatchedPart;
 use crate::{Error, Result};
 
 /// The pause of the second lane after a failed connect.
@@ -83,6 +84,7 @@ pub(super) struct LaneTask {
     pub(super) connection: Option<CommitConnection>,
     options: WriterOptions,
     breaker: Arc<Breaker>,
+    watched: WatchedPart,
     holders: ActivationHolders,
     /// How many requests in a row failed alone for reasons that need not be theirs.
     futile: u32,
@@ -116,6 +118,7 @@ impl LaneTask {
         mode: LockedRows,
         options: &WriterOptions,
         breaker: &Arc<Breaker>,
+        watched: WatchedPart,
     ) -> Self {
         Self {
             mode,
@@ -125,6 +128,7 @@ impl LaneTask {
             connection: None,
             options: options.clone(),
             breaker: Arc::clone(breaker),
+            watched,
             holders: ActivationHolders::default(),
             futile: 0,
         }
@@ -142,7 +146,7 @@ impl LaneTask {
         loop {
             if backlog.is_empty() {
                 queue.finish(Lane::First);
-                let is_open = queue.wait_for_turn(Lane::First).await;
+                let is_open = self.watched.idle(queue.wait_for_turn(Lane::First)).await;
                 backlog.extend(queue.take_ready(Lane::First, room));
                 if backlog.is_empty() && !is_open {
                     return;
@@ -166,7 +170,8 @@ impl LaneTask {
         contended: mpsc::Sender<Pending<G>>,
     ) {
         loop {
-            match tokio::time::timeout(IDLE_TIMEOUT, queue.wait_for_turn(Lane::Second)).await {
+            let turn = tokio::time::timeout(IDLE_TIMEOUT, queue.wait_for_turn(Lane::Second));
+            match self.watched.idle(turn).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => {
@@ -175,15 +180,7 @@ impl LaneTask {
                 }
             }
             if self.connection.is_none() {
-                match CommitConnection::open(
-                    &self.connector,
-                    self.incarnation,
-                    self.writer,
-                    self.mode,
-                    self.options.send,
-                )
-                .await
-                {
+                match self.watched.wait(self.connect()).await {
                     Ok(connection) => self.connection = Some(connection),
                     Err(error) => {
                         // The first lane takes all of it.
@@ -209,7 +206,8 @@ impl LaneTask {
         loop {
             if backlog.is_empty() {
                 let mut arrived = Vec::new();
-                match tokio::time::timeout(IDLE_TIMEOUT, queue.recv_many(&mut arrived, room)).await {
+                let received = tokio::time::timeout(IDLE_TIMEOUT, queue.recv_many(&mut arrived, room));
+                match self.watched.idle(received).await {
                     Ok(0) => return,
                     Ok(_) => backlog.extend(arrived),
                     Err(_) => {
@@ -346,8 +344,9 @@ impl LaneTask {
         if self.mode == LockedRows::Skip {
             self.futile = 0;
         }
+        let watched = self.watched.clone();
         while let Some(mut part) = parts.pop_front() {
-            match self.attempt(&mut part).await {
+            match watched.wait(self.attempt(&mut part)).await {
                 Ok(mut left) => {
                     doubt_since = None;
                     busy.append(&mut left.busy);
@@ -404,7 +403,7 @@ impl LaneTask {
                 Err(broken) if broken.failure == ErrorClass::Busy => busy.append(&mut part),
                 Err(broken) if broken.failure.may_be_a_fault() => {
                     for pending in part {
-                        busy.extend(self.judge_fault(pending, &broken).await);
+                        busy.extend(watched.wait(self.judge_fault(pending, &broken)).await);
                     }
                 }
                 Err(broken) => part.into_iter().for_each(|pending| refuse(pending, &broken.error)),
@@ -522,19 +521,16 @@ impl LaneTask {
         Ok(left)
     }
 
+    async fn connect(&self) -> Result<CommitConnection> {
+        let (mode, send) = (self.mode, self.options.send);
+        CommitConnection::open(&self.connector, self.incarnation, self.writer, mode, send).await
+    }
+
     /// Replaces a lost connection. Gives up when the doubt timeout is over.
     async fn reopen(&mut self, since: Instant) {
         let mut pause = SHORTEST_PAUSE;
         while since.elapsed() <= self.options.doubt_timeout {
-            match CommitConnection::open(
-                &self.connector,
-                self.incarnation,
-                self.writer,
-                self.mode,
-                self.options.send,
-            )
-            .await
-            {
+            match self.watched.wait(self.connect()).await {
                 Ok(connection) => {
                     self.connection = Some(connection);
                     return;

@@ -18,6 +18,7 @@ use super::queue::{CloseOnDrop, Queue};
 use super::{CommitGuard, CommitReply, CommitRequest};
 use crate::db::Connector;
 use crate::id::Incarnation;
+use crate::watchdog::{Part, Watchdog};
 use crate::{Error, Result};
 
 /// The numbers of a node's rows in `fence`: one per lane.
@@ -52,15 +53,21 @@ impl<G: CommitGuard + 'static> CommitWriter<G> {
         connector: &Connector,
         incarnation: Incarnation,
         options: WriterOptions,
+        watchdog: &Watchdog,
     ) -> Result<(Self, WriterTasks)> {
         let queue = Arc::new(Queue::new(options.batch * 2, options.second_lane_min));
         let (to_contended, contended_queue) = mpsc::channel(options.contended);
         let breaker = Arc::<Breaker>::default();
-        let lane = |writer, mode| LaneTask::new(connector, incarnation, writer, mode, &options, &breaker);
         let [first_writer, contended_writer, second_writer] = WRITERS;
+        let connection =
+            CommitConnection::open(connector, incarnation, first_writer, LockedRows::Skip, options.send).await?;
+        // From here on they answer.
+        let lane = |writer, mode| {
+            let watched = watchdog.watch(Part::CommitWriter, Some(incarnation));
+            LaneTask::new(connector, incarnation, writer, mode, &options, &breaker, watched)
+        };
         let mut first = lane(first_writer, LockedRows::Skip);
-        first.connection =
-            Some(CommitConnection::open(connector, incarnation, first_writer, LockedRows::Skip, options.send).await?);
+        first.connection = Some(connection);
         let second = lane(second_writer, LockedRows::Skip);
         let contended = lane(contended_writer, LockedRows::Wait);
         let tasks = WriterTasks {

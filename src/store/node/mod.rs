@@ -11,11 +11,12 @@ use super::commit::WRITERS;
 use super::pause::Pause;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
-use crate::id::{Incarnation, NodeId};
+use crate::id::{Incarnation, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
 
 const INCARNATION: &str = include_str!("../../../sql/queries/node/next_incarnation.sql");
 const REGISTER: &str = include_str!("../../../sql/queries/node/register.sql");
+const RECORD_HANG: &str = include_str!("../../../sql/queries/node/record_hang.sql");
 const CHECK_IN: &str = include_str!("../../../sql/queries/node/check_in.sql");
 const BY_ID: &str = include_str!("../../../sql/queries/node/find.sql");
 const LIVING: &str = include_str!("../../../sql/queries/node/living.sql");
@@ -232,6 +233,23 @@ pub(crate) async fn check_in(
         transactions: row.get("transactions"),
         clock: row.get("clock"),
     })
+}
+
+/// Records that this node hangs: it is expired from now on, and its end counts as a crash only of these instances, whose bursts
+/// hang.
+pub(crate) async fn record_hang(
+    client: &Client,
+    incarnation: Incarnation,
+    hanging: &[(TenantId, InstanceId)],
+) -> Result<()> {
+    let (tenants, instances): (Vec<&str>, Vec<&str>) = hanging
+        .iter()
+        .map(|(tenant, instance)| (tenant.as_str(), instance.as_str()))
+        .unzip();
+    client
+        .execute(RECORD_HANG, &[&incarnation.0, &tenants, &instances])
+        .await?;
+    Ok(())
 }
 
 /// A node as operators see it.

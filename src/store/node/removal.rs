@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Why an incarnation is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RemovalCause {
-    /// Its process crashed. Its claims count a crash, unless the server crashed with it.
+    /// Its process crashed. Its claims count a crash, unless the server crashed with it, or it was hung before.
     Crashed,
     /// Its process may still run, under another incarnation or cut off: no crash is counted.
     Replaced,
@@ -136,6 +136,8 @@ pub(crate) struct NodeState {
     pub(crate) exists: bool,
     /// It missed its check-in.
     pub(crate) is_late: bool,
+    /// It has recorded that it hangs.
+    pub(crate) is_hung: bool,
     /// One of its connections is idle: its process runs, or ended a moment ago. None: the owner of the schema may not see the
     /// state of its connections.
     pub(crate) is_alive: Option<bool>,
@@ -147,6 +149,7 @@ pub(crate) async fn node_state(client: &Client, incarnation: Incarnation) -> Res
     Ok(NodeState {
         exists: row.get("exists"),
         is_late: row.get("is_late"),
+        is_hung: row.get("is_hung"),
         is_alive: row.get("is_alive"),
     })
 }

@@ -22,7 +22,6 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::{Row, Statement};
-use tokio_util::task::AbortOnDropHandle;
 
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT, unseeded};
 use super::clock::DatabaseClock;
@@ -150,14 +149,14 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts the task, which connects when it is needed. Unless `flushed`, callers must wait for the commit of the first
-    /// burst.
-    pub(crate) fn start(
+    /// With the task that accepts, which connects when it is needed. Unless `flushed`, callers must wait for the commit of
+    /// the first burst.
+    pub(crate) fn new(
         connector: &Connector,
         pool: &Pool,
         incarnation: Incarnation,
         flushed: bool,
-    ) -> (Self, AbortOnDropHandle<()>) {
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, queue) = mpsc::channel(BATCH * 2);
         let is_pooled = pool.is_single();
         let task = AcceptTask {
@@ -172,14 +171,20 @@ impl Acceptor {
             },
             strategies: HashSet::new(),
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(task.run(queue)));
-        (
-            Self {
-                sender,
-                pool: pool.clone(),
-            },
-            task,
-        )
+        let pool = pool.clone();
+        (Self { sender, pool }, task.run(queue))
+    }
+
+    /// The same; the task runs.
+    #[cfg(test)]
+    pub(crate) fn start(
+        connector: &Connector,
+        pool: &Pool,
+        incarnation: Incarnation,
+        flushed: bool,
+    ) -> (Self, tokio_util::task::AbortOnDropHandle<()>) {
+        let (acceptor, task) = Self::new(connector, pool, incarnation, flushed);
+        (acceptor, tokio_util::task::AbortOnDropHandle::new(tokio::spawn(task)))
     }
 
     /// Accepts a start whose values need no check.

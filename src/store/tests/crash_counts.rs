@@ -9,7 +9,8 @@ use crate::id::{InstanceId, TenantId};
 use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause, Shard};
 use crate::store::commit::{Claim, CommitOutcome};
 use crate::store::dead_letter;
-use crate::store::node::removal::RemovalCause;
+use crate::store::node;
+use crate::store::node::removal::{self, RemovalCause};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
 fn key(instance: &str) -> InstanceKey {
@@ -182,6 +183,44 @@ async fn no_crash_is_counted_for_a_node_that_was_cut_off_or_a_server_that_was_re
     crash(&fixture, &restarted).await;
     assert_eq!(crashes(&fixture, "i").await, Some(2));
     fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_hung_node_counts_a_crash_only_against_the_rows_that_hang() {
+    let fixture = Fixture::new().await;
+    for expected in 1..=3 {
+        let writer = fixture.writer().await;
+        if expected == 1 {
+            resumes(&fixture, &writer, &[("hangs", 0), ("there", 0), ("both", 0)]).await;
+            let timer = "INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+                         VALUES ('', 'both', 'b', now(), now())";
+            fixture.admin.client.execute(timer, &[]).await.unwrap();
+        }
+        claimed(&writer, &["hangs", "there", "both"], true).await;
+        let hanging: Vec<_> = ["hangs", "both", "elsewhere"].map(key).into();
+        let hanging = if expected == 1 { &hanging[..] } else { &hanging[..1] };
+        node::record_hang(&fixture.admin.client, writer.incarnation, hanging)
+            .await
+            .unwrap();
+        let state = removal::node_state(&fixture.admin.client, writer.incarnation)
+            .await
+            .unwrap();
+        assert!(state.is_late && state.is_hung, "{state:?}");
+        // Its sessions are gone, as after a crash.
+        crash(&fixture, &writer).await;
+        let dead = expected == 3;
+        assert_eq!(crashes(&fixture, "hangs").await, Some(expected).filter(|_| !dead));
+        assert_eq!(crashes(&fixture, "there").await, Some(0));
+        let timer = "SELECT crashes::bigint FROM timer WHERE instance_id = 'both'";
+        assert_eq!(
+            (crashes(&fixture, "both").await, fixture.count(timer).await),
+            (Some(1), 1)
+        );
+        assert_eq!(fixture.count("SELECT count(*) FROM crash").await, 0);
+        let letters = writer.dead_letters().await;
+        assert_eq!(letters.len(), usize::from(dead), "at its third crash");
+        fixture.is_sound().await;
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,15 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 6] = ["compute", "error", "id", "failpoint", "private_file", "weight"];
+const GROUND: [&str; 7] = [
+    "compute",
+    "error",
+    "id",
+    "failpoint",
+    "private_file",
+    "watchdog",
+    "weight",
+];
 
 /// Pluggable services: none of them knows another one.
 const STRANGERS: [&str; 3] = ["lock", "signal", "wake"];

@@ -2,6 +2,7 @@
 
 mod engine;
 mod examples;
+mod hung;
 mod lifecycle;
 mod lost_locks;
 mod output_converters;

@@ -103,8 +103,15 @@ pub(crate) const RECOMPUTE: [&str; 1] = ["fire.computed"];
 /// The poll that fires schedules.
 pub(crate) const FIRE: [&str; 3] = ["fire.poll", "fire.decided", "fire.fired"];
 
-/// No moment of a process: messages that are lost, and points for a single instance or call.
-pub(crate) const OTHERS: [&str; 4] = ["wake.lost", "signal.lost", "burst.instance.", "call.made."];
+/// No moment of a process: messages that are lost, points for a single instance or call, and one for each part of a node,
+/// which answers the watchdog no more.
+pub(crate) const OTHERS: [&str; 5] = [
+    "wake.lost",
+    "signal.lost",
+    "burst.instance.",
+    "call.made.",
+    "watchdog.answer.",
+];
 
 /// All of them.
 pub(crate) fn all() -> Vec<&'static str> {

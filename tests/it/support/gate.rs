@@ -16,6 +16,11 @@ impl Gate {
         format!("{point}=stall:{}", self.0.display())
     }
 
+    /// From the opening on a task that comes to the point never goes on.
+    pub(crate) fn hangs(&self, point: &str) -> String {
+        format!("{point}=hang:{}", self.0.display())
+    }
+
     /// While it is open a task that comes to the point keeps its thread.
     pub(crate) fn blocks(&self, point: &str) -> String {
         format!("{point}=block:{}", self.0.display())

@@ -21,6 +21,7 @@ use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::{KeyRequest, Keys, LockMode, LockName, LockRequest};
 use crate::lock::stats::LockStats;
 use crate::lock::table::{HeldLock, KeyView};
+use crate::watchdog::{Part, WatchedPart};
 use crate::{Error, Result};
 
 pub(crate) use session::SessionTask;
@@ -59,8 +60,13 @@ pub(crate) struct SessionLocks {
 
 impl SessionLocks {
     /// Opens the session and takes the liveness lock, which no other session may hold.
-    pub(crate) async fn start(connector: &Connector, liveness: LockKey) -> Result<(Self, SessionTask)> {
-        let (frontend, task) = session::start(connector, Some(liveness), Budget::Nodes(NODES), LockKey::of).await?;
+    pub(crate) async fn start(
+        connector: &Connector,
+        liveness: LockKey,
+        watch: impl FnOnce() -> WatchedPart,
+    ) -> Result<(Self, SessionTask)> {
+        let budget = Budget::Nodes(NODES);
+        let (frontend, task) = session::start(connector, Some(liveness), budget, LockKey::of, watch).await?;
         Ok((Self { frontend }, task))
     }
 
@@ -106,6 +112,11 @@ impl SessionLocks {
     pub(crate) fn lost(&self) -> watch::Receiver<bool> {
         self.frontend.lost()
     }
+}
+
+/// A session without the liveness lock is no part of a node.
+fn unwatched() -> WatchedPart {
+    WatchedPart::unwatched(Part::LockSession)
 }
 
 /// How a provider on Postgres is set up.
@@ -176,7 +187,7 @@ impl PostgresLocks {
     }
 
     pub(in crate::lock) async fn with(connector: Connector, budget: Budget, key_function: KeyFunction) -> Result<Self> {
-        let session = session::start(&connector, None, budget, key_function).await?;
+        let session = session::start(&connector, None, budget, key_function, unwatched).await?;
         Ok(Self {
             shared: Arc::new(Shared {
                 connector,
@@ -205,7 +216,8 @@ impl PostgresLocks {
         if !frontend.is_lost() {
             return Ok(frontend);
         }
-        let session = session::start(&shared.connector, None, shared.budget, shared.key_function).await?;
+        let (budget, key_function) = (shared.budget, shared.key_function);
+        let session = session::start(&shared.connector, None, budget, key_function, unwatched).await?;
         let frontend = Arc::clone(&session.0);
         let previous = std::mem::replace(
             &mut *shared.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner),

@@ -30,6 +30,7 @@ use crate::lock::frontend::{BackendParts, FencingToken, Frontend, TokenRequest};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::LockMode;
 use crate::lock::table::{Backend, Batch};
+use crate::watchdog::WatchedPart;
 use crate::{Error, Result};
 
 const TRY: &str = include_str!("../../../../sql/queries/lock/try.sql");
@@ -57,12 +58,14 @@ const MESSAGE_LOST: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::PRO
 /// Owns the actor and its connection.
 pub(crate) struct SessionTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
-/// Opens the session. The liveness lock, which no other session may hold, is kept until the session ends.
+/// Opens the session. The liveness lock, which no other session may hold, is kept until the session ends. `watch` is called
+/// once the actor can answer.
 pub(super) async fn start(
     connector: &Connector,
     liveness: Option<LockKey>,
     budget: Budget,
     key_function: KeyFunction,
+    watch: impl FnOnce() -> WatchedPart,
 ) -> Result<(Arc<Frontend>, SessionTask)> {
     let (sender, notifications) = mpsc::channel(NOTIFICATIONS);
     let session = connector
@@ -102,6 +105,7 @@ pub(super) async fn start(
         statements,
         channel,
         last_answer: connector.last_answer().clone(),
+        watched: watch(),
     };
     let task = tokio::spawn(async move {
         let end = end;
@@ -142,6 +146,7 @@ struct Actor {
     statements: Statements,
     channel: String,
     last_answer: LastAnswer,
+    watched: WatchedPart,
 }
 
 /// The server's answer to a batch.
@@ -175,20 +180,24 @@ impl Actor {
                 }
             };
             // All are cancellation safe: what is in flight stays in its queue, and the token is drawn outside.
-            tokio::select! {
-                Some(result) = in_flight.next() => {
-                    let result = result?;
-                    self.frontend.record_round_trip(result.took);
-                    let BatchResult { batch, missed, full, .. } = &result;
-                    self.frontend.step(|table, step| table.complete(batch, missed, *full, step));
+            let next = async {
+                tokio::select! {
+                    Some(result) = in_flight.next() => {
+                        let result = result?;
+                        self.frontend.record_round_trip(result.took);
+                        let BatchResult { batch, missed, full, .. } = &result;
+                        self.frontend.step(|table, step| table.complete(batch, missed, *full, step));
+                    }
+                    () = self.frontend.batch_ready(), if in_flight.len() < DEPTH => {}
+                    Some(notification) = notifications.recv() => self.receive(&notification),
+                    Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
+                    Some(()) = drawing.next() => {}
+                    () = retry => self.frontend.step(|table, step| table.retry(step)),
+                    _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
                 }
-                () = self.frontend.batch_ready(), if in_flight.len() < DEPTH => {}
-                Some(notification) = notifications.recv() => self.receive(&notification),
-                Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
-                Some(()) = drawing.next() => {}
-                () = retry => self.frontend.step(|table, step| table.retry(step)),
-                _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
-            }
+                Ok(())
+            };
+            self.watched.idle(next).await?;
         }
     }
 

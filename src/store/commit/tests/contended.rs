@@ -11,6 +11,7 @@ use crate::db::Session;
 use crate::id::StimulusHash;
 use crate::store::commit::{CommitGuard, CommitOutcome, CommitRequest, CommitWriter, WriterOptions, WriterTasks};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
+use crate::watchdog::Watchdog;
 
 const MANY: usize = 100;
 
@@ -39,7 +40,7 @@ impl Lanes {
     async fn with(options: WriterOptions) -> Self {
         let fixture = Fixture::new().await;
         let writer = fixture.writer().await;
-        let started = CommitWriter::start(&writer.connector, writer.incarnation, options).await;
+        let started = CommitWriter::start(&writer.connector, writer.incarnation, options, &Watchdog::default()).await;
         let (commit, tasks) = started.unwrap();
         Self {
             fixture,
