@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - The statement that accepts a start resolves the published version: a start after a publish never runs the old one. A start
-//!   whose values were checked for another version is not accepted: its caller checks it again.
+//! - The statement that accepts a start resolves the published version. One whose values were checked for another is refused.
 //! - A direct start is inserted claimed. If its caller gets its reply only after the burst's commit, it is written with
 //!   `synchronous_commit = off`: that commit's flush covers it. A queued start is flushed before its caller gets a reply.
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique

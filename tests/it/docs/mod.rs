@@ -105,7 +105,9 @@ fn codes(text: &str) -> Vec<String> {
             let rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
             let code = rest.strip_prefix('"')?.split_once('"')?.0;
             (code.contains(|c: char| c.is_ascii_lowercase())
-                && code.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+                && code
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
             .then(|| code.to_owned())
         })
         .collect()
