@@ -78,7 +78,7 @@ impl Cause {
         self.at(join(self.place, number))
     }
 
-    /// That of an activity that its owner schedules as often before.
+    /// That of an activity which its owner, at this place, has scheduled so often before.
     pub(super) fn of_child(self, owner: u64, node_id: &str, before: u64) -> Self {
         self.at(join(join(join(owner, self.row), before), text(node_id)))
     }
@@ -90,6 +90,11 @@ impl Cause {
 
     fn at(self, place: u64) -> Self {
         Self { place, ..self }
+    }
+
+    /// What the places of its children are made of: the same in each lineage, so that their executed children are found.
+    pub(super) fn place(self) -> u64 {
+        self.place
     }
 
     /// The part of an idempotency key behind the instance.

@@ -414,7 +414,7 @@ impl<'p> BurstRun<'p> {
     fn cause_of_child(&mut self, owner: u64, node_id: &str) -> Option<Cause> {
         let cause = self.cause?;
         let context = self.state.contexts.get_mut(&owner)?;
-        let scheduled = context.scheduled.get_or_insert_with(|| Scheduled::at(cause.key()));
+        let scheduled = context.scheduled.get_or_insert_with(|| Scheduled::at(cause.place()));
         Some(cause.of_child(scheduled.place, node_id, scheduled.count(node_id)))
     }
 }

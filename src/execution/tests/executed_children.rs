@@ -280,7 +280,9 @@ async fn replays_find_the_children_of_other_replays_with_the_same_inputs() {
     let input = json!({"typeName": "ObjectDictionary", "expression": {"type": "JavaScript", "value": "({v: getV()})"}});
     let mut run = execute("run", "child", false);
     run["input"] = input;
-    let mut parent = workflow(json!([event("Go"), run, line("after")]));
+    // Its owner is scheduled by the row, in the lineage of that.
+    let inner = json!({"id": "inner", "type": "Elsa.Sequence", "activities": [run]});
+    let mut parent = workflow(json!([event("Go"), inner, line("after")]));
     let variable = json!({"id": "v", "name": "V", "typeName": "Int32", "value": 0});
     parent["variables"].as_array_mut().unwrap().push(variable);
     let family = Family::new(&[("parent", parent), ("child", says_hi())], |_| {});
@@ -299,6 +301,7 @@ async fn replays_find_the_children_of_other_replays_with_the_same_inputs() {
     let mut runs = Vec::new();
     for (state, row, replays) in [
         (&waiting, "2", None),
+        (&waiting, "5", Some("2")),
         (&altered, "3", Some("2")),
         (&altered, "4", Some("2")),
     ] {
@@ -311,7 +314,7 @@ async fn replays_find_the_children_of_other_replays_with_the_same_inputs() {
         assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
         runs.push((family.ids().len(), result.state.alterations));
     }
-    assert_eq!(runs, [(1, 0), (2, 2), (2, 2)]);
+    assert_eq!(runs, [(1, 0), (1, 1), (2, 2), (2, 2)]);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Numbers: a fraction is the same, bit by bit, after it was written and read again, whoever computed it.
+//! Numbers: a fraction is the same, bit by bit, after it was written and read again, in whatever language it was computed.
 
 use std::fmt::Write as _;
 
