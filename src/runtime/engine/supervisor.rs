@@ -59,7 +59,8 @@ impl Supervisor {
             self.current.send_replace(Some(node));
         };
         let drains = self.leaving.is_cancelled();
-        incarnation::start(&self.base, &self.shared, previous, drains, publish).await
+        // Boxed, as it is large: without it each future that awaits a start of an engine has its size, on the stack of the program.
+        Box::pin(incarnation::start(&self.base, &self.shared, previous, drains, publish)).await
     }
 
     /// Runs until the engine closes.
