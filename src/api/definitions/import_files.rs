@@ -71,5 +71,7 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
 /// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema; one of Elsa 2 is refused by name.
 fn is_workflow(value: &Value) -> bool {
     let schema = value.get(SCHEMA).and_then(Value::as_str).unwrap_or_default();
-    value.get("root").is_some_and(|root| !root.is_null()) || schema.starts_with(SCHEMA_PREFIX) || elsa2::is_one(value)
+    value.get("root").is_some_and(|root| !root.is_null())
+        || schema.starts_with(SCHEMA_PREFIX)
+        || elsa2::refuse(value).is_err()
 }
