@@ -11,7 +11,8 @@
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
 //!
-//! `@n` exempts the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`).
+//! `@n` exempts the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`), and let one
+//! fail for it (`failing`).
 
 /// Does nothing without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]
@@ -34,10 +35,10 @@ pub(crate) fn armed(_prefix: &str) -> bool {
     false
 }
 
-#[cfg(test)]
-pub(crate) use armed::watched;
 #[cfg(any(test, feature = "failpoints"))]
 pub(crate) use armed::{armed, hit, hit_of};
+#[cfg(test)]
+pub(crate) use armed::{failing, watched};
 
 #[cfg(any(test, feature = "failpoints"))]
 mod armed {
@@ -104,12 +105,19 @@ mod armed {
     #[cfg(test)]
     tokio::task_local! {
         static PASSED: tokio::sync::mpsc::UnboundedSender<String>;
+        static FAILING: &'static str;
     }
 
     /// Sends the points that a future passes, in order, while it runs on the task that awaits this.
     #[cfg(test)]
     pub(crate) async fn watched<F: Future>(passed: tokio::sync::mpsc::UnboundedSender<String>, of: F) -> F::Output {
         PASSED.scope(passed, of).await
+    }
+
+    /// Runs a future in which a point fails, while it runs on the task that awaits this.
+    #[cfg(test)]
+    pub(crate) async fn failing<F: Future>(name: &'static str, of: F) -> F::Output {
+        FAILING.scope(name, of).await
     }
 
     /// Whether a test has set any point with this prefix.
@@ -129,6 +137,10 @@ mod armed {
     pub(crate) async fn hit(name: &str) -> Result<()> {
         #[cfg(test)]
         let _ = PASSED.try_with(|passed| passed.send(name.to_owned()));
+        #[cfg(test)]
+        if FAILING.try_with(|failing| *failing == name) == Ok(true) {
+            return Err(Error::unavailable("failpoint", format!("failpoint {name}")));
+        }
         let Some(point) = points().get(name) else { return Ok(()) };
         let passage = point.passed.fetch_add(1, Ordering::SeqCst) + 1;
         if passage < point.from {

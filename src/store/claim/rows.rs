@@ -228,6 +228,7 @@ impl Claiming<'_> {
 
     /// Claims the rows of instances whose order matters, and loads.
     async fn send_in_order(&self) -> Result<(Vec<Row>, Vec<Row>)> {
+        failpoint::hit("claim.in_order").await?;
         let (tenants, instances) = key_columns(self.keys);
         let (share, room) = (number(self.bounds.share), number(self.bounds.room));
         let params: [&(dyn ToSql + Sync); 8] = [

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::failpoint;
 use crate::id::{InstanceId, TenantId};
 use crate::store::claim::{self, ClaimBounds, ClaimedInstance, ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::code::WorkKind;
@@ -284,6 +285,8 @@ async fn a_cancel_is_claimed_before_all_and_with_the_start_alone() {
 async fn a_cancel_that_is_accepted_during_a_claim_fences_the_burst() {
     for locked in ["work", "instance"] {
         let order = Order::new().await;
+        // The preparation of a statement would wait for the lock, too.
+        order.claim().await;
         order.add("one", "failures = 0").await;
         let session = order
             .fixture
@@ -333,8 +336,27 @@ async fn the_rows_of_a_lost_burst_are_claimed_within_the_bytes_that_are_free() {
         let names: Vec<String> = claimed.rows.iter().map(name).collect();
         assert_eq!(names, taken, "{bounds:?}");
         assert_eq!(claimed.is_left_out, taken.len() < 3, "{bounds:?}");
+        // It waits for room, not for a row.
+        assert_eq!(claimed.blocked, None, "{bounds:?}");
         order.release(&claimed, Release::IMMEDIATE).await;
     }
+}
+
+#[tokio::test]
+async fn a_claim_in_order_that_fails_leaves_the_other_claims() {
+    let order = Order::new().await;
+    order.add("one", "has_begun = true").await;
+    order.writer.commits(waiting(burst("other", None), "b", 8)).await;
+    let insert = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'other', 1, '{\"n\": \"two\"}')";
+    order.fixture.execute(insert).await;
+    let keys = [key(), (TenantId::default(), InstanceId::new("other"))];
+    let (pool, incarnation) = (&order.writer.pool, order.writer.incarnation);
+    let claims = claim::claim(pool, incarnation, &keys, false, ClaimBounds::NONE);
+    let mut found = failpoint::failing("claim.in_order", claims).await.unwrap();
+    let [ordered, other] = keys.map(|key| found.remove(&key).unwrap());
+    assert_eq!(other.rows.iter().map(name).collect::<Vec<_>>(), ["two"]);
+    assert!(ordered.rows.is_empty() && ordered.blocked.is_some());
+    assert_eq!(order.rows(false).await, ["one"]);
 }
 
 #[tokio::test]
