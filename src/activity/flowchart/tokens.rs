@@ -44,17 +44,7 @@ pub(super) async fn child_completed(
     if is_race {
         // What was scheduled before the race was won has begun in the meantime.
         cancel_ancestors(context, graph, child);
-        // With nothing left that could come late, the next round is a race of its own.
-        let scheduled: HashSet<NodeIndex> = context
-            .children()
-            .filter(|other| other.status == ChildStatus::Scheduled)
-            .map(|other| other.index)
-            .collect();
-        if scheduled.is_empty() || graph.ancestors(child).is_disjoint(&scheduled) {
-            for (_, connection) in graph.at(graph.inbound(child)) {
-                tokens.clear_blocks(connection);
-            }
-        }
+        clear_inbound_blocks(context, graph, child, &mut tokens);
     }
     let mut passed = Vec::new();
     for (_, connection) in graph.at(graph.outbound(child)) {
@@ -86,12 +76,28 @@ pub(super) async fn child_completed(
 /// Removes the tokens from and to a cancelled child: what waits for it is no longer held up by it.
 pub(super) fn child_cancelled(context: &mut ActivityContext<'_>, graph: &FlowGraph, child: NodeIndex) {
     let mut tokens = Tokens::take(context, graph);
-    for positions in [graph.outbound(child), graph.all_inbound(child)] {
-        for (_, connection) in graph.at(positions) {
-            tokens.clear(connection);
+    for (_, connection) in graph.at(graph.outbound(child)) {
+        tokens.consume(connection);
+        tokens.clear_blocks(connection);
+    }
+    for (_, connection) in graph.at(graph.all_inbound(child)) {
+        tokens.consume(connection);
+    }
+    clear_inbound_blocks(context, graph, child, &mut tokens);
+    tokens.write(context);
+}
+
+/// With nothing left that could come late to a child that ran, its next round is a race of its own.
+fn clear_inbound_blocks(context: &ActivityContext<'_>, graph: &FlowGraph, child: NodeIndex, tokens: &mut Tokens) {
+    let scheduled = context
+        .children()
+        .filter(|other| other.status == ChildStatus::Scheduled);
+    let scheduled: HashSet<NodeIndex> = scheduled.map(|other| other.index).collect();
+    if scheduled.is_empty() || graph.ancestors(child).is_disjoint(&scheduled) {
+        for (_, connection) in graph.at(graph.all_inbound(child)) {
+            tokens.clear_blocks(connection);
         }
     }
-    tokens.write(context);
 }
 
 fn is_due(
@@ -233,11 +239,6 @@ impl Tokens {
         if !self.blocks.is_empty() {
             self.blocks.swap_remove(&connection.key);
         }
-    }
-
-    fn clear(&mut self, connection: &FlowConnection) {
-        self.consume(connection);
-        self.clear_blocks(connection);
     }
 }
 
