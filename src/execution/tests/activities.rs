@@ -18,6 +18,15 @@ pub(super) fn script_of(type_name: &str, script: &str) -> Value {
     json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": script}})
 }
 
+pub(super) fn literal(type_name: &str, value: impl Into<Value>) -> Value {
+    let value: Value = value.into();
+    json!({"typeName": type_name, "expression": {"type": "Literal", "value": value}})
+}
+
+pub(super) fn text(value: &str) -> Value {
+    literal("String", value)
+}
+
 pub(super) fn event(id: &str) -> Value {
     json!({"id": id, "type": "Elsa.Event", "eventName": id})
 }

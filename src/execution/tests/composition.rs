@@ -2,17 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::activities::{literal, script_of};
 use super::in_memory::{InMemoryInstance, definition, start};
 use crate::execution::{BurstResult, ChildStart, Instruction, Status, SubStatus};
 use crate::id::BookmarkId;
-
-fn literal(kind: &str, value: Value) -> Value {
-    json!({"typeName": kind, "expression": {"type": "Literal", "value": value}})
-}
-
-fn javascript(kind: &str, script: &str) -> Value {
-    json!({"typeName": kind, "expression": {"type": "JavaScript", "value": script}})
-}
 
 /// A sequence of one activity of this type, with these properties, whose result is kept, and a line after it.
 fn parent(type_name: &str, properties: Value) -> InMemoryInstance {
@@ -205,13 +198,13 @@ async fn wrong_inputs_are_incidents_that_name_them() {
         ),
         (
             "Elsa.BulkDispatchWorkflows",
-            json!({"items": javascript("Object", "'abc'")}),
+            json!({"items": script_of("Object", "'abc'")}),
             "invalid-items",
             "Items",
         ),
         (
             "Elsa.BulkDispatchWorkflows",
-            json!({"items": javascript("Object", "Array.from({length: 100000}, () => 1)")}),
+            json!({"items": script_of("Object", "Array.from({length: 100000}, () => 1)")}),
             "too-many-items",
             "Items",
         ),
@@ -228,10 +221,10 @@ async fn wrong_inputs_are_incidents_that_name_them() {
 
 /// A bulk dispatch over so many numbers, with lines at its ports.
 fn bulk(count: usize, properties: Value) -> InMemoryInstance {
-    let line = |id: &str| json!({"id": id, "type": "Elsa.WriteLine", "text": javascript("String", &format!("'{id} ' + getChildInstanceId() + ' ' + getWorkflowSubStatus()"))});
+    let line = |id: &str| json!({"id": id, "type": "Elsa.WriteLine", "text": script_of("String", &format!("'{id} ' + getChildInstanceId() + ' ' + getWorkflowSubStatus()"))});
     let items = format!("Array.from({{length: {count}}}, (_, n) => n)");
     let mut all =
-        json!({"items": javascript("Object", &items), "childCompleted": line("done"), "childFaulted": line("failed")});
+        json!({"items": script_of("Object", &items), "childCompleted": line("done"), "childFaulted": line("failed")});
     all.as_object_mut()
         .unwrap()
         .extend(properties.as_object().unwrap().clone());
@@ -242,7 +235,7 @@ fn bulk(count: usize, properties: Value) -> InMemoryInstance {
 async fn a_bulk_dispatch_runs_its_ports_for_each_child_and_completes_with_the_last() {
     let mut instance = bulk(
         3,
-        json!({"correlationIdFunction": javascript("String", "'c' + getItem()")}),
+        json!({"correlationIdFunction": script_of("String", "'c' + getItem()")}),
     );
     let result = instance.start().await;
     assert_eq!(
@@ -275,7 +268,7 @@ async fn a_bulk_dispatch_runs_its_ports_for_each_child_and_completes_with_the_la
 
 #[tokio::test]
 async fn the_fields_of_items_are_inputs_and_nothing_to_start_is_done() {
-    let items = json!({"items": javascript("Object", "[{n: 1, ParentInstanceId: 'x'}, 'two']"),
+    let items = json!({"items": script_of("Object", "[{n: 1, ParentInstanceId: 'x'}, 'two']"),
         "defaultItemInputKey": literal("String", json!("Thing")),
         "waitForCompletion": literal("Boolean", json!(false)),
         "input": {"typeName": "ObjectDictionary", "expression": {"type": "Object", "value": {"n": 0, "m": 5}}}});
@@ -380,7 +373,7 @@ async fn the_items_of_a_definition_are_not_kept_and_those_of_a_script_are_not_re
     assert_eq!(numbers, (0..2500).collect::<Vec<_>>());
 
     let script = |length: usize| {
-        javascript(
+        script_of(
             "Object",
             &format!("Array.from({{length: 2500}}, (_, n) => n + 'x'.repeat({length}))"),
         )
@@ -405,7 +398,7 @@ async fn outputs_that_a_parent_cannot_keep_are_a_fault_of_their_child() {
     let children = instance.start().await.children;
     let half = |id: &str| {
         json!({"id": id, "type": "Elsa.SetOutput", "outputName": literal("String", json!(id)),
-        "outputValue": javascript("Object", "'x'.repeat(600000)")})
+        "outputValue": script_of("Object", "'x'.repeat(600000)")})
     };
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [half("a"), half("b")]});
     let outputs = json!([{"name": "a", "type": "Object"}, {"name": "b", "type": "Object"}]);

@@ -2,26 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::activities::{endless, event, line, says, script_of, sequence};
 use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::Catalogue;
 use crate::execution::{BurstResult, SubStatus};
-
-fn line(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
-}
-
-/// A line with the value of a script.
-fn says(id: &str, script: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": script_of("String", script)})
-}
-
-fn script_of(type_name: &str, script: &str) -> Value {
-    json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": script}})
-}
-
-fn event(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.Event", "eventName": id})
-}
 
 /// A case as Studio writes it.
 fn case(label: &str, condition: Value, activity: Value) -> Value {
@@ -30,15 +14,6 @@ fn case(label: &str, condition: Value, activity: Value) -> Value {
 
 fn holds(is_true: bool) -> Value {
     json!({"type": "JavaScript", "value": is_true.to_string()})
-}
-
-fn sequence(id: &str, activities: &[Value]) -> Value {
-    json!({"id": id, "type": "Elsa.Sequence", "activities": activities})
-}
-
-/// A loop that only a break leaves.
-fn endless(body: Value) -> Value {
-    json!({"id": "loop", "type": "Elsa.While", "condition": true, "body": body})
 }
 
 fn instance_of(root: Value) -> InMemoryInstance {

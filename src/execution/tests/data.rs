@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::activities::{sequence, text};
 use super::in_memory::{InMemoryInstance, definition, object, options, start};
 use crate::activity::Catalogue;
 use crate::execution::{BurstResult, Interpreter, StartValues, SubStatus};
-
-fn text(value: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
-}
 
 fn script(value: &str) -> Value {
     json!({"typeName": "Object", "expression": {"type": "JavaScript", "value": value}})
@@ -26,10 +23,6 @@ fn line(id: &str, value: &str) -> Value {
 
 fn event(id: &str) -> Value {
     json!({"id": id, "type": "Elsa.Event", "eventName": text("E")})
-}
-
-fn sequence(id: &str, activities: Value) -> Value {
-    json!({"id": id, "type": "Elsa.Sequence", "activities": activities})
 }
 
 fn assert_finished(result: &BurstResult) {
@@ -92,7 +85,7 @@ async fn a_variable_converts_what_it_is_set_to_by_its_type() {
         ("Int32", false, "'many'", json!("many")),
     ] {
         let variable = json!({"id": "v", "name": "v", "typeName": type_name, "isArray": is_array});
-        let root = sequence("s", json!([set("set", "v", value)]));
+        let root = sequence("s", &[set("set", "v", value)]);
         let mut instance = InMemoryInstance::new(&definition(json!({"root": root, "variables": [variable]})));
         let result = instance.start().await;
         assert_finished(&result);
@@ -122,15 +115,15 @@ async fn a_variable_in_memory_does_not_outlive_a_wait() {
     ] {
         let variable =
             json!({"id": "v", "name": "v", "typeName": "String", "value": "first", "storageDriverTypeName": driver});
-        let activities = json!([
+        let activities = [
             set("set", "v", "'set'"),
             line("before", "getV()"),
             event("e"),
-            line("after", "getV()")
-        ]);
+            line("after", "getV()"),
+        ];
         // In the scope of a container as in that of the workflow.
         for inside in [false, true] {
-            let mut root = sequence("s", activities.clone());
+            let mut root = sequence("s", &activities);
             let mut workflow = json!({"variables": [variable]});
             if inside {
                 root["variables"] = json!([variable]);
@@ -157,13 +150,13 @@ async fn a_variable_in_memory_outlives_a_yield_and_ends_between_two_stimuli_of_o
         json!({"id": "v", "name": "v", "typeName": "String", "value": "first", "storageDriverTypeName": "Memory"});
     let root = sequence(
         "s",
-        json!([
+        &[
             event("a"),
             set("set", "v", "'set'"),
             line("before", "getV()"),
             event("b"),
-            line("after", "getV()")
-        ]),
+            line("after", "getV()"),
+        ],
     );
     let workflow = definition(json!({"root": root, "variables": [variable]}));
     let mut instance = InMemoryInstance::with(&workflow, Catalogue::standard(), |options| {
@@ -195,12 +188,12 @@ async fn two_ends_of_children_find_the_same_memory_in_one_burst_as_in_two() {
         let waits = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
         let child = json!({"id": format!("{id}-child"), "type": "Elsa.DispatchWorkflow", "workflowDefinitionId": "child",
             "waitForCompletion": waits});
-        let lines = json!([
+        let lines = [
             child,
             line(&format!("{id}-line"), "getV()"),
-            set(&format!("{id}-set"), "v", "'set'")
-        ]);
-        sequence(id, lines)
+            set(&format!("{id}-set"), "v", "'set'"),
+        ];
+        sequence(id, &lines)
     };
     let root = json!({"id": "fork", "type": "Elsa.Fork", "branches": [branch("a"), branch("b")]});
     let workflow = definition(json!({"root": root, "variables": [variable]}));
@@ -230,15 +223,15 @@ async fn two_ends_of_children_find_the_same_memory_in_one_burst_as_in_two() {
 async fn a_variable_of_a_container_shadows_that_of_the_workflow() {
     let mut inner = sequence(
         "inner",
-        json!([
+        &[
             line("i1", "getV()"),
             set("set", "own", "'changed'"),
             event("e"),
-            line("i2", "getV()")
-        ]),
+            line("i2", "getV()"),
+        ],
     );
     inner["variables"] = json!([{"id": "own", "name": "v", "typeName": "String", "value": "inner"}]);
-    let root = sequence("s", json!([line("o1", "getV()"), inner, line("o2", "getV()")]));
+    let root = sequence("s", &[line("o1", "getV()"), inner, line("o2", "getV()")]);
     let variables = json!([{"id": "outer", "name": "v", "typeName": "String", "value": "outer"}]);
     let mut instance = InMemoryInstance::new(&definition(json!({"root": root, "variables": variables})));
     instance.start().await;
@@ -301,10 +294,7 @@ async fn an_output_of_an_activity_is_bound_to_a_variable_or_an_output_of_the_wor
     let yes = json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": true}});
     let decide =
         |id: &str, target: &str| json!({"id": id, "type": "Elsa.If", "condition": yes, "result": result(target)});
-    let root = sequence(
-        "s",
-        json!([decide("a", "v"), decide("b", "Answer"), decide("c", "nothing")]),
-    );
+    let root = sequence("s", &[decide("a", "v"), decide("b", "Answer"), decide("c", "nothing")]);
     let variables = json!([{"id": "v", "name": "Flag", "typeName": "Boolean"}]);
     let outputs = json!([{"name": "Answer", "type": "String"}]);
     let mut instance = InMemoryInstance::new(&definition(

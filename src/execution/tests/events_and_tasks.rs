@@ -2,17 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::activities::{script_of, text};
 use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::{EventPublication, TASK_RESULT_INPUT};
 use crate::execution::{BurstResult, Instruction, SubStatus};
-
-fn text(value: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
-}
-
-fn script(type_name: &str, value: &str) -> Value {
-    json!({"typeName": type_name, "expression": {"type": "JavaScript", "value": value}})
-}
 
 async fn run(activities: Value) -> BurstResult {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": activities});
@@ -23,7 +16,7 @@ async fn run(activities: Value) -> BurstResult {
 async fn a_burst_publishes_its_events_in_order() {
     let result = run(json!([
         {"id": "a", "type": "Elsa.PublishEvent", "eventName": text("Paid"), "correlationId": text("c"),
-         "payload": script("Object", "({sum: 3})")},
+         "payload": script_of("Object", "({sum: 3})")},
         {"id": "b", "type": "Elsa.PublishEvent", "eventName": text("Seen"), "correlationId": text("  "),
          "isLocalEvent": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}}
     ]))
@@ -55,7 +48,7 @@ async fn an_event_that_cannot_be_published_faults_its_activity() {
         ),
         (json!({"eventName": text(&long)}), "name of the event"),
         (
-            json!({"eventName": text("a"), "payload": script("Object", "'x'.repeat(1100000)")}),
+            json!({"eventName": text("a"), "payload": script_of("Object", "'x'.repeat(1100000)")}),
             "1048576",
         ),
     ] {
@@ -72,10 +65,10 @@ async fn an_event_that_cannot_be_published_faults_its_activity() {
 
 fn task() -> InMemoryInstance {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
-        {"id": "task", "type": "Elsa.RunTask", "taskName": text("Weigh"), "payload": script("ObjectDictionary", "({parcel: 7})"),
+        {"id": "task", "type": "Elsa.RunTask", "taskName": text("Weigh"), "payload": script_of("ObjectDictionary", "({parcel: 7})"),
          "taskId": {"typeName": "String", "memoryReference": {"id": "Task"}},
          "result": {"typeName": "Object", "memoryReference": {"id": "Weight"}}},
-        {"id": "line", "type": "Elsa.WriteLine", "text": script("String", "`${getTask()} weighs ${getWeight().grams}`")}
+        {"id": "line", "type": "Elsa.WriteLine", "text": script_of("String", "`${getTask()} weighs ${getWeight().grams}`")}
     ]});
     let variables = json!([{"id": "Task", "name": "Task", "typeName": "String"},
         {"id": "Weight", "name": "Weight", "typeName": "Object"}]);

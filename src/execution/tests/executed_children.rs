@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::activities::{line, literal};
 use super::in_memory::{CapturedLines, definition, options, start};
 use crate::activity::{Catalogue, PublishedDefinitions};
 use crate::execution::{
@@ -14,14 +15,6 @@ use crate::execution::{
     Interpreter, InterpreterOptions, Program, Status, SubStatus, event_hash,
 };
 use crate::id::InstanceId;
-
-fn literal(kind: &str, value: Value) -> Value {
-    json!({"typeName": kind, "expression": {"type": "Literal", "value": value}})
-}
-
-fn line(text: &str) -> Value {
-    json!({"id": text, "type": "Elsa.WriteLine", "text": text})
-}
 
 fn event(name: &str) -> Value {
     json!({"id": name, "type": "Elsa.Event", "eventName": literal("String", json!(name))})

@@ -2,17 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::activities::{event, line};
 use super::in_memory::{InMemoryInstance, definition, options};
 use crate::activity::{Catalogue, FlowchartMode};
 use crate::execution::{Interpreter, SubStatus};
-
-fn line(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
-}
-
-fn event(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.Event", "eventName": id})
-}
 
 fn decision(id: &str, condition: Value) -> Value {
     json!({"id": id, "type": "Elsa.FlowDecision", "condition": condition})

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::activities::{event, fails, guarded, line as prints, parallel};
+use super::activities::{event, fails, guarded, line as prints, parallel, sequence};
 use super::in_memory::{InMemoryInstance, composition, definition, object, start};
 use crate::activity::{Catalogue, FlowchartMode};
 use crate::definition::WorkflowDefinition;
@@ -15,10 +15,6 @@ fn script(text: &str) -> Value {
 
 fn line(id: &str, text: &str) -> Value {
     json!({"type": "Elsa.WriteLine", "id": id, "text": script(text)})
-}
-
-fn sequence(id: &str, activities: Vec<Value>) -> Value {
-    json!({"type": "Elsa.Sequence", "id": id, "activities": activities})
 }
 
 /// A definition that can be used as an activity.
@@ -53,7 +49,7 @@ async fn inputs_outputs_and_outcomes_are_mapped() {
         json!({"inputs": [{"name": "Who", "type": "String"}, {"name": "Times", "type": "Int32", "defaultValue": 2},
             {"name": "Name", "type": "String"}],
         "outputs": [{"name": "Text", "type": "String"}], "outcomes": ["Polite", "Rude"],
-        "root": sequence("s", vec![
+        "root": sequence("s", &[
             json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "Text",
                 "outputValue": script("`${getInput('Who')} x ${getTimes() + 1} ${getInput('Name')}`")}),
             json!({"type": "Elsa.Complete", "id": "c", "outcomes": "Polite"}),
@@ -87,7 +83,7 @@ async fn names_resolve_inside_the_definition_that_they_are_written_in() {
     let child = usable(
         "Child",
         json!({"variables": [{"id": "y", "name": "Y", "typeName": "String", "value": "inner"}],
-        "root": sequence("s", vec![
+        "root": sequence("s", &[
             line("one", "`${typeof variables.X} ${variables.Y} ${getInput('Secret')}`"),
             json!({"type": "Elsa.SetVariable", "id": "set", "variable": {"name": "Y"}, "value": script("variables.Y + '!'")}),
             line("two", "setVariable('New', 1); return `${variables.Y} ${variables.New} ${getResultFromset()}`"),
@@ -95,7 +91,7 @@ async fn names_resolve_inside_the_definition_that_they_are_written_in() {
     );
     let root = sequence(
         "s",
-        vec![
+        &[
             using("a", "Child"),
             using("b", "Child"),
             line(
@@ -122,7 +118,7 @@ async fn nine_copies_wait_and_go_on_each_by_its_own_path() {
     let child = usable(
         "Step",
         json!({"inputs": [{"name": "N", "type": "Int32"}],
-        "root": sequence("s", vec![
+        "root": sequence("s", &[
             json!({"type": "Elsa.Event", "id": "wait", "eventName": script("`go-${getInput('N')}`")}),
             line("line", "`${getInput('N')} ${getResultFromwait()} ${getInput('Extra')}`"),
         ])}),
@@ -175,7 +171,7 @@ async fn nine_copies_wait_and_go_on_each_by_its_own_path() {
 #[tokio::test]
 async fn finish_ends_the_instance_and_a_fault_names_the_path() {
     let finish = usable("Ends", json!({"root": {"type": "Elsa.Finish", "id": "e"}}));
-    let mut instance = nesting(sequence("s", vec![using("a", "Ends"), line("b", "'after'")]), &[finish]);
+    let mut instance = nesting(sequence("s", &[using("a", "Ends"), line("b", "'after'")]), &[finish]);
     assert_finishes(&mut instance, &[]).await;
 
     let faulty = usable(
@@ -184,7 +180,7 @@ async fn finish_ends_the_instance_and_a_fault_names_the_path() {
     );
     let mut wrong = using("a", "Faulty");
     wrong["n"] = script("'no number'");
-    let mut instance = nesting(sequence("s", vec![wrong]), &[faulty]);
+    let mut instance = nesting(sequence("s", &[wrong]), &[faulty]);
     let result = instance.start().await;
     assert_eq!(result.sub_status, SubStatus::Faulted);
     let incident = &result.state.incidents()[0];
@@ -200,40 +196,37 @@ async fn finish_ends_the_instance_and_a_fault_names_the_path() {
 async fn a_break_inside_leaves_the_loop_of_the_consumer_as_in_elsa() {
     let child = usable(
         "Breaks",
-        json!({"root": sequence("s", vec![
+        json!({"root": sequence("s", &[
         line("l", "'once'"), json!({"type": "Elsa.Break", "id": "b"}), line("never", "'never'")])}),
     );
     let each = json!({"type": "Elsa.ForEach", "id": "each", "body": using("a", "Breaks"),
         "items": {"typeName": "Object[]", "expression": {"type": "Object", "value": "[1,2,3]"}}});
-    let mut instance = nesting(sequence("s", vec![each, line("b", "'after'")]), &[child]);
+    let mut instance = nesting(sequence("s", &[each, line("b", "'after'")]), &[child]);
     assert_finishes(&mut instance, &["once", "after"]).await;
 }
 
 #[tokio::test]
 async fn a_complete_inside_waits_for_the_finally_that_it_leaves() {
     let complete = json!({"type": "Elsa.Complete", "id": "c", "outcomes": "Early"});
-    let last = sequence("last", vec![event("tidy"), prints("finally")]);
+    let last = sequence("last", &[event("tidy"), prints("finally")]);
     let attempt = guarded(
         "guard",
         [
-            sequence("try", vec![event("go"), complete, prints("never")]),
+            sequence("try", &[event("go"), complete, prints("never")]),
             Value::Null,
             last,
         ],
     );
-    let beside = sequence("beside", vec![event("other"), prints("never")]);
+    let beside = sequence("beside", &[event("other"), prints("never")]);
     let child = usable(
         "Child",
         json!({"outcomes": ["Early"],
-        "root": sequence("s", vec![parallel("p", &[attempt, beside]), prints("never")])}),
+        "root": sequence("s", &[parallel("p", &[attempt, beside]), prints("never")])}),
     );
     // What waits in the consumer goes on.
     let root = parallel(
         "p",
-        &[
-            sequence("one", vec![using("a", "Child"), prints("after")]),
-            event("outer"),
-        ],
+        &[sequence("one", &[using("a", "Child"), prints("after")]), event("outer")],
     );
     let mut instance = nesting(root, &[child]);
     let names = |instance: &InMemoryInstance| {
@@ -266,7 +259,7 @@ async fn a_complete_inside_waits_for_the_finally_that_it_leaves() {
 async fn a_finish_inside_waits_for_the_finally_of_the_consumer() {
     let child = usable("Ends", json!({"root": {"type": "Elsa.Finish", "id": "e"}}));
     let attempt = guarded("guard", [using("a", "Ends"), Value::Null, prints("finally")]);
-    let mut instance = nesting(sequence("s", vec![attempt, prints("never")]), &[child]);
+    let mut instance = nesting(sequence("s", &[attempt, prints("never")]), &[child]);
     assert_finishes(&mut instance, &["finally"]).await;
 }
 
@@ -290,13 +283,13 @@ async fn an_output_is_bound_to_the_output_of_its_own_definition() {
     sets["result"] = json!({"typeName": "Object", "memoryReference": {"id": "Number"}});
     let child = usable(
         "Child",
-        json!({"outputs": [{"name": "Number", "type": "Int32"}], "root": sequence("s", vec![sets])}),
+        json!({"outputs": [{"name": "Number", "type": "Int32"}], "root": sequence("s", &[sets])}),
     );
     let mut used = using("a", "Child");
     used["number"] = json!({"typeName": "Int32", "memoryReference": {"id": "Number"}});
     // The consumer has an output of that name, which the activity inside does not mean.
     let consumer = definition(json!({"definitionId": "consumer",
-        "outputs": [{"name": "Number", "type": "String"}], "root": sequence("s", vec![used])}));
+        "outputs": [{"name": "Number", "type": "String"}], "root": sequence("s", &[used])}));
     let mut instance = InMemoryInstance::nesting(&consumer, &[child], Catalogue::standard());
     instance.start().await;
     let result = instance.event("go", json!("7")).await;
@@ -317,7 +310,7 @@ fn warnings_and_modes_are_those_of_a_definition_itself() {
         let chart = json!({"type": "Elsa.Flowchart", "id": "f", "activities": [prints("a")]});
         sequence(
             "s",
-            vec![chart, json!({"type": "Elsa.Fork", "id": "empty", "branches": []})],
+            &[chart, json!({"type": "Elsa.Fork", "id": "empty", "branches": []})],
         )
     };
     let mode = |name: &str| json!({"Flowchart:ExecutionMode": name});
@@ -345,12 +338,12 @@ fn warnings_and_modes_are_those_of_a_definition_itself() {
 async fn triggers_inside_start_no_consumer() {
     let child = usable(
         "Evented",
-        json!({"root": sequence("s", vec![
+        json!({"root": sequence("s", &[
             json!({"type": "Elsa.Event", "id": "e", "eventName": "go", "customProperties": {"canStartWorkflow": true}})])}),
     );
     let root = sequence(
         "s",
-        vec![
+        &[
             json!({"type": "Elsa.Event", "id": "e", "eventName": "begin", "customProperties": {"canStartWorkflow": true}}),
             using("a", "Evented"),
         ],
@@ -379,7 +372,7 @@ async fn triggers_inside_start_no_consumer() {
 #[test]
 fn what_is_missing_or_too_large_is_named() {
     let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
-    let consumer = definition(json!({"definitionId": "consumer", "root": sequence("s", vec![using("a", "Gone")])}));
+    let consumer = definition(json!({"definitionId": "consumer", "root": sequence("s", &[using("a", "Gone")])}));
     let problems = interpreter.validate(&consumer);
     assert_eq!((problems.len(), problems[0].activity_id.as_str()), (1, "a"));
     for part in ["workflowDefinitionId is Gone", "publish", "usableAsActivity"] {
@@ -390,8 +383,8 @@ fn what_is_missing_or_too_large_is_named() {
     let levels = (0..12).map(|level| {
         let inner = (0..9)
             .map(|n| using(&format!("u{n}"), &format!("L{}", level + 1)))
-            .collect();
-        usable(&format!("L{level}"), json!({"root": sequence("s", inner)}))
+            .collect::<Vec<_>>();
+        usable(&format!("L{level}"), json!({"root": sequence("s", &inner)}))
     });
     let levels: Vec<WorkflowDefinition> = levels.collect();
     let consumer = definition(json!({"definitionId": "consumer", "root": using("a", "L0")}));
@@ -406,8 +399,8 @@ fn what_is_missing_or_too_large_is_named() {
     assert_eq!(parts.path_from(&parts.references, &"consumer".into()), None);
     // A thousand levels.
     let deep = (0..1000).map(|level| {
-        let inner = vec![using("u", &format!("L{}", level + 1))];
-        usable(&format!("L{level}"), json!({"root": sequence("s", inner)}))
+        let inner = [using("u", &format!("L{}", level + 1))];
+        usable(&format!("L{level}"), json!({"root": sequence("s", &inner)}))
     });
     let deep: Vec<WorkflowDefinition> = deep.collect();
     let parts = composition(&interpreter, &consumer, &deep);

@@ -2,21 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::activities::{event, line, sequence};
 use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::Catalogue;
 use crate::execution::{Instruction, SubStatus};
-
-fn line(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
-}
-
-fn event(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.Event", "eventName": id})
-}
-
-fn sequence(id: &str, activities: &[Value]) -> Value {
-    json!({"id": id, "type": "Elsa.Sequence", "activities": activities})
-}
 
 fn script(value: &str) -> Value {
     json!({"typeName": "Boolean", "expression": {"type": "JavaScript", "value": value}})

@@ -2,16 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::activities::line;
 use super::in_memory::{InMemoryInstance, definition, start};
 use crate::execution::{Instruction, Status, SubStatus, event_hash};
 use crate::id::BookmarkId;
 
 fn event(id: &str, name: &str) -> Value {
     json!({"id": id, "type": "Elsa.Event", "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": name}}})
-}
-
-fn line(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
 }
 
 fn arrow(source: &str, target: &str) -> Value {

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::activities::literal;
 use super::in_memory::{InMemoryInstance, definition};
 use crate::execution::SubStatus;
 use crate::execution::bookmark::Bookmark;
-
-fn literal(type_name: &str, value: &str) -> Value {
-    json!({"typeName": type_name, "expression": {"type": "Literal", "value": value}})
-}
 
 fn timer(options: Value) -> InMemoryInstance {
     let mut timer = json!({"id": "t", "type": "Elsa.Timer", "interval": literal("TimeSpan", "00:00:05")});

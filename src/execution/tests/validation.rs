@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::activities::text;
 use super::in_memory::{InMemoryInstance, definition, options};
 use crate::activity::{
     Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step,
@@ -247,10 +248,6 @@ fn greets(versions: &[i32]) -> Catalogue {
         catalogue.register(Greet(*version));
     }
     catalogue
-}
-
-fn text(value: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "Literal", "value": value}})
 }
 
 #[test]

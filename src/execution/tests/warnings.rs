@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::activities::line;
 use super::in_memory::{InMemoryInstance, definition};
 use crate::execution::SubStatus;
 
@@ -15,10 +16,6 @@ async fn warnings(value: Value) -> Vec<(String, String)> {
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     let warnings = warnings.into_iter();
     warnings.map(|warning| (warning.activity_id, warning.message)).collect()
-}
-
-fn line(id: &str) -> Value {
-    json!({"id": id, "type": "Elsa.WriteLine", "text": id})
 }
 
 #[tokio::test]
