@@ -1,19 +1,17 @@
 //! What a lost burst asks for again: the same keys and children, wherever it yields and whatever runs before it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::in_memory::{CapturedLines, definition, options, start};
+use super::activities::{script_of, sequence};
+use super::in_memory::{InMemoryInstance, definition, start};
 use crate::activity::{
     Activity, ActivityContext, BookmarkRequest, Catalogue, Descriptor, Fault, InputDescriptor, Resumption, Step,
 };
 use crate::execution::{
-    Burst, BurstResult, InstanceState, Instruction, InstructionOrigin, Interpreter, InterpreterOptions, Program,
-    SubStatus, event_hash,
+    BurstResult, InstanceState, Instruction, InstructionOrigin, InterpreterOptions, SubStatus, event_hash,
 };
-use crate::id::InstanceId;
 
 /// Writes its name and its key; with `Waits` once more after an event of its own.
 struct Call;
@@ -61,14 +59,6 @@ impl Activity for Unsteady {
     }
 }
 
-struct Instance {
-    interpreter: Interpreter,
-    program: Arc<Program>,
-    lines: Arc<CapturedLines>,
-    state: Option<InstanceState>,
-    attempt: u32,
-}
-
 fn row(row: &str) -> InstructionOrigin {
     InstructionOrigin {
         row: row.to_owned(),
@@ -85,53 +75,24 @@ fn event(name: &str) -> Instruction {
     }
 }
 
-impl Instance {
-    fn of(root: Value, change: impl FnOnce(&mut InterpreterOptions)) -> Self {
-        Self::of_definition(
-            json!({"root": root, "variables": [{"id": "v", "name": "V", "typeName": "Int32", "value": 0}]}),
-            change,
-        )
-    }
+fn instance_of(root: Value, change: impl FnOnce(&mut InterpreterOptions)) -> InMemoryInstance {
+    let variables = json!([{"id": "v", "name": "V", "typeName": "Int32", "value": 0}]);
+    instance_of_definition(json!({"root": root, "variables": variables}), change)
+}
 
-    fn of_definition(model: Value, change: impl FnOnce(&mut InterpreterOptions)) -> Self {
-        let (mut options, lines) = options();
-        change(&mut options);
-        let mut catalogue = Catalogue::standard();
-        catalogue.register(Call);
-        catalogue.register(Unsteady);
-        let interpreter = Interpreter::new(catalogue, options);
-        let program = Arc::new(interpreter.compile(&definition(model)).unwrap());
-        Self {
-            interpreter,
-            program,
-            lines,
-            state: None,
-            attempt: 1,
-        }
-    }
+fn instance_of_definition(model: Value, change: impl FnOnce(&mut InterpreterOptions)) -> InMemoryInstance {
+    let mut catalogue = Catalogue::standard();
+    catalogue.register(Call);
+    catalogue.register(Unsteady);
+    InMemoryInstance::with(&definition(model), catalogue, change)
+}
 
-    async fn burst(&mut self, instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
-        let state = self.state.take();
-        let (instructions, origins) = instructions.into_iter().unzip();
-        let burst = Burst {
-            instance_id: InstanceId::new("instance"),
-            state: state.map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap()),
-            instructions,
-            attempt: self.attempt,
-            now: chrono::DateTime::UNIX_EPOCH,
-            child_seed: 0,
-            origins,
-        };
-        let result = self.interpreter.run(&self.program, burst).await;
-        self.state = Some(result.state.clone());
-        result
-    }
-
+impl InMemoryInstance {
     /// Runs bursts until the instance rests, as the engine does: what is held over follows the continue.
-    async fn run(&mut self, mut instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
+    async fn run_of(&mut self, mut instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
         loop {
             let origins: Vec<InstructionOrigin> = instructions.iter().map(|(_, origin)| origin.clone()).collect();
-            let result = self.burst(instructions).await;
+            let result = self.burst_of(instructions).await;
             if !result.yielded {
                 return result;
             }
@@ -143,13 +104,13 @@ impl Instance {
         }
     }
 
-    async fn start(&mut self) -> BurstResult {
-        self.run(vec![(start(Map::new()), row("1"))]).await
+    async fn start_of_row(&mut self) -> BurstResult {
+        self.run_of(vec![(start(Map::new()), row("1"))]).await
     }
 
     /// The keys by name, in the order of the names; each name is written once.
     fn keys(&self) -> BTreeMap<String, String> {
-        let lines = self.lines.all();
+        let lines = self.lines();
         let keys: BTreeMap<String, String> = lines
             .iter()
             .map(|line| line.split_once(' ').unwrap())
@@ -161,7 +122,7 @@ impl Instance {
 
     /// The names in the order of the calls.
     fn names(&self) -> Vec<String> {
-        let lines = self.lines.all();
+        let lines = self.lines();
         lines
             .iter()
             .map(|line| line.split(' ').next().unwrap().to_owned())
@@ -169,16 +130,8 @@ impl Instance {
     }
 }
 
-fn text(script: &str) -> Value {
-    json!({"typeName": "String", "expression": {"type": "JavaScript", "value": script}})
-}
-
 fn call(id: &str, name: &str) -> Value {
-    json!({"id": id, "type": "Call", "name": text(name)})
-}
-
-fn sequence(id: &str, activities: Value) -> Value {
-    json!({"id": id, "type": "Elsa.Sequence", "activities": activities})
+    json!({"id": id, "type": "Call", "name": script_of("String", name)})
 }
 
 fn waits(name: &str) -> Value {
@@ -188,10 +141,10 @@ fn waits(name: &str) -> Value {
 fn each(id: &str, name: &str) -> Value {
     let body = sequence(
         &format!("{id}-body"),
-        json!([
+        &[
             call(&format!("{id}-call"), name),
-            call(&format!("{id}-next"), &format!("{name} + '!'"))
-        ]),
+            call(&format!("{id}-next"), &format!("{name} + '!'")),
+        ],
     );
     json!({"id": id, "type": "Elsa.ForEach", "body": body,
            "items": {"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2, 3]}}})
@@ -200,8 +153,8 @@ fn each(id: &str, name: &str) -> Value {
 /// Two branches, each with a loop behind an event.
 fn two_loops() -> Value {
     json!({"id": "fork", "type": "Elsa.Fork", "joinMode": "WaitAll", "branches": [
-        sequence("a", json!([waits("A"), each("as", "'a' + getCurrentValue()")])),
-        sequence("b", json!([waits("B"), each("bs", "'b' + getCurrentValue()")]))]})
+        sequence("a", &[waits("A"), each("as", "'a' + getCurrentValue()")]),
+        sequence("b", &[waits("B"), each("bs", "'b' + getCurrentValue()")])]})
 }
 
 fn both() -> Vec<(Instruction, InstructionOrigin)> {
@@ -210,19 +163,19 @@ fn both() -> Vec<(Instruction, InstructionOrigin)> {
 
 #[tokio::test]
 async fn keys_and_the_order_of_calls_are_the_same_wherever_a_burst_yields() {
-    let mut whole = Instance::of(two_loops(), |_| {});
-    whole.start().await;
-    whole.run(both()).await;
+    let mut whole = instance_of(two_loops(), |_| {});
+    whole.start_of_row().await;
+    whole.run_of(both()).await;
     let keys = whole.keys();
     assert_eq!(keys.len(), 12);
     let distinct: std::collections::BTreeSet<_> = keys.values().collect();
     assert_eq!(distinct.len(), 12, "{keys:?}");
     for activities_per_burst in 1..20 {
-        let mut cut = Instance::of(two_loops(), |options| {
+        let mut cut = instance_of(two_loops(), |options| {
             options.activities_per_burst = activities_per_burst
         });
-        cut.start().await;
-        cut.run(both()).await;
+        cut.start_of_row().await;
+        cut.run_of(both()).await;
         assert_eq!(cut.keys(), keys, "{activities_per_burst}");
         assert_eq!(cut.names(), whole.names(), "{activities_per_burst}");
     }
@@ -230,13 +183,13 @@ async fn keys_and_the_order_of_calls_are_the_same_wherever_a_burst_yields() {
 
 #[tokio::test]
 async fn keys_are_the_same_whatever_row_runs_before() {
-    let mut together = Instance::of(two_loops(), |_| {});
-    together.start().await;
-    together.run(both()).await;
-    let mut other = Instance::of(two_loops(), |options| options.activities_per_burst = 3);
-    other.start().await;
-    other.run(vec![(event("B"), row("3"))]).await;
-    other.run(vec![(event("A"), row("2"))]).await;
+    let mut together = instance_of(two_loops(), |_| {});
+    together.start_of_row().await;
+    together.run_of(both()).await;
+    let mut other = instance_of(two_loops(), |options| options.activities_per_burst = 3);
+    other.start_of_row().await;
+    other.run_of(vec![(event("B"), row("3"))]).await;
+    other.run_of(vec![(event("A"), row("2"))]).await;
     assert_eq!(together.keys(), other.keys());
 }
 
@@ -248,16 +201,16 @@ async fn keys_of_a_branch_do_not_depend_on_the_others() {
                 {"id": "unsteady", "type": "Unsteady"}, {"id": "more", "type": "Elsa.WriteLine", "text": "more 0"}],
             "connections": [{"source": {"activity": "unsteady", "port": "Again"}, "target": {"activity": "more", "port": "In"}}]});
         let branches = json!([
-            sequence("u", json!([unsteady])),
-            sequence("c", json!([each("cs", "'c' + getCurrentValue()")]))
+            sequence("u", &[unsteady]),
+            sequence("c", &[each("cs", "'c' + getCurrentValue()")])
         ]);
         json!({"id": "fork", "type": "Elsa.Fork", "joinMode": "WaitAll", "branches": branches})
     };
-    let mut first = Instance::of(root(), |_| {});
-    first.start().await;
-    let mut repeat = Instance::of(root(), |_| {});
+    let mut first = instance_of(root(), |_| {});
+    first.start_of_row().await;
+    let mut repeat = instance_of(root(), |_| {});
     repeat.attempt = 2;
-    repeat.start().await;
+    repeat.start_of_row().await;
     let (mut first, repeat) = (first.keys(), repeat.keys());
     assert!(first.remove("more").is_some() && !repeat.contains_key("more"));
     assert_eq!(first, repeat);
@@ -279,13 +232,13 @@ async fn keys_do_not_depend_on_the_steps_before() {
     let root = || {
         let items = json!({"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2]}});
         json!({"id": "each", "type": "Elsa.ForEach", "items": items,
-            "body": sequence("item", json!([flow("flow"), call("c", "'c' + getCurrentValue()")]))})
+            "body": sequence("item", &[flow("flow"), call("c", "'c' + getCurrentValue()")])})
     };
-    let mut first = Instance::of(root(), |_| {});
-    first.start().await;
-    let mut repeat = Instance::of(root(), |_| {});
+    let mut first = instance_of(root(), |_| {});
+    first.start_of_row().await;
+    let mut repeat = instance_of(root(), |_| {});
     repeat.attempt = 2;
-    repeat.start().await;
+    repeat.start_of_row().await;
     let (mut first, repeat) = (first.keys(), repeat.keys());
     for item in ["flow-more1", "flow-more2"] {
         assert!(first.remove(item).is_some() && !repeat.contains_key(item), "{first:?}");
@@ -299,17 +252,17 @@ async fn keys_do_not_depend_on_the_steps_before() {
 async fn what_is_left_after_a_yield_has_other_keys_in_an_altered_state() {
     let mut keys = Vec::new();
     for altered in [false, true] {
-        let mut instance = Instance::of(each("e", "'e' + getCurrentValue()"), |options| {
+        let mut instance = instance_of(each("e", "'e' + getCurrentValue()"), |options| {
             options.activities_per_burst = 4
         });
-        assert!(instance.burst(vec![(start(Map::new()), row("1"))]).await.yielded);
+        assert!(instance.burst_of(vec![(start(Map::new()), row("1"))]).await.yielded);
         if altered {
             let state = instance.state.as_mut().unwrap();
             let values = [("v".to_owned(), json!(7))];
             state.set_workflow_variables(&instance.program, &values).unwrap();
         }
         instance
-            .run(vec![(Instruction::Continue, InstructionOrigin::default())])
+            .run_of(vec![(Instruction::Continue, InstructionOrigin::default())])
             .await;
         keys.push(instance.keys());
     }
@@ -319,8 +272,8 @@ async fn what_is_left_after_a_yield_has_other_keys_in_an_altered_state() {
 
 #[tokio::test]
 async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
-    let mut waiting = Instance::of(two_loops(), |_| {});
-    waiting.start().await;
+    let mut waiting = instance_of(two_loops(), |_| {});
+    waiting.start_of_row().await;
     let state = waiting.state.clone();
     let mut seen = Vec::new();
     let replay = InstructionOrigin {
@@ -335,7 +288,7 @@ async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
         (row("2"), true),
         (replay, true),
     ] {
-        let mut instance = Instance::of(two_loops(), |_| {});
+        let mut instance = instance_of(two_loops(), |_| {});
         instance.state = state.clone();
         if altered {
             let state = instance.state.as_mut().unwrap();
@@ -345,10 +298,10 @@ async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
         }
         for _ in 0..2 {
             let before = instance.state.clone();
-            instance.run(vec![(event("A"), origin.clone())]).await;
+            instance.run_of(vec![(event("A"), origin.clone())]).await;
             instance.state = before;
         }
-        let lines = instance.lines.all();
+        let lines = instance.lines();
         let (first, second) = lines.split_at(6);
         assert_eq!(first, second, "a repeat");
         seen.push(first[0].clone());
@@ -360,28 +313,28 @@ async fn another_row_a_replay_and_an_altered_state_have_other_keys() {
 #[tokio::test]
 async fn a_key_that_was_asked_for_is_that_of_later_calls_too() {
     let activity = |waits: &str| json!({"id": "c", "type": "Call", "name": "N", "waits": waits});
-    let mut instance = Instance::of(sequence("s", json!([activity("loudly")])), |_| {});
-    instance.start().await;
-    instance.run(vec![(event("N"), row("2"))]).await;
+    let mut instance = instance_of(sequence("s", &[activity("loudly")]), |_| {});
+    instance.start_of_row().await;
+    instance.run_of(vec![(event("N"), row("2"))]).await;
     let keys = instance.keys();
     assert!(keys["N"].starts_with("instance/"), "{keys:?}");
     assert_eq!(keys["N"], keys["N+"]);
     // Asked for only later, it comes from what has resumed the activity.
-    let mut silent = Instance::of(sequence("s", json!([activity("silently")])), |_| {});
-    silent.start().await;
-    silent.run(vec![(event("N"), row("2"))]).await;
+    let mut silent = instance_of(sequence("s", &[activity("silently")]), |_| {});
+    silent.start_of_row().await;
+    silent.run_of(vec![(event("N"), row("2"))]).await;
     assert_ne!(silent.keys()["N+"], keys["N"]);
 }
 
 #[tokio::test]
 async fn what_waits_since_the_first_format_keeps_the_id_of_its_execution_as_key() {
-    let activities = json!([{"id": "c", "type": "Call", "name": "N", "waits": "silently"}, call("d", "'M'")]);
-    let mut instance = Instance::of(sequence("s", activities), |_| {});
-    instance.start().await;
+    let silent = json!({"id": "c", "type": "Call", "name": "N", "waits": "silently"});
+    let mut instance = instance_of(sequence("s", &[silent, call("d", "'M'")]), |_| {});
+    instance.start_of_row().await;
     let mut state: Value = serde_json::from_slice(&instance.state.take().unwrap().to_bytes().unwrap()).unwrap();
     state["format"] = json!(1);
     instance.state = Some(InstanceState::from_bytes(state.to_string().as_bytes()).unwrap());
-    instance.run(vec![(event("N"), row("2"))]).await;
+    instance.run_of(vec![(event("N"), row("2"))]).await;
     let keys = instance.keys();
     assert_eq!(keys["N+"], "instance:3");
     assert!(keys["M"].starts_with("instance/"), "{keys:?}");
@@ -391,30 +344,30 @@ async fn what_waits_since_the_first_format_keeps_the_id_of_its_execution_as_key(
 #[tokio::test]
 async fn what_arrives_after_a_yield_runs_between_the_work_items_that_are_left() {
     let lined = |limit| {
-        let mut instance = Instance::of(two_loops(), |options| options.activities_per_burst = limit);
+        let mut instance = instance_of(two_loops(), |options| options.activities_per_burst = limit);
         async move {
-            instance.start().await;
+            instance.start_of_row().await;
             instance
         }
     };
     let mut instance = lined(2).await;
-    let result = instance.burst(vec![(event("A"), row("2"))]).await;
+    let result = instance.burst_of(vec![(event("A"), row("2"))]).await;
     assert!(result.yielded && result.held_over.is_empty());
     let result = instance
-        .burst(vec![
+        .burst_of(vec![
             (event("B"), row("3")),
             (Instruction::Continue, InstructionOrigin::default()),
         ])
         .await;
     assert!(result.yielded && result.held_over.is_empty() && result.unmatched.is_empty());
     instance
-        .run(vec![(Instruction::Continue, InstructionOrigin::default())])
+        .run_of(vec![(Instruction::Continue, InstructionOrigin::default())])
         .await;
     let names = instance.names();
     let place = |name: &str| names.iter().position(|other| other == name).unwrap();
     assert!(place("b1") < place("a3"), "{names:?}");
     let mut whole = lined(1000).await;
-    whole.run(both()).await;
+    whole.run_of(both()).await;
     assert_eq!(instance.keys(), whole.keys());
 }
 
@@ -423,9 +376,9 @@ async fn invalid_values_of_a_start_are_a_fault_also_after_a_yield() {
     for strategy in ["", "WorkflowExecuting"] {
         let model = json!({"root": call("c", "'c'"), "options": {"commitStrategyName": strategy},
             "inputs": [{"name": "Amount", "type": "Decimal", "isRequired": true}]});
-        let mut instance = Instance::of_definition(model, |_| {});
+        let mut instance = instance_of_definition(model, |_| {});
         let input = Map::from_iter([("Amount".to_owned(), json!("abc"))]);
-        let result = instance.run(vec![(start(input), row("1"))]).await;
+        let result = instance.run_of(vec![(start(input), row("1"))]).await;
         assert_eq!(result.sub_status, SubStatus::Faulted, "{strategy}");
         assert_eq!(instance.names(), [""; 0], "{strategy}");
         let incident = &result.state.incidents()[0];

@@ -11,8 +11,8 @@ use crate::activity::{Catalogue, Console, PublishedDefinitions, describe};
 use crate::definition::WorkflowDefinition;
 use crate::execution::journal::JournalEntry;
 use crate::execution::{
-    Burst, BurstResult, ChildRun, ChildStart, Children, Composition, InstanceState, Instruction, Interpreter,
-    InterpreterOptions, Program, References, UsedVersion, event_hash,
+    Burst, BurstResult, ChildRun, ChildStart, Children, Composition, InstanceState, Instruction, InstructionOrigin,
+    Interpreter, InterpreterOptions, Program, References, UsedVersion, event_hash,
 };
 use crate::id::InstanceId;
 
@@ -53,6 +53,7 @@ pub(super) struct InMemoryInstance {
     pub(super) state: Option<InstanceState>,
     pub(super) journal: Vec<JournalEntry>,
     pub(super) slept: Duration,
+    pub(super) attempt: u32,
 }
 
 pub(super) fn options() -> (InterpreterOptions, Arc<CapturedLines>) {
@@ -133,6 +134,7 @@ impl InMemoryInstance {
             state: None,
             journal: Vec::new(),
             slept: Duration::ZERO,
+            attempt: 1,
         }
     }
 
@@ -151,20 +153,26 @@ impl InMemoryInstance {
         DateTime::UNIX_EPOCH + self.slept
     }
 
-    /// One burst, with its state serialized as for the database.
     pub(super) async fn burst(&mut self, instructions: Vec<Instruction>) -> BurstResult {
+        let unknown = |instruction| (instruction, InstructionOrigin::default());
+        self.burst_of(instructions.into_iter().map(unknown).collect()).await
+    }
+
+    /// One burst, with its state serialized as for the database.
+    pub(super) async fn burst_of(&mut self, instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
         let state = self
             .state
             .take()
             .map(|state| InstanceState::from_bytes(&state.to_bytes().unwrap()).unwrap());
+        let (instructions, origins) = instructions.into_iter().unzip();
         let burst = Burst {
             instance_id: InstanceId::new("instance"),
             state,
             instructions,
-            attempt: 1,
+            attempt: self.attempt,
             now: self.now(),
             child_seed: 0,
-            origins: Vec::new(),
+            origins,
         };
         let result = self.interpreter.run(&self.program, burst).await;
         self.state = Some(result.state.clone());
@@ -187,7 +195,7 @@ impl InMemoryInstance {
             instance_id: InstanceId::new("instance"),
             state: self.state.take(),
             instructions: vec![instruction],
-            attempt: 1,
+            attempt: self.attempt,
             now: self.now(),
             child_seed: 0,
             origins: Vec::new(),
