@@ -61,8 +61,7 @@ fn a_workflow_that_is_used_often_is_not_copied_without_end() {
     let inputs: Vec<Value> = (0..2_000)
         .map(|n| json!({"name": format!("I{n}"), "type": "String", "defaultValue": "x".repeat(500)}))
         .collect();
-    for part in [json!({"variables": variables}), json!({"inputs": inputs})] {
-        let mut part = part;
+    for mut part in [json!({"variables": variables}), json!({"inputs": inputs})] {
         part["id"] = json!("p1");
         part["definitionId"] = json!("part");
         part["name"] = json!("Part");
