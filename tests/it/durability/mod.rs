@@ -1,6 +1,7 @@
 //! Promise 1. Nothing accepted is lost.
 
 mod bulk_action;
+mod calls;
 mod children;
 mod cut_connections;
 mod database_errors;

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use crate::support::failpoints::CALL;
 use crate::support::node::{NAMES, Node, assert_invariants, send_until_answered};
 use crate::support::{Connection, Http, LONG_TIMEOUT, TestDatabase, long, poll_until};
@@ -100,8 +101,7 @@ struct Wait {
 /// Instances of random workflows on nodes that a round may kill.
 struct Run<'a> {
     database: &'a TestDatabase,
-    /// The file of the calls.
-    calls: &'a str,
+    calls: &'a Calls,
     client: &'a Connection,
     nodes: Vec<Node>,
     /// The instances, by the seeds of their workflows.
@@ -207,10 +207,7 @@ impl Run<'_> {
     }
 
     async fn node(&self, name: &'static str, failpoints: &str) -> Node {
-        let variables = [
-            ("MAINSPRING_TEST_CALLS", self.calls),
-            ("MAINSPRING_FAILPOINTS", failpoints),
-        ];
+        let variables = [self.calls.variable(), ("MAINSPRING_FAILPOINTS", failpoints)];
         Node::start_armed_at(&self.database.url(), name, &SETTINGS, &variables).await
     }
 
@@ -250,22 +247,16 @@ impl Run<'_> {
     }
 }
 
-fn tempfile() -> String {
-    let name = format!("mainspring-calls-{}", uuid::Uuid::new_v4().simple());
-    std::env::temp_dir().join(name).display().to_string()
-}
-
 /// Each execution has called under one key, which no other has. Returns how many calls were repeated.
-fn assert_keys(file: &str) -> usize {
+fn assert_keys(calls: &Calls) -> usize {
     let (mut keys, mut executions, mut repeated) = (BTreeMap::new(), BTreeMap::new(), 0);
-    for line in std::fs::read_to_string(file).unwrap().lines() {
-        let call: Value = serde_json::from_str(line).unwrap();
+    for call in calls.all() {
         let text = |field: &str| call[field].as_str().unwrap().to_owned();
         let (key, execution) = (text("key"), text("execution"));
         let before = executions.insert(key.clone(), execution.clone());
-        assert!(before.is_none_or(|before| before == execution), "{line}");
+        assert!(before.is_none_or(|before| before == execution), "{call}");
         if let Some(before) = keys.insert(execution, key.clone()) {
-            assert_eq!(before, key, "{line}");
+            assert_eq!(before, key, "{call}");
             repeated += 1;
         }
     }
@@ -276,10 +267,10 @@ fn assert_keys(file: &str) -> usize {
 async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     let database = TestDatabase::create().await;
     let client = database.connect().await;
-    let file = tempfile();
+    let calls = Calls::new();
     let mut run = Run {
         database: &database,
-        calls: &file,
+        calls: &calls,
         client: &client,
         nodes: Vec::new(),
         instances: BTreeMap::new(),
@@ -359,9 +350,8 @@ async fn compare(seeds: &[u64], random: &mut StdRng) -> usize {
     assert_eq!(client.rows("dead_letter").await, 0);
     drop(run.nodes);
     assert_invariants(&database).await;
-    let repeated = assert_keys(&file);
+    let repeated = assert_keys(&calls);
     println!("{repeated} calls were repeated");
-    std::fs::remove_file(&file).unwrap();
     died
 }
 

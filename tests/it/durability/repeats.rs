@@ -5,10 +5,10 @@
 //! one after it. Branch B waits for something that comes while the burst of A is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::literal;
 use crate::support::{Connection, Gate, Http, LONG_TIMEOUT, TestDatabase, long, poll_until, wait_until};
@@ -54,17 +54,13 @@ fn sequence(id: &str, activities: Value) -> Value {
     json!({"type": "Elsa.Sequence", "id": id, "activities": activities})
 }
 
-fn waits(yes: bool) -> Value {
-    json!({"typeName": "Boolean", "expression": {"type": "Literal", "value": yes}})
-}
-
 /// What branch B waits for.
 fn waits_for(between: &str) -> Value {
     match between {
         "timer" => json!({"type": "Elsa.Delay", "id": "delay", "timeSpan": "01:00:00"}),
         "child-end" => {
             json!({"type": "Elsa.DispatchWorkflow", "id": "dispatch", "workflowDefinitionId": literal("gate"),
-            "waitForCompletion": waits(true)})
+            "waitForCompletion": true})
         }
         _ => event("Other"),
     }
@@ -74,7 +70,7 @@ fn parent(between: &str, commits: &str) -> Value {
     let input = json!({"typeName": "ObjectDictionary",
         "expression": {"type": "JavaScript", "value": "({n: getCurrentValue(), v: getV()})"}});
     let executes = json!({"type": "Elsa.ExecuteWorkflow", "id": "run", "workflowDefinitionId": literal("child"), "input": input,
-        "waitForCompletion": waits(true)});
+        "waitForCompletion": true});
     let item = json!([
         call("a", "'a' + getCurrentValue()"),
         executes,
@@ -98,30 +94,18 @@ fn parent(between: &str, commits: &str) -> Value {
 struct Cluster {
     database: TestDatabase,
     client: Connection,
-    file: PathBuf,
+    file: Calls,
     http: Http,
     _accepting: Node,
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-    }
 }
 
 impl Cluster {
     async fn start(between: &str, commits: &str) -> Self {
         let database = TestDatabase::create().await;
         let client = database.connect().await;
-        let file = std::env::temp_dir().join(format!("mainspring-calls-{}", uuid::Uuid::new_v4().simple()));
-        let calls = file.display().to_string();
+        let file = Calls::new();
         let settings = [NODE[0], NODE[1], "--workers", "0"];
-        let accepting = Node::start_at(
-            &database.url(),
-            "accepting",
-            &settings,
-            &[("MAINSPRING_TEST_CALLS", &calls)],
-        );
+        let accepting = Node::start_at(&database.url(), "accepting", &settings, &[file.variable()]);
         let http = accepting.http.clone().unwrap();
         let line = json!({"type": "Elsa.WriteLine", "id": "work", "text": "work"});
         http.publish(&json!({"definitionId": "child", "root": sequence("root", json!([call("c", "'c' + getInput('n')"), line]))}))
@@ -140,11 +124,7 @@ impl Cluster {
 
     /// A node that runs, and stalls at its failpoints.
     fn node(&self, name: &'static str, failpoints: &str) -> Node {
-        let calls = self.file.display().to_string();
-        let variables = [
-            ("MAINSPRING_TEST_CALLS", &*calls),
-            ("MAINSPRING_FAILPOINTS", failpoints),
-        ];
+        let variables = [self.file.variable(), ("MAINSPRING_FAILPOINTS", failpoints)];
         Node::start_at(&self.database.url(), name, &NODE, &variables)
     }
 
@@ -152,10 +132,10 @@ impl Cluster {
     async fn lose(&self, lost_at: &str, meanwhile: impl AsyncFnOnce()) {
         let mut first = self.node("first", "");
         self.http.dispatch("parent", &json!({"instanceId": "p"})).await;
-        let waits = "SELECT count(*) FROM mainspring.instance WHERE id = 'p' AND sub_status = 2";
-        wait_until("the parent to wait", async || self.client.count(waits).await == 1).await;
-        let idle = "work";
-        wait_until("nothing to be left to do", async || self.client.rows(idle).await == 0).await;
+        self.client
+            .wait_for_rows("instance WHERE id = 'p' AND sub_status = 2", 1)
+            .await;
+        self.client.wait_for_rows("work", 0).await;
         first.child.kill9();
         let (point, passage) = lost_at.split_once('@').unwrap();
         let stall = Gate::new();
@@ -187,10 +167,9 @@ impl Cluster {
                 let (http, body) = (self.http.clone(), json!({"bookmarkId": bookmark}));
                 let resume = "workflow-instances/p/resume";
                 tokio::spawn(async move { drop(http.send(reqwest::Method::POST, resume, &[], Some(&body)).await) });
-                wait_until("the resume to be accepted", async || {
-                    self.client.rows("work WHERE instance_id = 'p' AND kind = 1").await == 1
-                })
-                .await;
+                self.client
+                    .wait_for_rows("work WHERE instance_id = 'p' AND kind = 1", 1)
+                    .await;
             }
             _ => {}
         }
@@ -206,9 +185,7 @@ impl Cluster {
 
     /// The calls as they were made, each with its name and its key.
     fn made(&self) -> Vec<(String, String)> {
-        let calls = std::fs::read_to_string(&self.file).unwrap();
-        let calls = calls.lines().map(|call| {
-            let call: Value = serde_json::from_str(call).unwrap();
+        let calls = self.file.all().into_iter().map(|call| {
             let text = |field: &str| call[field].as_str().unwrap().to_owned();
             (text("name"), text("key"))
         });
@@ -279,7 +256,7 @@ async fn the_repeat_of_a_lost_burst_asks_for_the_same_children_and_keys() {
                         other = Some(cluster.node("other", ""));
                         cluster.http.trigger("Gate", &json!({})).await;
                         let ended = "instance WHERE definition_id = 'gate' AND status = 1";
-                        wait_until("the child to end", async || cluster.client.rows(ended).await == 1).await;
+                        cluster.client.wait_for_rows(ended, 1).await;
                     }
                 })
                 .await;
@@ -366,7 +343,7 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
     for ends_by in ["event", "cancel"] {
         let cluster = Cluster::start("event", "").await;
         let executes = json!({"type": "Elsa.ExecuteWorkflow", "id": "run", "workflowDefinitionId": literal("gate"),
-            "waitForCompletion": waits(true)});
+            "waitForCompletion": true});
         let names = |prefix: &str| -> Value {
             (1..4)
                 .map(|n| call(&format!("{prefix}{n}"), &format!("'{prefix}{n}'")))
@@ -376,9 +353,8 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
         first.extend(names("a").as_array().unwrap().clone());
         let mut second = vec![event("Go")];
         second.extend(names("b").as_array().unwrap().clone());
-        let model = json!({"definitionId": "parent", "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAll",
+        let mut model = json!({"definitionId": "parent", "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAll",
             "branches": [sequence("A", first.into()), sequence("B", second.into())]}});
-        let mut model = model;
         model["root"]["branches"][1]["activities"][0]["id"] = "again".into();
         cluster.http.publish(&model).await;
         cluster.lose("call.made.b3@1", async || ()).await;
@@ -396,7 +372,7 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
             ),
         }
         let ended = format!("instance WHERE id = '{child}' AND status = 1");
-        wait_until("the child to end", async || cluster.client.rows(&ended).await == 1).await;
+        cluster.client.wait_for_rows(&ended, 1).await;
         drop(one);
         let _three = cluster.node("three", "");
         cluster.finishes().await;
@@ -420,10 +396,7 @@ async fn a_timer_whose_bookmark_is_burned_before_its_turn_is_consumed() {
     cluster.http.publish(&model).await;
     cluster.http.dispatch("parent", &json!({"instanceId": "p"})).await;
     let node = cluster.node("one", "");
-    wait_until("both delays to wait", async || {
-        cluster.client.rows("timer WHERE instance_id = 'p'").await == 2
-    })
-    .await;
+    cluster.client.wait_for_rows("timer WHERE instance_id = 'p'", 2).await;
     drop(node);
     cluster.arrives("timer").await;
     let _node = cluster.node("two", "");
@@ -451,17 +424,14 @@ async fn the_rows_of_a_lost_burst_wait_for_one_that_cannot_be_read() {
         .await;
     let first = cluster.node("first", "");
     cluster.http.dispatch("parent", &json!({"instanceId": "p"})).await;
-    wait_until("both branches to wait", async || {
-        cluster.client.rows("bookmark WHERE instance_id = 'p'").await == 2
-    })
-    .await;
-    drop(first);
-    for (number, name) in ["One", "Two"].into_iter().enumerate() {
-        cluster.http.trigger(name, &json!({})).await;
-        wait_until("the row of the event", async || {
-            cluster.client.rows("work WHERE instance_id = 'p'").await == i64::try_from(number + 1).unwrap()
-        })
+    cluster
+        .client
+        .wait_for_rows("bookmark WHERE instance_id = 'p'", 2)
         .await;
+    drop(first);
+    for (name, rows) in [("One", 1), ("Two", 2)] {
+        cluster.http.trigger(name, &json!({})).await;
+        cluster.client.wait_for_rows("work WHERE instance_id = 'p'", rows).await;
     }
     let row = "FROM mainspring.work WHERE instance_id = 'p' ORDER BY id LIMIT 1";
     let body: String = cluster
@@ -478,10 +448,7 @@ async fn the_rows_of_a_lost_burst_wait_for_one_that_cannot_be_read() {
     cluster.client.batch_execute(&spoil).await.unwrap();
     let second = cluster.node("second", "");
     let failed = "work WHERE instance_id = 'p' AND claimed_by IS NULL AND failures = 1";
-    wait_until("the first row to be given back", async || {
-        cluster.client.rows(failed).await == 1
-    })
-    .await;
+    cluster.client.wait_for_rows(failed, 1).await;
     drop(second);
     let repair = format!("UPDATE mainspring.work SET body = $1::text::json, available_at = now() {first_row}");
     cluster.client.execute(&repair, &[&body]).await.unwrap();
