@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::node::{incarnations, spawn};
+use crate::support::process::KilledOnDrop;
 use crate::support::three_nodes::ThreeNodes;
 use crate::support::{Gate, Server, TIMEOUT, TestDatabase};
 
@@ -23,27 +24,14 @@ async fn all_go_on(mut three: ThreeNodes, count: i64) {
     three.assert_clean_end(count).await;
 }
 
-/// Processes that use all the time that they get; they end with this.
-struct BusyProcesses(Vec<std::process::Child>);
-
-impl BusyProcesses {
-    fn start(count: usize) -> Self {
-        let start = |_| {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-            command.spawn().unwrap()
-        };
-        Self((0..count).map(start).collect())
-    }
-}
-
-impl Drop for BusyProcesses {
-    fn drop(&mut self) {
-        for process in &mut self.0 {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
+/// Processes that use all the time that they get.
+fn busy_processes(count: usize) -> Vec<KilledOnDrop> {
+    let start = |_| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        KilledOnDrop(command.spawn().unwrap())
+    };
+    (0..count).map(start).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,12 +39,9 @@ async fn nodes_on_a_busy_machine_do_not_hang() {
     let three = ThreeNodes::start("", &SETTINGS[2..]).await;
     let before = incarnations(&three.client).await;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let busy = BusyProcesses::start(8 * cores);
-    let load = async {
-        three.load(10).await;
-        tokio::time::sleep(LONG - Duration::from_secs(1)).await;
-    };
-    load.await;
+    let busy = busy_processes(8 * cores);
+    three.load(10).await;
+    tokio::time::sleep(LONG - Duration::from_secs(1)).await;
     drop(busy);
     assert_eq!(incarnations(&three.client).await, before);
     all_go_on(three, 10).await;

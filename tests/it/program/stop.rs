@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::node::{Node, definition};
+use crate::support::process::KilledOnDrop;
 use crate::support::{Gate, Http, TIMEOUT, TestDatabase, wait_until};
 
 /// Whether the node answers in time.
@@ -149,13 +150,4 @@ async fn a_node_whose_log_is_not_read_ends_as_hung() {
     };
     assert_eq!(code, Some(4));
     println!("ended {:?} after the log was read last", began.elapsed());
-}
-
-struct KilledOnDrop(std::process::Child);
-
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

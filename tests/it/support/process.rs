@@ -1,8 +1,18 @@
-//! The programs that start nodes of their own: `dev --nodes`, `demo` and the benchmarks, run for real.
+//! Processes that `Child` does not start: nodes of `dev --nodes`, `demo` and the benchmarks, and plain programs.
 
 use std::path::Path;
 
 use super::{LONG_TIMEOUT, poll_until};
+
+/// A process that is killed at the latest when this is dropped.
+pub(crate) struct KilledOnDrop(pub(crate) std::process::Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Whether a process runs: a zombie does not count.
 pub(crate) fn lives(pid: &str) -> bool {
