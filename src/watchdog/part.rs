@@ -108,11 +108,11 @@ pub(crate) struct WatchedPart {
 }
 
 impl WatchedPart {
-    /// A part that no watchdog asks.
-    pub(crate) fn unwatched(part: Part) -> Self {
+    /// A session of locks that no watchdog asks: without the liveness lock it is no part of a node.
+    pub(crate) fn unwatched() -> Self {
         let steps = Steps::default();
         Self {
-            state: Arc::new(PartState::new(part, None, &steps)),
+            state: Arc::new(PartState::new(Part::LockSession, None, &steps)),
             steps,
         }
     }

@@ -6,17 +6,13 @@ use super::super::{LockHandle, LockKey, SessionLocks, SessionTask};
 use crate::id::{InstanceId, TenantId};
 use crate::lock::request::LockName;
 use crate::testing::store::Fixture;
-use crate::watchdog::{Part, WatchedPart};
+use crate::watchdog::WatchedPart;
 
 const KEY: LockKey = LockKey(0x1234_5678_9abc_def0);
 const OTHER: LockKey = LockKey(77);
 
-fn unwatched() -> WatchedPart {
-    WatchedPart::unwatched(Part::LockSession)
-}
-
 async fn locks(fixture: &Fixture, liveness: i64) -> (SessionLocks, SessionTask) {
-    SessionLocks::start(&fixture.base, LockKey(liveness), unwatched)
+    SessionLocks::start(&fixture.base, LockKey(liveness), WatchedPart::unwatched)
         .await
         .unwrap()
 }
@@ -117,7 +113,7 @@ async fn a_lost_session_loses_every_handle() {
 async fn the_first_lock_of_a_session_must_be_free() {
     let fixture = Fixture::new().await;
     let (_here, _task) = locks(&fixture, 1).await;
-    let refused = SessionLocks::start(&fixture.base, LockKey(1), unwatched).await;
+    let refused = SessionLocks::start(&fixture.base, LockKey(1), WatchedPart::unwatched).await;
     assert_eq!(refused.err().unwrap().code(), "liveness-lock-taken");
 }
 

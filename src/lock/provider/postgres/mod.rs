@@ -21,7 +21,7 @@ use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::{KeyRequest, Keys, LockMode, LockName, LockRequest};
 use crate::lock::stats::LockStats;
 use crate::lock::table::{HeldLock, KeyView};
-use crate::watchdog::{Part, WatchedPart};
+use crate::watchdog::WatchedPart;
 use crate::{Error, Result};
 
 pub(crate) use session::SessionTask;
@@ -114,11 +114,6 @@ impl SessionLocks {
     }
 }
 
-/// A session without the liveness lock is no part of a node.
-fn unwatched() -> WatchedPart {
-    WatchedPart::unwatched(Part::LockSession)
-}
-
 /// How a provider on Postgres is set up.
 #[derive(Clone, Debug)]
 pub struct PostgresLockOptions {
@@ -187,7 +182,7 @@ impl PostgresLocks {
     }
 
     pub(in crate::lock) async fn with(connector: Connector, budget: Budget, key_function: KeyFunction) -> Result<Self> {
-        let session = session::start(&connector, None, budget, key_function, unwatched).await?;
+        let session = session::start(&connector, None, budget, key_function, WatchedPart::unwatched).await?;
         Ok(Self {
             shared: Arc::new(Shared {
                 connector,
@@ -217,7 +212,7 @@ impl PostgresLocks {
             return Ok(frontend);
         }
         let (budget, key_function) = (shared.budget, shared.key_function);
-        let session = session::start(&shared.connector, None, budget, key_function, unwatched).await?;
+        let session = session::start(&shared.connector, None, budget, key_function, WatchedPart::unwatched).await?;
         let frontend = Arc::clone(&session.0);
         let previous = std::mem::replace(
             &mut *shared.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
