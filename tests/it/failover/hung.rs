@@ -32,7 +32,7 @@ async fn is_taken_over(part: &str, stalls: impl Fn(&Gate, &str) -> String, reaso
     let failpoints = format!("{};{}", burst.stalls("burst.before"), stalls(&hang, &point));
     let mut three = ThreeNodes::start_armed([&failpoints, "", ""], &SETTINGS).await;
     let hung = three.incarnation("one").await.unwrap();
-    let health = three.nodes[0].health().await;
+    let health = three.nodes[0].child.health().await;
     three.load(3).await;
     three.holds(hung, 3).await;
     health.get("/health/live").await.expect(200);

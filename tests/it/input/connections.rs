@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use crate::support::single_node::{KEY, SingleNode, literal};
-use crate::support::{Child, Http, LONG_TIMEOUT, Server, Stop, TestDatabase, poll_until};
+use crate::support::{Child, Http, LONG_TIMEOUT, Server, Stop, TestDatabase};
 
 /// What a node may have of open files in the test, and more connections than that leaves room for.
 const FILES: usize = 400;
@@ -62,12 +62,7 @@ async fn health_has_a_listener_of_its_own() {
         "2m",
     ];
     let mut child = Child::start(&arguments, &[("MAINSPRING_DATABASE_URL", &server.url())]);
-    let address = poll_until(LONG_TIMEOUT, "the address in the log", async || {
-        let lines = child.stderr();
-        let line = lines.iter().find(|line| line.contains("health requests are served"))?;
-        Some(line.split_once("address=")?.1.trim().to_owned())
-    });
-    let health = Http::new(&format!("http://{}", address.await));
+    let health = child.health().await;
     // The node waits for its database: it is live and not ready.
     health.get("/health/live").await.expect(200);
     assert_eq!(health.get("/health/ready").await.expect(503)["status"], "not-ready");

@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{TIMEOUT, assert_contains, wait_until};
+use super::{Http, LONG_TIMEOUT, TIMEOUT, assert_contains, poll_until, wait_until};
 
 /// A child process that is killed at the latest when this is dropped, also by a test that fails.
 pub(crate) struct Child {
@@ -91,6 +91,20 @@ impl Child {
     /// Waits until a line of standard error has this part.
     pub(crate) async fn wait_for_log(&self, part: &str) {
         wait_until(part, async || self.logs(part)).await;
+    }
+
+    /// A client of its `--health-listen` address.
+    pub(crate) async fn health(&self) -> Http {
+        let address = poll_until(
+            LONG_TIMEOUT,
+            "the address of the health listener in the log",
+            async || {
+                let lines = self.stderr();
+                let line = lines.iter().find(|line| line.contains("health requests are served"))?;
+                Some(line.split_once("address=")?.1.trim().to_owned())
+            },
+        );
+        Http::new(&format!("http://{}", address.await))
     }
 
     /// What follows `prefix` in the first line of standard output that begins so; the test fails if the deadline

@@ -60,16 +60,6 @@ impl Node {
         }
     }
 
-    /// A client of its `--health-listen` address.
-    pub(crate) async fn health(&self) -> Http {
-        let address = poll_until(TIMEOUT, "the address of the health listener in the log", async || {
-            let lines = self.child.stderr();
-            let line = lines.iter().find(|line| line.contains("health requests are served"))?;
-            Some(line.split_once("address=")?.1.trim().to_owned())
-        });
-        Http::new(&format!("http://{}", address.await))
-    }
-
     /// Starts it with failpoints armed. It may die before it serves.
     pub(crate) async fn start_armed(database: &TestDatabase, name: &'static str, failpoints: &str) -> Self {
         Self::start_armed_with(database, name, &["--check-in", "200ms"], failpoints).await
