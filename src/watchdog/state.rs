@@ -93,7 +93,7 @@ impl fmt::Debug for Watchdog {
 impl Watchdog {
     /// `longest_burst`: for how long a burst may keep its thread.
     pub(crate) fn new(tolerance: Duration, longest_burst: Duration) -> Self {
-        let step = tolerance.max(LEAST_TOLERANCE) / 10;
+        let step = tolerance.max(LEAST_TOLERANCE) / TOLERATED as u32;
         let burst_steps = longest_burst.as_millis().div_ceil(step.as_millis().max(1));
         Self {
             inner: Arc::new(Inner {
@@ -223,23 +223,17 @@ impl Watchdog {
 
     /// Returns when the node is found hung more often than that. Cancellation safe.
     pub(crate) async fn hung(&self, hangs: u64) {
-        // The sender lives as long as this handle.
-        let _ = self
-            .inner
-            .health
-            .subscribe()
-            .wait_for(|health| health.hangs > hangs)
-            .await;
+        self.when(|health| health.hangs > hangs).await;
     }
 
     /// The same, and the hang was reported, or cannot be. Cancellation safe.
     pub(crate) async fn reported(&self, hangs: u64) {
-        let _ = self
-            .inner
-            .health
-            .subscribe()
-            .wait_for(|health| health.reports > hangs)
-            .await;
+        self.when(|health| health.reports > hangs).await;
+    }
+
+    async fn when(&self, is: impl Fn(&Health) -> bool) {
+        // The sender lives as long as this handle.
+        let _ = self.inner.health.subscribe().wait_for(is).await;
     }
 
     /// The caller reports a hang before it drops this.

@@ -21,12 +21,9 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long its log may take: what reads it may have stopped.
 const LOG_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What a program does when its node hangs.
-pub(crate) type OnHang = Arc<dyn Fn(&Hang) + Send + Sync>;
-
-/// What the program wants to be called with; none by default.
+/// What the program does when its node hangs; nothing by default.
 #[derive(Clone, Default)]
-pub(crate) struct HangReport(Option<OnHang>);
+pub(crate) struct HangReport(Option<Arc<dyn Fn(&Hang) + Send + Sync>>);
 
 impl HangReport {
     pub(crate) fn new(on_hang: impl Fn(&Hang) + Send + Sync + 'static) -> Self {
