@@ -42,7 +42,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     }
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
-    stop.limit(Some(settings.drain_timeout.max(RELEASE_TIME)));
+    stop.limit(settings.drain_timeout.max(RELEASE_TIME));
     if settings.stop_with_stdin {
         stop::on_stdin_end(&stop);
     }

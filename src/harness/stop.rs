@@ -20,8 +20,8 @@ use crate::activity::{Console, Stdout};
 /// A signal within this time after the first one is a duplicate of it.
 const DUPLICATE_SIGNAL: Duration = Duration::from_secs(1);
 
-/// How long the last words of a process may take: what reads them may have stopped.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the last message of a process may take: what reads it may have stopped.
+const MESSAGE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long the exit itself may take: it writes what standard output still holds.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -41,14 +41,14 @@ impl Shutdown {
     }
 
     /// The process ends after this time, counted from the request.
-    pub(crate) fn limit(&self, time: Option<Duration>) {
-        self.limit.send_replace(time);
+    pub(crate) fn limit(&self, time: Duration) {
+        self.limit.send_replace(Some(time));
     }
 
     /// The same, if the threads of the runtime do their work: else the shorter limit remains.
     pub(crate) async fn extend_limit(&self, time: Duration) {
         if tokio::spawn(async {}).await.is_ok() {
-            self.limit(Some(time));
+            self.limit(time);
         }
     }
 }
@@ -118,15 +118,15 @@ pub(crate) fn on_stdin_end(stop: &Shutdown) {
 
 /// Ends the process, whatever its threads do: nothing is waited for without a limit.
 pub(crate) fn end_process(code: u8, message: impl Into<String>) -> ! {
-    let (said, all_said) = mpsc::channel::<()>();
+    let (done, written) = mpsc::channel::<()>();
     let message = message.into();
-    let words = thread::Builder::new().spawn(move || {
+    let writer = thread::Builder::new().spawn(move || {
         eprintln!("mainspring: {message}");
-        Stdout.flush(LAST_WORDS / 4);
-        drop(said);
+        Stdout.flush(MESSAGE_TIMEOUT / 4);
+        drop(done);
     });
-    if words.is_ok() {
-        let _ = all_said.recv_timeout(LAST_WORDS);
+    if writer.is_ok() {
+        let _ = written.recv_timeout(MESSAGE_TIMEOUT);
     }
     let _ = thread::Builder::new().spawn(|| {
         thread::sleep(EXIT_TIMEOUT);

@@ -38,7 +38,7 @@ pub(super) async fn run(common: &Common, settings: &Dev) -> Result<(), Failure> 
         eprintln!("`mainspring dev` uses a private PostgreSQL; the given database is not used");
     }
     let stop = stop::on_signals()?;
-    stop.limit(Some(DRAIN));
+    stop.limit(DRAIN);
     let listeners = cluster::addresses(settings).await?;
     eprintln!("starting a private PostgreSQL in {} …", settings.data_dir.display());
     let mut postgres = tokio::select! {
