@@ -7,7 +7,7 @@ use crate::failpoint;
 use crate::id::{InstanceId, TenantId};
 use crate::store::claim::{self, ClaimBounds, ClaimedInstance, ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::code::WorkKind;
-use crate::store::commit::{Claim, CommitOutcome};
+use crate::store::commit::Claim;
 use crate::store::node::removal::RemovalCause;
 use crate::store::{check, work};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
@@ -44,21 +44,32 @@ impl Order {
         Self { fixture, writer }
     }
 
-    /// Adds a row of work; `columns` are set besides.
-    async fn add(&self, name: &str, columns: &str) {
+    /// Adds a row of work.
+    async fn add(&self, name: &str) {
         let insert = format!(
-            "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{{\"n\": \"{name}\"}}');
-             UPDATE work SET {columns} WHERE id = (SELECT max(id) FROM work)"
+            "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'i', 1, '{{\"n\": \"{name}\"}}')"
         );
         self.fixture.execute(&insert).await;
     }
 
-    async fn timer(&self, name: &str, columns: &str) {
+    /// The same with other values of columns.
+    async fn add_with(&self, name: &str, columns: &str) {
+        self.add(name).await;
+        let update = format!("UPDATE work SET {columns} WHERE id = (SELECT max(id) FROM work)");
+        self.fixture.execute(&update).await;
+    }
+
+    async fn timer(&self, name: &str) {
         let insert = format!(
-            "INSERT INTO timer (tenant_id, instance_id, id, due, available_at) VALUES ('', 'i', '{name}', now(), now());
-             UPDATE timer SET {columns} WHERE id = '{name}'"
+            "INSERT INTO timer (tenant_id, instance_id, id, due, available_at) VALUES ('', 'i', '{name}', now(), now())"
         );
         self.fixture.execute(&insert).await;
+    }
+
+    async fn timer_with(&self, name: &str, columns: &str) {
+        self.timer(name).await;
+        let update = format!("UPDATE timer SET {columns} WHERE id = '{name}'");
+        self.fixture.execute(&update).await;
     }
 
     async fn claim_within(&self, isolated: bool, bounds: ClaimBounds) -> ClaimedInstance {
@@ -110,15 +121,15 @@ impl Order {
 #[tokio::test]
 async fn a_lost_burst_is_repeated_by_itself_in_its_order_and_what_came_meanwhile_follows() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
-    order.timer("t2", "due = now() - interval '1 minute'").await;
-    order.timer("t1", "due = now() - interval '2 minutes'").await;
-    order.add("two", "failures = 0").await;
+    order.add("one").await;
+    order.timer_with("t2", "due = now() - interval '1 minute'").await;
+    order.timer_with("t1", "due = now() - interval '2 minutes'").await;
+    order.add("two").await;
     let began = ["t1", "t2", "one", "two"];
     assert_eq!(order.rows(false).await, began);
     // Whatever is due meanwhile, and earlier.
-    order.timer("t0", "due = now() - interval '1 hour'").await;
-    order.add("three", "failures = 0").await;
+    order.timer_with("t0", "due = now() - interval '1 hour'").await;
+    order.add("three").await;
     assert_eq!(order.rows(false).await, began);
     let last = order.claim().await;
     assert!(last.rows.iter().all(|row| row.had_begun));
@@ -129,14 +140,14 @@ async fn a_lost_burst_is_repeated_by_itself_in_its_order_and_what_came_meanwhile
 #[tokio::test]
 async fn what_is_behind_a_row_in_backoff_waits_for_it() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
+    order.add("one").await;
     let claimed = order.claim().await;
     let how = Release {
         cause: ReleaseCause::Row("it fails"),
         pause: Duration::from_secs(3600),
     };
     order.release(&claimed, how).await;
-    order.add("two", "failures = 0").await;
+    order.add("two").await;
     let claimed = order.claim().await;
     assert!(claimed.rows.is_empty());
     let wait = claimed.blocked.unwrap();
@@ -152,12 +163,12 @@ async fn what_is_behind_a_row_in_backoff_waits_for_it() {
 async fn what_is_behind_a_claim_of_another_node_waits_until_it_is_released() {
     let order = Order::new().await;
     let other = order.fixture.writer().await;
-    order.add("one", "failures = 0").await;
-    order.add("two", "failures = 0").await;
+    order.add("one").await;
+    order.add("two").await;
     claim::claim(&other.pool, other.incarnation, &[key()], false, ClaimBounds::NONE)
         .await
         .unwrap();
-    order.add("three", "failures = 0").await;
+    order.add("three").await;
     let claimed = order.claim().await;
     assert_eq!((claimed.rows.len(), claimed.blocked), (0, Some(Duration::ZERO)));
     order.fixture.remove(other.incarnation, RemovalCause::Crashed).await;
@@ -178,9 +189,9 @@ async fn what_is_behind_a_claim_of_another_node_waits_until_it_is_released() {
 #[tokio::test]
 async fn a_locked_row_keeps_those_behind_it_from_being_claimed() {
     let order = Order::new().await;
-    order.timer("t", "failures = 0").await;
-    order.add("one", "failures = 0").await;
-    order.add("two", "failures = 0").await;
+    order.timer("t").await;
+    order.add("one").await;
+    order.add("two").await;
     order.rows(false).await;
     for (locked, claimed) in [
         ("work WHERE body->>'n' = 'one'", &["t"][..]),
@@ -196,30 +207,30 @@ async fn a_locked_row_keeps_those_behind_it_from_being_claimed() {
 #[tokio::test]
 async fn what_was_given_back_before_its_burst_began_keeps_nothing_waiting() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
+    order.add("one").await;
     let claimed = order.claim().await;
     order.give_back(&claimed).await;
-    order.add("two", "failures = 0").await;
+    order.add("two").await;
     assert_eq!(order.rows(false).await, ["one", "two"], "and both begin");
     let claimed = order.claim().await;
     order.give_back(&claimed).await;
-    order.add("three", "failures = 0").await;
+    order.add("three").await;
     assert_eq!(order.rows(false).await, ["one", "two"], "they had begun before");
 }
 
 #[tokio::test]
 async fn isolated_rows_are_repeated_one_by_one_in_their_order() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
-    order.add("go on", "kind = 4").await;
-    order.timer("t", "failures = 0").await;
+    order.add("one").await;
+    order.add_with("go on", "kind = 4").await;
+    order.timer("t").await;
     let began = order.rows(false).await;
     assert_eq!(began, ["t", "one", "continue"]);
     order
         .fixture
         .execute("UPDATE work SET crashes = 2; UPDATE timer SET crashes = 2")
         .await;
-    order.add("new", "failures = 0").await;
+    order.add("new").await;
     assert_eq!(order.rows(false).await, [""; 0]);
     let claimed = order.claim_within(true, ClaimBounds::NONE).await;
     assert_eq!(
@@ -232,7 +243,7 @@ async fn isolated_rows_are_repeated_one_by_one_in_their_order() {
     // One that is not isolated is not behind those that are.
     order.fixture.execute("UPDATE work SET crashes = 0").await;
     order
-        .timer("u", "crashes = 2, has_begun = true, due = now() + interval '1 hour'")
+        .timer_with("u", "crashes = 2, has_begun = true, due = now() + interval '1 hour'")
         .await;
     assert_eq!(order.rows(true).await, ["u"], "timers come first");
     order
@@ -245,19 +256,19 @@ async fn isolated_rows_are_repeated_one_by_one_in_their_order() {
 #[tokio::test]
 async fn what_goes_on_after_a_yield_is_joined_by_what_arrives_only_before_its_burst_begins() {
     let order = Order::new().await;
-    order.add("go on", "kind = 4").await;
-    order.add("one", "failures = 0").await;
+    order.add_with("go on", "kind = 4").await;
+    order.add("one").await;
     let claimed = order.claim().await;
     assert_eq!(claimed.rows.len(), 2);
     order.release(&claimed, Release::IMMEDIATE).await;
-    order.add("two", "failures = 0").await;
+    order.add("two").await;
     assert_eq!(order.rows(false).await, ["continue", "one"]);
 }
 
 #[tokio::test]
 async fn a_cancel_is_claimed_before_all_and_with_the_start_alone() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
+    order.add("one").await;
     order.rows(false).await;
     order
         .fixture
@@ -287,7 +298,7 @@ async fn a_cancel_that_is_accepted_during_a_claim_fences_the_burst() {
         let order = Order::new().await;
         // The preparation of a statement would wait for the lock, too.
         order.claim().await;
-        order.add("one", "failures = 0").await;
+        order.add("one").await;
         let session = order
             .fixture
             .begin(&format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE"))
@@ -319,9 +330,7 @@ async fn a_cancel_that_is_accepted_during_a_claim_fences_the_burst() {
 async fn the_rows_of_a_lost_burst_are_claimed_within_the_bytes_that_are_free() {
     let order = Order::new().await;
     for name in ["one", "two", "three"] {
-        order
-            .add(&format!("{name}\", \"text\": \"{}", "x".repeat(1000)), "failures = 0")
-            .await;
+        order.add(&format!("{name}\", \"text\": \"{}", "x".repeat(1000))).await;
     }
     assert_eq!(order.rows(false).await, ["one", "two", "three"]);
     let bounds = |share, room, is_idle| ClaimBounds { share, room, is_idle };
@@ -345,7 +354,7 @@ async fn the_rows_of_a_lost_burst_are_claimed_within_the_bytes_that_are_free() {
 #[tokio::test]
 async fn a_claim_in_order_that_fails_leaves_the_other_claims() {
     let order = Order::new().await;
-    order.add("one", "has_begun = true").await;
+    order.add_with("one", "has_begun = true").await;
     order.writer.commits(waiting(burst("other", None), "b", 8)).await;
     let insert = "INSERT INTO work (tenant_id, instance_id, kind, body) VALUES ('', 'other', 1, '{\"n\": \"two\"}')";
     order.fixture.execute(insert).await;
@@ -362,7 +371,7 @@ async fn a_claim_in_order_that_fails_leaves_the_other_claims() {
 #[tokio::test]
 async fn nothing_is_claimed_in_order_while_the_cluster_is_paused() {
     let order = Order::new().await;
-    order.add("one", "failures = 0").await;
+    order.add("one").await;
     order.rows(false).await;
     order.fixture.execute("UPDATE cluster_pause SET mode = 1").await;
     assert_eq!(order.rows(false).await, [""; 0]);
@@ -374,10 +383,8 @@ async fn nothing_is_claimed_in_order_while_the_cluster_is_paused() {
 #[tokio::test]
 async fn a_claim_that_exceeds_its_room_leaves_no_timer_claimed() {
     let order = Order::new().await;
-    order.timer("t", "failures = 0").await;
-    order
-        .add(&format!("one\", \"text\": \"{}", "x".repeat(1000)), "failures = 0")
-        .await;
+    order.timer("t").await;
+    order.add(&format!("one\", \"text\": \"{}", "x".repeat(1000))).await;
     let session = order.fixture.session().await;
     let client = &session.client;
     client.batch_execute("BEGIN").await.unwrap();
@@ -401,10 +408,8 @@ async fn a_claim_that_exceeds_its_room_leaves_no_timer_claimed() {
 #[tokio::test]
 async fn a_claim_that_is_not_marked_is_reported() {
     let order = Order::new().await;
-    let claimed = order.writer.write(burst("j", None)).await;
-    assert!(matches!(claimed, CommitOutcome::Committed(_)));
     order
-        .add(
+        .add_with(
             "one",
             &format!("claimed_by = {}, claim_no = 1", order.writer.incarnation),
         )
