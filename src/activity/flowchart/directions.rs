@@ -1,7 +1,14 @@
 //! Which connections of a flowchart lead forward, and which back.
 //!
-//! Connections are taken in breadth-first order from the start. One that would close a cycle with the forward connections found
-//! so far leads back. To search for such a cycle at each connection would take quadratic time, so most are decided without:
+//! Joins count: an activity is due when each of its inbound *forward* connections was passed once more than the activity
+//! was visited. Connections are taken in breadth-first order from the start; one that would close a cycle with the forward
+//! connections found so far leads back. Activities that cannot be reached from the start are left out: their connections
+//! would never be passed, and a join would wait for them for ever.
+//!
+//! A back connection is *valid* if every path from the start to its source passes through its target (the target dominates
+//! the source). Then the loop has one entrance and the counts stay consistent. As in Elsa, an invalid one is a fault.
+//!
+//! To search for a cycle at each connection would take quadratic time, so most are decided without:
 //!
 //! - A connection to an activity that comes later in the order closes no cycle: nothing leads on from there yet.
 //! - One to an activity that its source was found through closes one. In a flowchart whose loops have one entrance each, these are
@@ -425,6 +432,26 @@ mod tests {
         edges.iter().map(|(a, b)| (NodeIndex(*a), NodeIndex(*b))).collect()
     }
 
+    fn from_first(edges: &[(usize, usize)]) -> Vec<Direction> {
+        directions(&graph(edges), NodeIndex(0))
+    }
+
+    #[test]
+    fn a_loop_with_one_entrance_is_valid() {
+        use Direction::{Back, Forward};
+        assert_eq!(from_first(&[(0, 1), (1, 2), (2, 1)]), [Forward, Forward, Back]);
+        assert_eq!(from_first(&[(0, 0)]), [Back]);
+    }
+
+    #[test]
+    fn a_loop_with_two_entrances_is_not() {
+        use Direction::{Forward, InvalidBack};
+        assert_eq!(
+            from_first(&[(0, 1), (0, 2), (1, 2), (2, 1)]),
+            [Forward, Forward, Forward, InvalidBack]
+        );
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -446,7 +473,7 @@ mod tests {
         let back = (1..count).map(|n| (n, n / 2));
         let edges: Vec<(usize, usize)> = chain.chain(back).collect();
         let began = Instant::now();
-        let found = directions(&graph(&edges), NodeIndex(0));
+        let found = from_first(&edges);
         assert!(
             found
                 .iter()

@@ -50,19 +50,12 @@ impl FlowScope {
 
     pub(super) fn visit(&mut self, activity: &str) {
         let visits = self.visits(activity) + 1;
-        match self.visits.get_mut(activity) {
-            Some(count) => *count = visits.into(),
-            None => drop(self.visits.insert(activity.to_owned(), visits.into())),
-        }
+        put(&mut self.visits, activity, visits.into());
     }
 
     pub(super) fn pass(&mut self, connection: &FlowConnection, followed: bool) {
         let (passes, _) = self.passes(connection);
-        let passes = json!([passes + 1, followed]);
-        match self.passes.get_mut(&connection.key) {
-            Some(kept) => *kept = passes,
-            None => drop(self.passes.insert(connection.key.clone(), passes)),
-        }
+        put(&mut self.passes, &connection.key, json!([passes + 1, followed]));
     }
 
     fn visits(&self, activity: &str) -> u64 {
@@ -125,6 +118,14 @@ impl FlowScope {
 pub(super) struct FlowTarget<'a> {
     pub(super) index: NodeIndex,
     pub(super) id: &'a str,
+}
+
+/// Sets a count; a key that has one is not copied.
+pub(super) fn put(counts: &mut Map<String, Value>, key: &str, value: Value) {
+    match counts.get_mut(key) {
+        Some(kept) => *kept = value,
+        None => drop(counts.insert(key.to_owned(), value)),
+    }
 }
 
 /// The counts of a property.

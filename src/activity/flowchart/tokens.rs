@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::graph::{FlowConnection, FlowGraph};
 use super::modes::MergeMode;
 use super::nodes::{JOIN, JoinMode};
-use super::scope::taken;
+use super::scope::{put, taken};
 use crate::activity::{ActivityContext, ChildStatus, Fault, NodeIndex};
 
 /// The property that holds the tokens. A flowchart that has it runs with tokens until its end, whatever the setting of the
@@ -248,10 +248,7 @@ fn increase(counts: &mut Map<String, Value>, connection: &FlowConnection) {
         .and_then(Value::as_u64)
         .unwrap_or(0)
         .saturating_add(1);
-    match counts.get_mut(&connection.key) {
-        Some(count) => *count = more.into(),
-        None => drop(counts.insert(connection.key.clone(), more.into())),
-    }
+    put(counts, &connection.key, more.into());
 }
 
 fn decrease(counts: &mut Map<String, Value>, connection: &FlowConnection) -> bool {
