@@ -314,11 +314,9 @@ impl<'a> ActivityContext<'a> {
         self.execution_id
     }
 
-    /// A key for side effects, the same at each attempt, and in each later call of this execution. Pass it to the services that
-    /// you call, so that they can recognise a repetition after a crash. It names its instance, and is made of what has set
-    /// the execution off: of the request, event or timer, and of the place within what followed from it. So it is the same
-    /// whatever else happened before the repetition, and another one where the state may have changed: if an operator
-    /// replays a dead letter, or sets variables of the instance.
+    /// A key for side effects, the same at each attempt and in each later call of this execution: pass it to the services that
+    /// you call. It is made of what set the execution off, so it is the same whatever else happened before, and another one
+    /// after a replay or a change of variables from outside.
     pub fn idempotency_key(&self) -> String {
         self.is_key_asked.store(true, Relaxed);
         match self.key {

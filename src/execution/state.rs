@@ -3,8 +3,8 @@
 //! It stays bounded in loops: an execution that has ended is removed at once (it is in the journal), and of outputs only
 //! the newest per activity is kept, if the definition can read it. Its content comes from instructions, definitions and
 //! activity results; ids and sequence numbers come from counters in it. It depends on no clock and no random number, so
-//! a burst that runs again on the same state has the same effects. What must be the same even where a burst is repeated on
-//! another way, keys and executed children, comes from causes.
+//! a burst that runs again on the same state has the same effects. What must be the same even where a burst takes another path
+//! in the repeat, keys and executed children, comes from causes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

@@ -116,10 +116,9 @@ impl EngineBuilder {
         self
     }
 
-    /// What to do when this node hangs: a part of it, or every thread of its runtime, has not answered for the tolerance (three
-    /// seconds at least). It is called on a thread of its own, at most once in a tolerance, after the hang was logged and
-    /// other nodes may take over. It must wait for nothing; a program ends its process there. Default: nothing, and the node
-    /// registers again once all parts answer.
+    /// What to do when this node hangs: a part of it has not answered for the tolerance, three seconds at least. It is called on
+    /// a thread of its own, at most once in a tolerance, after the hang was logged, and must wait for nothing; a program ends
+    /// its process there. Default: nothing, and the node registers again once all parts answer.
     pub fn on_hang(mut self, report: impl Fn(&Hang) + Send + Sync + 'static) -> Self {
         self.settings.on_hang = HangReport::new(report);
         self

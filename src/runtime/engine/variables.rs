@@ -106,8 +106,8 @@ impl Engine {
     }
 
     /// Sets variables of a waiting instance by their ids in the definition, and returns all of them. An id that the definition
-    /// does not declare: `unknown-variable`, a value that does not fit the type: `invalid-input`, and nothing is set. While a burst runs: `instance-busy`; an instance that has
-    /// ended: `instance-finished`.
+    /// does not declare: `unknown-variable`, a value that does not fit the type: `invalid-input`, and nothing is set. While a
+    /// burst runs: `instance-busy`; an instance that has ended: `instance-finished`.
     pub async fn set_instance_variables(
         &self,
         id: &InstanceId,
