@@ -1,6 +1,6 @@
 //! Check-ins, on a thread of their own.
 //!
-//! A check-in vouches for the whole node: once the watchdog finds it hung, the thread checks in no more. It then records the
+//! A check-in stands for the whole node: once the watchdog finds it hung, the thread checks in no more. It then records the
 //! hang, so that the end of the process is no crash of every row that the node has claimed.
 
 use std::sync::Arc;

@@ -86,5 +86,5 @@ pub(super) fn mismatch(value: Option<&Value>, (type_name, is_array): (&str, bool
     let value = value.filter(|value| !value.is_null())?;
     let mismatch = coerce(value.clone(), &TypeName::parse(type_name, is_array)).err()?;
     let list = if is_array { "[]" } else { "" };
-    Some(format!("{mismatch}, as the type {type_name}{list} wants it"))
+    Some(format!("{mismatch}; the type is {type_name}{list}"))
 }

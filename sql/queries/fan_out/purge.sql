@@ -3,7 +3,7 @@
 -- index:   fan_out_finished, work_fan_out, fan_out_owed_pkey
 -- locks:   fan_out; locked ones are skipped
 WITH purged AS (
-    -- OFFSET 0 keeps the look-up of work a look-up per row, in the order of the index: else some statistics make a merge join of
+    -- OFFSET 0 keeps the lookup of work a lookup per row, in the order of the index: else some statistics make a merge join of
     -- it, which reads all of both tables.
     DELETE FROM fan_out f
     WHERE f.id = ANY (ARRAY(SELECT x.id FROM fan_out x

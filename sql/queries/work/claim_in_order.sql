@@ -34,7 +34,7 @@ WITH target AS MATERIALIZED (
 ), begun AS MATERIALIZED (
     SELECT t.no, f.*,
            -- Of those with content: timers first, as in a burst.
-           row_number() OVER (PARTITION BY t.no, f.goes_on ORDER BY f.due NULLS LAST, f.timer_id, f.id) AS turn
+           row_number() OVER (PARTITION BY t.no, f.goes_on ORDER BY f.due NULLS LAST, f.timer_id, f.id) AS position
     FROM target t
     CROSS JOIN LATERAL (
         (SELECT w.ctid AS place, w.id, NULL::text AS timer_id, NULL::timestamptz AS due, w.kind = 4 /* continue */ AS goes_on,
@@ -51,26 +51,26 @@ WITH target AS MATERIALIZED (
          WHERE m.instance_id = t.instance_id AND m.tenant_id = t.tenant_id AND m.has_begun)) f
     WHERE NOT t.is_cancelled AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
 ), bound AS MATERIALIZED (
-    -- Of each instance: the turn of the first row with content that cannot be claimed or is isolated, and what is alone.
+    -- Of each instance: the position of the first row with content that cannot be claimed or is isolated, and what is alone.
     SELECT b.no,
-           min(b.turn) FILTER (WHERE NOT b.goes_on AND NOT (b.is_free AND b.available_at <= now())) AS blocked,
-           min(b.turn) FILTER (WHERE NOT b.goes_on AND b.crashes >= 2) AS isolated,
+           min(b.position) FILTER (WHERE NOT b.goes_on AND NOT (b.is_free AND b.available_at <= now())) AS blocked,
+           min(b.position) FILTER (WHERE NOT b.goes_on AND b.crashes >= 2) AS isolated,
            bool_and(b.goes_on) AS only_goes_on,
            bool_and(b.is_free AND b.available_at <= now()) FILTER (WHERE b.goes_on) IS FALSE AS goes_on_blocked,
            -- The row at which the instance stands.
-           bool_or(b.crashes >= 2) FILTER (WHERE NOT b.goes_on AND b.turn = 1) AS first_isolated,
+           bool_or(b.crashes >= 2) FILTER (WHERE NOT b.goes_on AND b.position = 1) AS first_isolated,
            bool_or(b.crashes >= 2) FILTER (WHERE b.goes_on) AS goes_on_isolated
     FROM begun b GROUP BY b.no
 ), ready AS MATERIALIZED (
     SELECT b.no, coalesce(b.first_isolated, b.only_goes_on AND b.goes_on_isolated) AS is_isolated,
-           -- Rows from this turn on are left.
+           -- Rows from this position on are left.
            CASE WHEN b.first_isolated THEN least(coalesce(b.blocked, 2), 2) ELSE least(b.blocked, b.isolated) END AS until
     FROM bound b
     WHERE NOT b.goes_on_blocked AND (b.only_goes_on OR coalesce(b.blocked, 2) > 1)
 ), chosen AS MATERIALIZED (
     SELECT b.*
     FROM begun b JOIN ready r ON r.no = b.no
-    WHERE (b.goes_on OR b.turn < coalesce(r.until, b.turn + 1))
+    WHERE (b.goes_on OR b.position < coalesce(r.until, b.position + 1))
       AND (NOT r.is_isolated OR $5::boolean AND r.no = (SELECT min(i.no) FROM ready i WHERE i.is_isolated)
            AND NOT EXISTS (SELECT 1 FROM cancelling c WHERE c.crashes >= 2))
 ), work_locked AS MATERIALIZED (
@@ -98,21 +98,21 @@ WITH target AS MATERIALIZED (
 ), unbroken AS MATERIALIZED (
     SELECT h.*
     FROM held h
-    JOIN (SELECT x.no, min(x.turn) FILTER (WHERE NOT x.goes_on AND NOT x.is_held) AS until,
+    JOIN (SELECT x.no, min(x.position) FILTER (WHERE NOT x.goes_on AND NOT x.is_held) AS until,
                  bool_and(x.is_held) FILTER (WHERE x.goes_on) IS FALSE AS is_lost
           FROM held x GROUP BY x.no) u ON u.no = h.no
-    WHERE NOT u.is_lost AND coalesce(u.until, 2) > 1 AND (h.goes_on OR h.turn < coalesce(u.until, h.turn + 1))
+    WHERE NOT u.is_lost AND coalesce(u.until, 2) > 1 AND (h.goes_on OR h.position < coalesce(u.until, h.position + 1))
 ), measured AS MATERIALIZED (
     SELECT e.*, e.own <= $7 OR e.excess <= $6 OR $8 AND e.excess = e.added AS fits
-    FROM (SELECT a.*, sum(a.added) OVER (ORDER BY a.no, NOT a.goes_on, a.turn) AS excess
+    FROM (SELECT a.*, sum(a.added) OVER (ORDER BY a.no, NOT a.goes_on, a.position) AS excess
           FROM (SELECT o.*, least(o.bytes, greatest(o.own - $7::bigint, 0))::integer AS added
-                FROM (SELECT u.*, sum(u.bytes) OVER (PARTITION BY u.no ORDER BY NOT u.goes_on, u.turn) AS own
+                FROM (SELECT u.*, sum(u.bytes) OVER (PARTITION BY u.no ORDER BY NOT u.goes_on, u.position) AS own
                       FROM unbroken u) o) a) e
 ), taken AS MATERIALIZED (
     SELECT m.* FROM measured m
     WHERE m.fits
       -- What has no content does not go without the first row that has.
-      AND (NOT m.goes_on OR NOT EXISTS (SELECT 1 FROM measured f WHERE f.no = m.no AND NOT f.goes_on AND f.turn = 1
+      AND (NOT m.goes_on OR NOT EXISTS (SELECT 1 FROM measured f WHERE f.no = m.no AND NOT f.goes_on AND f.position = 1
                                         AND NOT f.fits))
 ), work_taken AS (
     UPDATE work w SET claimed_by = $1, claim_no = w.claim_no + 1, has_begun = true

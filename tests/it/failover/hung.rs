@@ -39,7 +39,7 @@ async fn is_taken_over(part: &str, stalls: impl Fn(&Gate, &str) -> String, reaso
     health.get("/health/ready").await.expect(200);
     hang.open();
     let began = Instant::now();
-    // First it is not ready, and live: load balancers look elsewhere.
+    // First it is not ready, and live: load balancers choose another node.
     let (live, ready) = poll_until(TIMEOUT, "the node not to be ready", async || {
         let live = health.send(Method::GET, "/health/live", &[], None).await.ok()?;
         let ready = health.send(Method::GET, "/health/ready", &[], None).await.ok()?;
