@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::assert_outcome;
 use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, Session, migrate};
@@ -23,9 +24,11 @@ use crate::store::event::NewEvent;
 use crate::store::node::removal::{self, RemovalCause};
 use crate::store::record::{ExecutionRef, NewEntry, Record};
 use crate::store::request::IdempotencyKey;
+use crate::store::start::{AcceptedStart, Acceptor, Attempt, NewStart};
 use crate::store::{check, inbox_match, maintenance, node};
 use crate::testing::{Proxy, TestDatabase};
 use crate::watchdog::Watchdog;
+use crate::{Error, Result};
 
 pub(crate) struct Fixture {
     pub(crate) base: Connector,
@@ -429,3 +432,24 @@ macro_rules! assert_outcome {
 }
 
 impl CommitGuard for Arc<()> {}
+
+impl Acceptor {
+    /// With a task that accepts.
+    pub(crate) fn start(
+        connector: &Connector,
+        pool: &Pool,
+        incarnation: Incarnation,
+        flushed: bool,
+    ) -> (Self, AbortOnDropHandle<()>) {
+        let (acceptor, task) = Self::new(connector, pool, incarnation, flushed);
+        (acceptor, AbortOnDropHandle::new(tokio::spawn(task)))
+    }
+
+    /// Accepts a start whose values need no check.
+    pub(crate) async fn accept(&self, start: NewStart) -> Result<AcceptedStart> {
+        match self.try_accept(start).await? {
+            Attempt::Accepted(accepted) => Ok(accepted),
+            Attempt::Moved { to, .. } => Err(Error::internal(format!("the start is not checked for {to}"))),
+        }
+    }
+}

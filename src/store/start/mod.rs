@@ -174,27 +174,6 @@ impl Acceptor {
         (Self { sender, pool }, task.run(queue))
     }
 
-    /// The same; the task runs.
-    #[cfg(test)]
-    pub(crate) fn start(
-        connector: &Connector,
-        pool: &Pool,
-        incarnation: Incarnation,
-        flushed: bool,
-    ) -> (Self, tokio_util::task::AbortOnDropHandle<()>) {
-        let (acceptor, task) = Self::new(connector, pool, incarnation, flushed);
-        (acceptor, tokio_util::task::AbortOnDropHandle::new(tokio::spawn(task)))
-    }
-
-    /// Accepts a start whose values need no check.
-    #[cfg(test)]
-    pub(crate) async fn accept(&self, start: NewStart) -> Result<AcceptedStart> {
-        match self.try_accept(start).await? {
-            Attempt::Accepted(accepted) => Ok(accepted),
-            Attempt::Moved { to, .. } => Err(Error::internal(format!("the start is not checked for {to}"))),
-        }
-    }
-
     /// Accepts one start. Not cancellation safe: dropped, it may still be accepted.
     pub(crate) async fn try_accept(&self, start: NewStart) -> Result<Attempt> {
         let unknown = || {
