@@ -1,9 +1,9 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
 -- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, child_root, fan_out_begun
--- locks:   fence (key share), then work by id, timer by id, then instance; of a single-claim batch burst by burst (the
---          contended lane sends one at a time); then the rows of children that end or are waited for; then dependants of the
---          winners only. Of children that ran in their parent's burst, before all: claims and instance of the outermost (share)
+-- locks:   fence (key share), then work by id, timer by id, then instance (of an import, the lock of its id); of a single-claim
+--          batch burst by burst (the contended lane sends one at a time); then the rows of children that end or are waited for;
+--          then dependants of the winners only. Before all, of executed children: claims and instance of the outermost (share)
 -- Rows of tables are looked up one by one, in subqueries that the planner cannot flatten, and are updated by ctid: a plan
 -- that is made while a table is empty would join it by a walk over a whole index. A row that another transaction changed
 -- after the snapshot is not found at the ctid where it is locked, and counts as locked.

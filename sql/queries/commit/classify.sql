@@ -1,6 +1,6 @@
 -- purpose: read why each loser of a batch lost, in a snapshot that is newer than that of the batch
 -- caller:  store::commit::pipeline
--- index:   fence_pkey, instance_pkey, work_pkey, timer_pkey, activation_instance
+-- index:   fence_pkey, instance_pkey, work_pkey, work_instance, timer_pkey, activation_instance
 -- locks:   none
 SELECT r.no,
        EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2) AS is_registered,

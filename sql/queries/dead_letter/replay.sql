@@ -3,7 +3,7 @@
 --          activation strategy that is published now and against the overlap policy of its schedule; if refused, it
 --          stays a dead letter
 -- caller:  store::dead_letter
--- index:   dead_letter_pkey, schedule_pkey, definition_published, work_start, activation_held
+-- index:   dead_letter_pkey, schedule_pkey, definition_published, instance_pkey, work_start, activation_held
 -- locks:   the dead letter, then its schedule, then activation, then work, then the schedule's own activation row
 -- Without NOT EXISTS, whose plan may walk over all instances while the table seems empty.
 WITH target AS MATERIALIZED (

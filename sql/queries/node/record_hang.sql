@@ -2,7 +2,7 @@
 --          of the instances ($2, $3) whose bursts hang
 -- caller:  store::node, from the check-in thread
 -- index:   node_pkey, work_claimed, timer_claimed
--- locks:   own node row, work by id, timer by id; locked rows are skipped
+-- locks:   work by id, timer by id, of which locked rows are skipped; own node row
 WITH hung AS (
     UPDATE node SET hung = true, last_seen = least(last_seen, clock_timestamp() - 2 * tolerance) WHERE incarnation = $1
 ), hanging AS MATERIALIZED (

@@ -4,7 +4,8 @@
 -- caller:  store::start::form, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
 -- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
--- locks:   idempotency_key by key, then activation by key, then work
+-- locks:   idempotency_key by key, then activation by key, then work; last, for starts that are not claimed, the lock of an
+--          import of their id (shared)
 -- Without EXISTS, whose plan may hash all starts, dead ones included.
 WITH wanted AS MATERIALIZED (
     SELECT s.no, s.tenant_id, s.instance_id, s.definition_id, s.body, s.claimed, d.version_id, d.version,

@@ -1,9 +1,9 @@
 -- purpose: release claimed rows, with the failure that the burst counts and its backoff; at its twentieth failure a
 --          row becomes a dead letter. Transient failures ($7 = 1) count only up to half of that, the row's own ($7 =
---          2) to the end
+--          2) to the end. $10: of each row, whether a burst with it may have begun
 -- caller:  store::claim
 -- index:   work_pkey, timer_pkey, child_pkey
--- locks:   work by id, then timer by id, then child
+-- locks:   work by id, then timer by id, then child; children that another session has locked are skipped
 -- A row whose instance is a child that another transaction changes now fails once more before it becomes a dead letter: the
 -- parent that it wakes is the one that the child has then.
 WITH returned AS MATERIALIZED (
