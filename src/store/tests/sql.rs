@@ -58,6 +58,8 @@ fn statements_on_dead_letters_select_the_same() {
         is_plain("dead_letter/pick.sql"),
         is_plain("dead_letter/replay_many.sql")
     );
+    let row = |query| part(query, "SELECT l.tenant_id, nextval('work_id_seq')", "LIMIT 1))");
+    assert_eq!(row("dead_letter/replay.sql"), row("dead_letter/replay_many.sql"));
 }
 
 #[test]
