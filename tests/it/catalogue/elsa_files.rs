@@ -4,13 +4,13 @@
 //! folder. Each outcome is a test of its own, and a file that belongs to none fails one.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use mainspring::Engine;
 use mainspring::definition::WorkflowDefinition;
 use mainspring::runtime::{Executed, Idempotency, InstanceFilter, Page, StartRequest};
 use serde_json::{Value, json};
 
+use crate::support::elsa_workflows::elsa_workflows;
 use crate::support::engine::start;
 use crate::support::{Connection, LONG_TIMEOUT, TestDatabase, poll_until};
 
@@ -22,7 +22,7 @@ macro_rules! outcomes {
 
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $test() {
-            if folder().is_some() {
+            if elsa_workflows().is_some() {
                 run(&[$($file),+]).await;
             }
         })+
@@ -46,25 +46,6 @@ outcomes! {
     child_of_a_child: "parent-child-child", "parent-child-parent";
     parent_waits_for_its_child: "child-workflow", "parent-with-wait";
     consumer_of_a_provider: "provider", "consumer";
-}
-
-/// The folder of the definitions; none: it is not there. One that is named and not there is an error.
-fn folder() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("MAINSPRING_ELSA_WORKFLOWS") {
-        let named = PathBuf::from(named);
-        assert!(
-            named.is_dir(),
-            "MAINSPRING_ELSA_WORKFLOWS names no folder: {}",
-            named.display()
-        );
-        return Some(named);
-    }
-    let home = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["../shared/elsa/workflows", "../../shared/elsa/workflows"];
-    folders
-        .iter()
-        .map(|folder| home.join(folder))
-        .find(|folder| folder.is_dir())
 }
 
 /// The cluster of one outcome: two nodes.
@@ -172,7 +153,7 @@ async fn read_by<T>(read: impl AsyncFnOnce() -> mainspring::Result<T>) -> Option
 }
 
 fn read(file: &str) -> WorkflowDefinition {
-    let path = folder().unwrap().join(format!("{file}.json"));
+    let path = elsa_workflows().unwrap().join(format!("{file}.json"));
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     WorkflowDefinition::from_json(&bytes).unwrap()
 }
@@ -327,7 +308,7 @@ impl Nodes {
 
 #[test]
 fn every_file_of_the_folder_has_an_outcome() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = elsa_workflows() else { return };
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let json = names.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
     let present: BTreeSet<String> = json

@@ -1,6 +1,5 @@
 //! Every activity of the catalogue, by port and mode, on nodes that change at every suspension; and the definitions of Elsa.
 
-mod cases;
 mod elsa_files;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +9,7 @@ use mainspring::activity::Catalogue;
 use mainspring::runtime::{EventRequest, StartRequest};
 use serde_json::{Value, json};
 
-use self::cases::{Case, Step, cases};
+use crate::support::cases::{Case, Step, cases};
 use crate::support::engine::{save, start_as};
 use crate::support::{TestDatabase, wait_until};
 

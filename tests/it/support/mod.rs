@@ -1,12 +1,14 @@
 //! What integration tests share: a database each, child processes, an HTTP client, and waiting without sleeping.
 
 pub(crate) mod browser;
+pub(crate) mod cases;
 #[cfg(feature = "redis")]
 pub(crate) mod certificates;
 mod child;
 mod clock;
 mod database;
 pub(crate) mod elsa_client;
+pub(crate) mod elsa_workflows;
 pub(crate) mod engine;
 pub(crate) mod failpoints;
 mod gate;

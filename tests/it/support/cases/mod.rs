@@ -9,7 +9,7 @@ mod structures;
 use serde_json::{Map, Value, json};
 
 /// What ends a wait.
-pub(super) enum Step {
+pub(crate) enum Step {
     /// An event for the instance.
     Event(&'static str, Value),
     /// The result of its only task.
@@ -18,17 +18,17 @@ pub(super) enum Step {
     Due,
 }
 
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The id of the definition, and of its instance.
-    pub(super) name: &'static str,
-    pub(super) definition: Value,
+    pub(crate) name: &'static str,
+    pub(crate) definition: Value,
     /// In this order, each once everything waits.
-    pub(super) steps: Vec<Step>,
-    pub(super) sub_status: &'static str,
-    pub(super) lines: Vec<&'static str>,
-    pub(super) output: Value,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) sub_status: &'static str,
+    pub(crate) lines: Vec<&'static str>,
+    pub(crate) output: Value,
     /// Published before it.
-    pub(super) uses: Option<Value>,
+    pub(crate) uses: Option<Value>,
 }
 
 impl Case {
@@ -133,7 +133,7 @@ fn mode(type_name: &str, word: &str) -> Value {
     input(type_name, "Literal", json!(word))
 }
 
-pub(super) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = control_flow::containers();
     all.extend(control_flow::branches());
     all.extend(control_flow::loops());
