@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::elsa2;
 use super::json_limits::{JsonLimitError, MAX_DEPTH, check_json};
+use super::restore::restore;
 use super::variable::{Argument, Variable};
 use crate::id::{DefinitionId, VersionId};
 use crate::{Error, Result};
@@ -78,12 +79,15 @@ impl WorkflowDefinition {
         Self::from_value(value)
     }
 
-    /// Reads a definition from a JSON value.
+    /// Reads a definition from a JSON value. What a designer made of activities that it could not draw is restored.
     ///
     /// # Errors
     /// As [`WorkflowDefinition::from_json`].
-    pub fn from_value(value: Value) -> Result<Self> {
+    pub fn from_value(mut value: Value) -> Result<Self> {
         elsa2::refuse(&value)?;
+        if let Value::Object(fields) = &mut value {
+            restore(fields, &mut |_| Ok::<_, Error>(()))?;
+        }
         Self::from_stored(value)
     }
 

@@ -13,6 +13,7 @@ use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::child::Children;
 use super::composition::{self, Composition, Targets, WorkflowReference};
+use super::designer_form::{Drawable, WorkflowType};
 use super::evaluate::Evaluator;
 use super::id_bounds;
 use super::journal::Recorder;
@@ -160,14 +161,39 @@ impl Interpreter {
         node_id::remove(&self.catalogue, root);
     }
 
-    /// The activity with a node id, in a tree that has them: `{activity, nodeId, port, children}`.
-    pub(crate) fn subgraph(&self, composition: &Composition, root: &Value, node_id: &str) -> Option<Value> {
-        node_id::subgraph(&self.catalogue, composition, root, node_id)
+    /// Gives a tree the form that a designer can draw, with node ids.
+    pub(crate) fn show_to_designers(&self, workflows: &[WorkflowType], root: &mut Value) {
+        self.drawable(workflows).show(root);
+        node_id::write(&self.catalogue, root);
+    }
+
+    /// The activity with a node id, in a tree that a designer is shown: `{activity, nodeId, port, children}`.
+    pub(crate) fn subgraph(
+        &self,
+        workflows: &[WorkflowType],
+        composition: &Composition,
+        root: &Value,
+        node_id: &str,
+    ) -> Option<Value> {
+        node_id::subgraph(self.drawable(workflows), composition, root, node_id)
     }
 
     /// The containers around an activity: `{childNode, container, pathSegments}`.
-    pub(crate) fn path_segments(&self, composition: &Composition, root: &Value, node_id: &str) -> Option<Value> {
-        node_id::segments(&self.catalogue, composition, root, node_id)
+    pub(crate) fn path_segments(
+        &self,
+        workflows: &[WorkflowType],
+        composition: &Composition,
+        root: &Value,
+        node_id: &str,
+    ) -> Option<Value> {
+        node_id::segments(self.drawable(workflows), composition, root, node_id)
+    }
+
+    fn drawable<'a>(&'a self, workflows: &'a [WorkflowType]) -> Drawable<'a> {
+        Drawable {
+            catalogue: &self.catalogue,
+            workflows,
+        }
     }
 
     /// The triggers of a definition: activities that can start a workflow, and wait for a stimulus or a time. Their

@@ -9,7 +9,8 @@
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
 //!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its activities,
-//!   also in JSON; `id_bounds`: how long they may be; `workflow_options`: its options for commits and journal;
+//!   also in JSON; `id_bounds`: how long they may be; `designer_form`: the JSON that a designer can draw; `drawn_connections`: the
+//!   connections in it; `workflow_options`: its options for commits and journal;
 //!   `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
@@ -29,6 +30,8 @@ mod cause;
 mod child;
 mod composition;
 mod csharp;
+mod designer_form;
+mod drawn_connections;
 mod evaluate;
 mod evaluation;
 mod id_bounds;
@@ -64,6 +67,7 @@ pub(crate) use cause::InstructionOrigin;
 pub(crate) use child::{AwaitedChild, ChildRun, ChildStart, Children, CommittedChild, ParentLink};
 pub(crate) use composition::Targets;
 pub use composition::{Composition, References, UsedVersion, WorkflowReference};
+pub(crate) use designer_form::WorkflowType;
 pub use evaluation::{EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest};
 pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;

@@ -9,8 +9,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
+use super::designer_form::Drawable;
 use crate::activity::{Catalogue, ChildProperty, WORKFLOW};
-use crate::definition::RawActivity;
+use crate::definition::{KEPT, Kept, PLACEHOLDER, RawActivity};
 use crate::id::VersionId;
 
 /// The id of the workflow itself, the first node of the tree.
@@ -79,27 +80,15 @@ fn collect(value: &Value, into: &mut HashSet<String>) {
     }
 }
 
-/// Where the children of an activity are, in the order in which they are compiled. Of an unknown type, every property that
-/// holds what has a type and an id: they do not run, but a designer shows them.
+/// Where the children of an activity are, in the order in which they are compiled. What an unknown activity holds is its own.
 pub(super) fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
-    let Some(registered) = catalogue.find(raw.type_name(), raw.named_version().unwrap_or(0)) else {
-        let is_activity = |value: &Value| {
-            RawActivity::new(value).is_some_and(|raw| !raw.id().is_empty() && !raw.type_name().is_empty())
-        };
-        let container = ChildProperty::activities();
-        let place = |(name, value): (&String, &Value)| match value {
-            Value::Array(items) if name == container.property() && items.iter().any(is_activity) => {
-                Some(container.clone())
-            }
-            value => is_activity(value).then(|| ChildProperty::One(name.clone(), name.clone())),
-        };
-        return raw.fields().iter().filter_map(place).collect();
-    };
-    ChildProperty::of(&registered.descriptor)
+    let descriptor = catalogue.descriptor(raw.type_name(), raw.named_version().unwrap_or(0));
+    descriptor.map(ChildProperty::of).unwrap_or_default()
 }
 
-/// Writes its node id into every activity of a tree, and an id and the version that runs into those without one: a designer
-/// draws no activity without a version. Beyond [`MOST_BYTES`], which nothing that was saved since it exists has, there are none.
+/// Writes its node id into every activity of a tree, an id into those without one, and into those of a known type the version
+/// that runs: a designer draws no activity without a version. Beyond [`MOST_BYTES`], which nothing that was saved since it exists
+/// has, there are no node ids.
 pub(super) fn write(catalogue: &Catalogue, root: &mut Value) {
     write_below(catalogue, root, WORKFLOW_ID);
 }
@@ -155,10 +144,9 @@ fn show_version(catalogue: &Catalogue, fields: &mut Map<String, Value>) {
         return;
     }
     let type_name = fields.get("type").and_then(Value::as_str).unwrap_or_default();
-    let version = catalogue
-        .find(type_name, 0)
-        .map_or(1, |registered| registered.descriptor.version);
-    fields.insert(VERSION.to_owned(), version.into());
+    if let Some(descriptor) = catalogue.descriptor(type_name, 0) {
+        fields.insert(VERSION.to_owned(), descriptor.version.into());
+    }
 }
 
 /// The id of an activity; one without gets one.
@@ -233,6 +221,10 @@ fn step<'a>(catalogue: &Catalogue, path: &Path<'a>, wanted: &str) -> Option<(&'a
     Some((child, Some(port)))
 }
 
+fn is_placeholder(activity: &Value) -> bool {
+    RawActivity::new(activity).is_some_and(|raw| raw.type_name() == PLACEHOLDER)
+}
+
 fn path_of(activity: &Value) -> &str {
     activity.get(PROPERTY).and_then(Value::as_str).unwrap_or_default()
 }
@@ -243,16 +235,16 @@ type Place<'a> = (&'a Value, Option<String>, Option<&'a VersionId>);
 /// A definition with the workflows as activities on the way to one of its nodes: the tree of the definition, that of the first
 /// of these, and so on. Nothing is inlined beside the way, so their sizes add up.
 struct Trees<'a> {
-    catalogue: &'a Catalogue,
+    drawable: Drawable<'a>,
     composition: &'a Composition,
     /// Each with the version that it is of; none: the definition itself.
     trees: Vec<(Value, Option<&'a VersionId>)>,
 }
 
 impl<'a> Trees<'a> {
-    fn on_the_way(catalogue: &'a Catalogue, composition: &'a Composition, root: &Value, wanted: &str) -> Self {
+    fn on_the_way(drawable: Drawable<'a>, composition: &'a Composition, root: &Value, wanted: &str) -> Self {
         let mut found = Self {
-            catalogue,
+            drawable,
             composition,
             trees: vec![(root.clone(), None)],
         };
@@ -265,7 +257,7 @@ impl<'a> Trees<'a> {
     /// The workflow inside the activity that the way ends at so far.
     fn next(&self, wanted: &str) -> Option<(Value, Option<&'a VersionId>)> {
         let (tree, version) = self.trees.last()?;
-        let path = walk(self.catalogue, tree, wanted);
+        let path = walk(self.drawable.catalogue, tree, wanted);
         let (activity, _) = path.last()?;
         wanted.strip_prefix(path_of(activity))?.strip_prefix(':')?;
         self.inside(activity, *version)
@@ -273,12 +265,18 @@ impl<'a> Trees<'a> {
 
     /// The workflow inside an activity, as its child.
     fn inside(&self, activity: &Value, within: Option<&VersionId>) -> Option<(Value, Option<&'a VersionId>)> {
-        let reference = WorkflowReference::of(self.catalogue, RawActivity::new(activity)?)?;
+        // A designer may have been shown another version than the activity names.
+        let mut named = activity.as_object()?.clone();
+        if let Some(Value::String(kept)) = named.get(KEPT).cloned() {
+            Kept::restore(&mut named, &kept);
+        }
+        let reference = WorkflowReference::of(self.drawable.catalogue, RawActivity::over(&named))?;
         let composition: &'a Composition = self.composition;
         let part = composition.find(within, &reference)?;
         let path = node_id(path_of(activity), WORKFLOW_ID);
         let mut root = part.definition.root.clone()?;
-        write_below(self.catalogue, &mut root, &path);
+        self.drawable.show(&mut root);
+        write_below(self.drawable.catalogue, &mut root, &path);
         let workflow = json!({
             "id": WORKFLOW_ID,
             "nodeId": path,
@@ -299,14 +297,19 @@ impl<'a> Trees<'a> {
     fn path(&self, wanted: &str) -> Option<Vec<Place<'_>>> {
         let mut whole = Vec::new();
         for (tree, version) in &self.trees {
-            let mut path = walk(self.catalogue, tree, wanted);
+            let mut path = walk(self.drawable.catalogue, tree, wanted);
             if let (Some(_), Some((_, port))) = (version, path.first_mut()) {
                 *port = Some("Root".to_owned());
             }
             whole.extend(path.into_iter().map(|(activity, port)| (activity, port, *version)));
         }
         let (last, ..) = whole.last()?;
-        (path_of(last) == wanted).then_some(whole)
+        // What is inside a placeholder is not drawn.
+        let is_inside = || {
+            let inside = wanted.strip_prefix(path_of(last));
+            is_placeholder(last) && inside.is_some_and(|inside| inside.starts_with(':'))
+        };
+        (path_of(last) == wanted || is_inside()).then_some(whole)
     }
 
     /// An activity as it is shown alone: a workflow as an activity with the workflow inside it.
@@ -320,16 +323,16 @@ impl<'a> Trees<'a> {
 }
 
 /// The activity of a tree with node ids that has this one.
-pub(super) fn subgraph(catalogue: &Catalogue, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
-    let trees = Trees::on_the_way(catalogue, composition, root, wanted);
+pub(super) fn subgraph(drawable: Drawable<'_>, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
+    let trees = Trees::on_the_way(drawable, composition, root, wanted);
     let path = trees.path(wanted)?;
     let (activity, port, within) = path.last()?;
     Some(shown(&trees.whole(activity, *within), port.as_deref()))
 }
 
 /// The containers around an activity, from the outside: `{childNode, container, pathSegments}`.
-pub(super) fn segments(catalogue: &Catalogue, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
-    let trees = Trees::on_the_way(catalogue, composition, root, wanted);
+pub(super) fn segments(drawable: Drawable<'_>, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
+    let trees = Trees::on_the_way(drawable, composition, root, wanted);
     let path = trees.path(wanted)?;
     let (child, port, within) = path.last()?;
     let text = |activity: &Value, name: &str| activity.get(name).cloned().unwrap_or_default();
@@ -376,6 +379,13 @@ mod tests {
         }
     }
 
+    fn drawable(interpreter: &Interpreter) -> Drawable<'_> {
+        Drawable {
+            catalogue: interpreter.catalogue(),
+            workflows: &[],
+        }
+    }
+
     #[test]
     fn the_json_has_the_node_ids_of_the_compiled_definition() {
         let interpreter = Interpreter::new(Catalogue::standard(), InterpreterOptions::default());
@@ -383,7 +393,7 @@ mod tests {
         let nested = json!({"id": "f", "type": "Elsa.ForEach", "body": {
             "id": "s", "type": "Elsa.Sequence", "activities": [line.clone(), {"id": "WriteLine1", "type": "Elsa.WriteLine"}, line]}});
         let unknown = json!({"id": "u", "type": "Mine.Missing", "body": {"id": "v", "type": "Elsa.WriteLine"}});
-        let root = json!({"type": "Elsa.Flowchart", "activities": [nested, unknown], "connections": []});
+        let root = json!({"type": "Elsa.Flowchart", "activities": [nested, unknown.clone()], "connections": []});
         let mut definition = WorkflowDefinition::from_value(json!({"root": root})).unwrap();
         let program = interpreter.compile(&definition).unwrap();
         let mut compiled: Vec<String> = program.tree().iter().map(|node| node.node_id.clone()).collect();
@@ -391,8 +401,6 @@ mod tests {
         write(interpreter.catalogue(), root);
         let mut shown = vec![WORKFLOW_ID.to_owned()];
         node_ids(root, &mut shown);
-        // What an unknown activity holds is not compiled.
-        compiled.push("Workflow1:Flowchart1:u:v".to_owned());
         compiled.sort();
         shown.sort();
         assert_eq!(shown, compiled);
@@ -401,19 +409,23 @@ mod tests {
             json!(1),
             "a designer draws no activity without a version"
         );
-        assert_eq!(root["activities"][1]["body"]["version"], json!(1));
+        // What an unknown activity holds is its own.
+        assert_eq!(
+            root["activities"][1],
+            json!({"id": "u", "type": "Mine.Missing", "nodeId": "Workflow1:Flowchart1:u", "body": unknown["body"]})
+        );
         assert!(
             shown.contains(&"Workflow1:Flowchart1:f:s:WriteLine2".to_owned()),
             "{shown:?}"
         );
 
         let wanted = "Workflow1:Flowchart1:f:s:WriteLine1";
-        let found = subgraph(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        let found = subgraph(drawable(&interpreter), &Composition::default(), root, wanted).unwrap();
         assert_eq!(
             (&found["activity"]["id"], &found["port"]),
             (&json!("WriteLine1"), &json!("activities"))
         );
-        let path = segments(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        let path = segments(drawable(&interpreter), &Composition::default(), root, wanted).unwrap();
         let ids: Vec<&Value> = path["pathSegments"]
             .as_array()
             .unwrap()
@@ -424,7 +436,7 @@ mod tests {
         assert_eq!(path["container"]["activity"]["id"], "s");
         assert!(
             subgraph(
-                interpreter.catalogue(),
+                drawable(&interpreter),
                 &Composition::default(),
                 root,
                 "Workflow1:Flowchart1:none"
@@ -463,7 +475,7 @@ mod tests {
             .as_str()
             .unwrap()
             .to_owned();
-        let path = segments(interpreter.catalogue(), &Composition::default(), root, &green).unwrap();
+        let path = segments(drawable(&interpreter), &Composition::default(), root, &green).unwrap();
         let ports: Vec<&Value> = path["pathSegments"]
             .as_array()
             .unwrap()
@@ -522,9 +534,9 @@ mod tests {
         shown.sort();
         assert_eq!(shown, compiled);
         let wanted = "Workflow1:s:m:Sequence1:WriteLine3";
-        let found = subgraph(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        let found = subgraph(drawable(&interpreter), &Composition::default(), root, wanted).unwrap();
         assert_eq!(found["nodeId"], wanted);
-        let path = segments(interpreter.catalogue(), &Composition::default(), root, wanted).unwrap();
+        let path = segments(drawable(&interpreter), &Composition::default(), root, wanted).unwrap();
         let ports = path["pathSegments"].as_array().unwrap().iter();
         let ports: Vec<&Value> = ports.map(|segment| &segment["portName"]).collect();
         assert_eq!(ports, ["activities", "Activities", "activities"]);

@@ -58,6 +58,31 @@ impl BodyLimits {
         let (value, memory) = self.memory.parse(what, text)?;
         Ok(ParsedJson { value, _memory: memory })
     }
+
+    /// Reserves the estimated memory of another text, which is about to be parsed.
+    pub(crate) fn reserve(&self, text: &[u8], reserved: &mut ReservedMemory) -> Result<(), ApiError> {
+        reserved.estimate = reserved.estimate.saturating_add(json_memory::estimate(text));
+        let has = reserved.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = reserved.estimate.div_ceil(1024);
+        // The body has memory of its own: what does not fit beside it is no reason to try again.
+        self.memory.permits(wanted.saturating_mul(2))?;
+        let missing = wanted.saturating_sub(has);
+        if reserved.estimate > NOT_COUNTED_BYTES && missing > 0 {
+            let more = self.memory.take(missing)?;
+            match &mut reserved.permit {
+                Some(permit) => permit.merge(more),
+                none => *none = Some(more),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory that is reserved for JSON beside that of a body, until it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct ReservedMemory {
+    estimate: usize,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// JSON with the memory that is reserved for it.
@@ -144,11 +169,11 @@ impl BodyMemory {
         Ok((parse(what, bytes)?, permit))
     }
 
-    fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+    fn permits(&self, kibibytes: usize) -> Result<u32, ApiError> {
         let permits = u32::try_from(kibibytes).ok().filter(|_| kibibytes <= self.kibibytes);
-        let Some(permits) = permits else {
+        permits.ok_or_else(|| {
             metrics::counter!("mainspring_bodies_refused_total", "reason" => "too-many-values").increment(1);
-            return Err(ApiError::new(
+            ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-many-values",
                 format!(
@@ -157,8 +182,12 @@ impl BodyMemory {
                     kibibytes.div_ceil(1024),
                     self.kibibytes / 1024
                 ),
-            ));
-        };
+            )
+        })
+    }
+
+    fn take(&self, kibibytes: usize) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permits = self.permits(kibibytes)?;
         Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| {
             metrics::counter!("mainspring_bodies_refused_total", "reason" => "memory").increment(1);
             ApiError::unavailable(

@@ -11,7 +11,7 @@ mod json_memory;
 mod server;
 
 pub use body::MAX_BODY;
-pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, nul_error};
+pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_error};
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};

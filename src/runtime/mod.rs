@@ -38,7 +38,7 @@ pub use engine::dead_letters::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLetterReplayed, DeadLettersReplayed,
 };
 #[cfg(feature = "http")]
-pub(crate) use engine::definitions::PreparedDraft;
+pub(crate) use engine::definitions::{KnownWorkflows, PreparedDraft};
 pub use engine::event_token::GoodEventToken;
 pub use engine::journal::{JournalFilter, JournalRange};
 pub use engine::observe::InstanceObserver;

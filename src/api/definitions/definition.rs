@@ -27,7 +27,7 @@ use crate::runtime::VersionOptions;
 pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let which = versions::take(&mut Fields::from_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
-    definition_response(definition).await
+    definition_response(&api, definition, false).await
 }
 
 /// Publishes the latest version.
@@ -40,7 +40,8 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResu
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
 pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
-    publish_response(api.engine.publish(&DefinitionId::new(id)).await?).await
+    let published = api.engine.publish(&DefinitionId::new(id)).await?;
+    publish_response(&api, published).await
 }
 
 /// Ends the publication of a definition.
@@ -55,7 +56,8 @@ pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBo
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
 pub(super) async fn retract(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
-    definition_response(api.engine.retract(&DefinitionId::new(id)).await?).await
+    let retracted = api.engine.retract(&DefinitionId::new(id)).await?;
+    definition_response(&api, retracted, true).await
 }
 
 /// Deletes all versions of a definition.

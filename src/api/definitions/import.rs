@@ -37,7 +37,7 @@ pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody
 }
 
 async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiResult {
-    let mut definition = parse(body.value.ok_or_else(missing_body)?).await?;
+    let (mut definition, _memory) = parse(api, body.value.ok_or_else(missing_body)?).await?;
     if let Some(id) = id {
         definition.definition_id = id;
     }
@@ -47,7 +47,7 @@ async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> Ap
         .get("definitionId")
         .and_then(Value::as_str)
         .map(|id| HeaderValue::try_from(format!("{PREFIX}/workflow-definitions/by-definition-id/{id}")));
-    let mut response = definition_response(definition).await?;
+    let mut response = definition_response(api, definition, true).await?;
     if is_new {
         *response.status_mut() = StatusCode::CREATED;
         if let Some(Ok(location)) = location {

@@ -56,12 +56,12 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     let mut drafts = Vec::with_capacity(models.len());
     for (name, mut parsed) in models {
         let draft = draft_of(&api, parsed.value.take().unwrap_or_default()).await;
-        let draft = draft.map_err(|error| error.of_file(&name))?;
+        let (draft, memory) = draft.map_err(|error| error.of_file(&name))?;
         // Its memory stays reserved until all are saved.
-        drafts.push((name, draft, parsed));
+        drafts.push((name, draft, (parsed, memory)));
     }
     let count = drafts.len();
-    for (name, draft, _parsed) in drafts {
+    for (name, draft, _memory) in drafts {
         let saved = api.engine.save_prepared(draft).await;
         saved.map_err(|error| ApiError::from(error).of_file(&name))?;
     }

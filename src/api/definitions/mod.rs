@@ -18,16 +18,18 @@ mod save;
 mod schema;
 mod version;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::{Api, openapi};
 use crate::compute;
-use crate::definition::WorkflowDefinition;
-use crate::http::{ApiError, ApiResult};
+use crate::definition::{WorkflowDefinition, restore};
+use crate::http::{ApiError, ApiResult, ReservedMemory};
 use crate::id::VersionId;
-use crate::runtime::{PreparedDraft, Published};
+use crate::runtime::{KnownWorkflows, PreparedDraft, Published};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -68,9 +70,10 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(export::many_by_get, export::many))
 }
 
-/// A definition that is checked, and not saved yet.
-async fn draft_of(api: &Api, model: Value) -> Result<PreparedDraft, ApiError> {
-    Ok(api.engine.prepare_draft(parse(model).await?).await?)
+/// A definition that is checked, and not saved yet, with the memory that was reserved for it.
+async fn draft_of(api: &Api, model: Value) -> Result<(PreparedDraft, ReservedMemory), ApiError> {
+    let (definition, memory) = parse(api, model).await?;
+    Ok((api.engine.prepare_draft(definition).await?, memory))
 }
 
 fn missing_body() -> ApiError {
@@ -84,29 +87,62 @@ fn version_ids(ids: Vec<String>) -> Vec<VersionId> {
 /// The property with the schema of a file, which is no part of the definition.
 const SCHEMA: &str = "$schema";
 
-async fn parse(mut model: Value) -> Result<WorkflowDefinition, ApiError> {
+/// Reads a definition. The JSON in texts inside it, which designers send back, takes memory of the bodies.
+async fn parse(api: &Api, mut model: Value) -> Result<(WorkflowDefinition, ReservedMemory), ApiError> {
     if let Some(fields) = model.as_object_mut() {
         fields.shift_remove(links::LINKS);
         fields.shift_remove(SCHEMA);
     }
-    let definition = compute::run(compute::is_large(&model), move || WorkflowDefinition::from_value(model));
-    Ok(definition.await??)
+    let limits = Arc::clone(&api.body_limits);
+    let parsed = compute::run(compute::is_large(&model), move || {
+        let mut memory = ReservedMemory::default();
+        if let Some(fields) = model.as_object_mut() {
+            restore(fields, &mut |text| limits.reserve(text.as_bytes(), &mut memory))?;
+        }
+        Ok::<_, ApiError>((WorkflowDefinition::from_value(model)?, memory))
+    });
+    parsed.await?
+}
+
+/// Definitions with their links, in the form that designers can draw. After a commit nothing may fail: what cannot be read
+/// then is shown as placeholders.
+async fn for_designers(api: &Api, definitions: Vec<Value>, is_committed: bool) -> Result<Vec<Value>, ApiError> {
+    let known = api
+        .engine
+        .known_workflows(&definitions.iter().collect::<Vec<_>>())
+        .await;
+    let known = match known {
+        Err(error) if is_committed => {
+            tracing::debug!(%error, "the workflows that a saved definition uses are shown as placeholders");
+            KnownWorkflows::none()
+        }
+        known => known?,
+    };
+    Ok(api.engine.for_designers(known, definitions).await?)
 }
 
 /// The response with a definition and its links.
-async fn definition_response(definition: Value) -> ApiResult {
+async fn definition_response(api: &Api, definition: Value, is_committed: bool) -> ApiResult {
+    let definition = for_designers(api, vec![definition], is_committed)
+        .await?
+        .pop()
+        .unwrap_or_default();
     let is_large = compute::is_large(&definition);
     Ok(compute::run(is_large, move || Json(links::linked(definition)).into_response()).await?)
 }
 
 /// Elsa's response to a save and to a publish.
-async fn publish_response(published: Published) -> ApiResult {
-    let is_large = compute::is_large(&published.definition);
+async fn publish_response(api: &Api, published: Published) -> ApiResult {
+    let definition = for_designers(api, vec![published.definition], true)
+        .await?
+        .pop()
+        .unwrap_or_default();
+    let is_large = compute::is_large(&definition);
     let response = compute::run(is_large, move || {
         let warnings = published.warnings.into_iter().map(|warning| warning.message);
         let warnings: Vec<String> = warnings.collect();
         let body = json!({
-            "workflowDefinition": links::linked(published.definition),
+            "workflowDefinition": links::linked(definition),
             "alreadyPublished": published.already_published,
             "consumingWorkflowCount": published.consumers_updated.len(),
             "validationErrors": warnings,

@@ -29,8 +29,9 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
         let message = "The body must have a `model`, the workflow definition.";
         return Err(ApiError::bad_request("missing-field", message).field("model", message));
     };
-    let saved = api.engine.save(parse(Value::Object(model)).await?, publish).await?;
-    publish_response(saved).await
+    let (definition, _memory) = parse(&api, Value::Object(model)).await?;
+    let saved = api.engine.save(definition, publish).await?;
+    publish_response(&api, saved).await
 }
 
 /// Saves a definition, and publishes it unless `publish` is false.
@@ -53,10 +54,10 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
     } else {
         (body, None)
     };
-    let mut definition = parse(model).await?;
+    let (mut definition, _memory) = parse(&api, model).await?;
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
-    publish_response(saved).await
+    publish_response(&api, saved).await
 }
 
 /// Whether a body wraps a definition instead of being one: a definition has a root, and no model.

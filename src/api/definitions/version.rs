@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::links::{linked, summary};
 use super::schema::{Definition, DefinitionItem};
-use super::{definition_response, version_ids};
+use super::{definition_response, for_designers, version_ids};
 use crate::api::fields::Fields;
 use crate::api::openapi::{Counted, NoFields, PageQuery};
 use crate::api::path::{Id, IdAndVersion};
@@ -28,7 +28,7 @@ use crate::{Error, compute};
     ))]
 pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     let definition = api.engine.definition_version(&VersionId::new(id)).await?;
-    definition_response(definition).await
+    definition_response(&api, definition, false).await
 }
 
 /// Gets several versions by their own ids.
@@ -39,7 +39,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     ))]
 pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
     let ids = version_ids(Fields::from_query(&uri)?.texts("ids")?);
-    let items = api.engine.definition_versions(&ids).await?;
+    let items = for_designers(&api, api.engine.definition_versions(&ids).await?, false).await?;
     let is_large = items.iter().any(compute::is_large);
     let response = compute::run(is_large, move || {
         let items: Vec<_> = items.into_iter().map(linked).collect();

@@ -31,6 +31,7 @@ const CONSUMERS: &str = include_str!("../../../sql/queries/composition/consumers
 const USERS: &str = include_str!("../../../sql/queries/composition/users.sql");
 const FREEZE: &str = include_str!("../../../sql/queries/composition/freeze.sql");
 const TYPES: &str = include_str!("../../../sql/queries/composition/types.sql");
+const LISTED_TYPES: &str = include_str!("../../../sql/queries/composition/listed_types.sql");
 
 /// The most versions in one composition.
 const MOST_USED: usize = 1_000;
@@ -445,4 +446,35 @@ pub(crate) async fn types(pool: &Pool, tenant: &TenantId) -> Result<Vec<Definiti
         types.push(row);
     }
     Ok(types)
+}
+
+/// A version that is shown as an activity type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListedType {
+    pub(crate) type_name: String,
+    pub(crate) version: i32,
+    pub(crate) definition_id: DefinitionId,
+    pub(crate) version_id: VersionId,
+    pub(crate) is_published: bool,
+}
+
+/// Of the versions that [`types`] shows, those of these definitions or with these ids.
+pub(crate) async fn listed_types(
+    pool: &Pool,
+    tenant: &TenantId,
+    definitions: &[&str],
+    versions: &[&str],
+) -> Result<Vec<ListedType>> {
+    let rows = pool
+        .query(LISTED_TYPES, &[&tenant.as_str(), &MOST_TYPES, &definitions, &versions])
+        .await?;
+    let at = columns!(rows; activity_type, version, definition_id, version_id, is_published)?;
+    let listed = rows.iter().map(|row| ListedType {
+        type_name: row.get(at.activity_type),
+        version: row.get(at.version),
+        definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
+        version_id: VersionId::new(row.get::<_, String>(at.version_id)),
+        is_published: row.get(at.is_published),
+    });
+    Ok(listed.collect())
 }

@@ -11,6 +11,7 @@ mod instance_list;
 mod instance_variables;
 mod live;
 mod openapi;
+mod placeholders;
 mod resume;
 mod runtime_admin;
 mod schedules;

@@ -9,6 +9,8 @@ mod definitions;
 mod editor;
 mod host_page;
 mod instances;
+mod placeholders;
+mod round_trip;
 mod state_machine;
 mod viewer;
 
@@ -92,6 +94,16 @@ impl Studio {
     /// Opens a page of Studio anew.
     pub(crate) async fn goto(&self, path: &str) {
         self.page.goto(&format!("{}/studio/{path}", self.base)).await;
+    }
+
+    /// Opens a page of Studio without a reload.
+    pub(crate) async fn open_page(&self, path: &str) {
+        self.page.wait_until_answered().await;
+        let open = format!(
+            "history.pushState(null, '', new URL({}, document.baseURI))",
+            json!(path)
+        );
+        self.page.eval(&open).await;
     }
 
     /// Follows a link of the navigation.
@@ -376,4 +388,41 @@ pub(crate) async fn drop_activity(studio: &Studio, name: &str, (x, y): (f64, f64
         .page
         .drag(from, (part(0) + part(2) * x, part(1) + part(3) * y))
         .await;
+}
+
+/// How many saves of definitions were answered with this status.
+pub(crate) fn saves_answered(studio: &Studio, status: u64) -> usize {
+    let responses = studio.page.responses();
+    let saves = responses
+        .iter()
+        .filter(|(_, url)| url.ends_with("/workflow-definitions"));
+    saves.filter(|(answered, _)| *answered == status).count()
+}
+
+/// Moves an activity on the canvas, and waits until that is saved.
+pub(crate) async fn move_activity(studio: &Studio, element: &str) {
+    let rect = format!(
+        "(() => {{ const r = ({element})?.getBoundingClientRect(); return r?.width && [r.x, r.y, r.width, r.height] }})()"
+    );
+    for _ in 0..6 {
+        // Rests.
+        studio.page.position(element).await;
+        let rect = studio.page.wait(&rect).await;
+        let part = |n: usize| rect[n].as_f64().unwrap();
+        let from = (part(0) + part(2) * 0.3, part(1) + part(3) * 0.2);
+        let before = saves_answered(studio, 200);
+        studio.page.drag(from, (from.0 + 30.0, from.1 + 60.0)).await;
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(5) {
+            if saves_answered(studio, 200) > before {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+    studio.screenshot("failed").await;
+    panic!(
+        "the canvas does not let {element} be moved: {:?}",
+        studio.page.console()
+    );
 }

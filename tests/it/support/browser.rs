@@ -3,7 +3,7 @@
 //! A page is asked by JavaScript and driven by real mouse and key events. What its console reports, and each response of the
 //! API, is kept, so that a test can say that there was no error.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +58,8 @@ struct Events {
     responses: Mutex<Vec<(u64, String)>>,
     /// Requests that change something.
     changes: AtomicU64,
+    /// The ids of requests to the API that are not over.
+    open: Mutex<HashSet<String>>,
 }
 
 /// One page of a browser.
@@ -235,15 +237,25 @@ impl Events {
                 });
                 self.complain(words.collect::<Vec<_>>().join(" "));
             }
-            "Runtime.exceptionThrown" => self.complain(parameters["exceptionDetails"].to_string()),
+            "Runtime.exceptionThrown" => {
+                let details = &parameters["exceptionDetails"];
+                self.complain(format!("{} {details}", text(&details["exception"]["description"])));
+            }
             "Log.entryAdded" if parameters["entry"]["level"] == "error" => {
                 let entry = &parameters["entry"];
                 self.complain(format!("{} {}", text(&entry["text"]), text(&entry["url"])));
             }
-            "Network.requestWillBeSent"
-                if !["GET", "OPTIONS"].contains(&text(&parameters["request"]["method"]).as_str()) =>
-            {
-                self.changes.fetch_add(1, Ordering::SeqCst);
+            "Network.requestWillBeSent" => {
+                let request = &parameters["request"];
+                if !["GET", "OPTIONS"].contains(&text(&request["method"]).as_str()) {
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                }
+                if text(&request["url"]).contains("/elsa/api/") {
+                    self.open.lock().unwrap().insert(text(&parameters["requestId"]));
+                }
+            }
+            "Network.loadingFinished" | "Network.loadingFailed" => {
+                self.open.lock().unwrap().remove(&text(&parameters["requestId"]));
             }
             "Network.responseReceived" => {
                 let response = &parameters["response"];
@@ -501,6 +513,14 @@ impl Page {
     /// The responses so far: status and address.
     pub(crate) fn responses(&self) -> Vec<(u64, String)> {
         self.events.responses.lock().unwrap().clone()
+    }
+
+    /// Waits until the API has answered all requests: Studio stops if it leaves a page with an open one.
+    pub(crate) async fn wait_until_answered(&self) {
+        poll_until(STEP, "the answers of the API", async || {
+            self.events.open.lock().unwrap().is_empty().then_some(())
+        })
+        .await;
     }
 
     /// How many requests have been sent that change something.

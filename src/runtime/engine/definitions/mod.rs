@@ -1,10 +1,12 @@
 //! Definitions: save, publish, read.
 //!
 //! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it.
-//! `read`, `list`: what the API shows. `withdrawal`: retracts and deletes. `version`: which one a start runs, and reverts.
+//! `read`, `list`: what the API shows; `designers`: in the form that they can draw. `withdrawal`: retracts and deletes.
+//! `version`: which one a start runs, and reverts.
 
 mod composition;
 mod consumers;
+mod designers;
 mod list;
 mod read;
 mod version;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::consumers::Subject;
+pub(crate) use self::designers::KnownWorkflows;
 use super::Engine;
 use crate::activity::describe;
 use crate::definition::{ValidationError, WorkflowDefinition};

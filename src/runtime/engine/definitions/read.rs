@@ -5,8 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{model, not_found, wanted};
-use crate::definition::WorkflowDefinition;
-use crate::execution::{Composition, Interpreter};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::request::VersionOptions;
 use crate::runtime::engine::Engine;
@@ -99,56 +97,7 @@ impl Engine {
         read::count(self.node()?.database.reads.by_key(), &self.inner.tenant).await
     }
 
-    /// An activity of a version by its node id, else the root, as Elsa's designer takes it:
-    /// `{activity, nodeId, port, children}`.
-    pub async fn definition_subgraph(&self, id: &VersionId, node_id: Option<&str>) -> Result<Value> {
-        let node_id = node_id.map(str::to_owned);
-        self.of_root(id, move |interpreter, composition, root| {
-            let own = root.get("nodeId").and_then(Value::as_str).unwrap_or_default();
-            let found = node_id.and_then(|wanted| interpreter.subgraph(composition, root, &wanted));
-            found.or_else(|| interpreter.subgraph(composition, root, own))
-        })
-        .await
-    }
-
-    /// The containers around an activity of a version: `{childNode, container, pathSegments}`. An unknown node id is refused
-    /// as `node-not-found`.
-    pub async fn definition_path_segments(&self, id: &VersionId, node_id: &str) -> Result<Value> {
-        let node_id = node_id.to_owned();
-        self.of_root(id, move |interpreter, composition, root| {
-            interpreter.path_segments(composition, root, &node_id)
-        })
-        .await
-    }
-
-    /// What is computed from the root of a version.
-    async fn of_root(
-        &self,
-        id: &VersionId,
-        of: impl FnOnce(&Interpreter, &Composition, &Value) -> Option<Value> + Send + 'static,
-    ) -> Result<Value> {
-        let definition = self.definition_version(id).await?;
-        // A draft may be saved before it has one.
-        if !definition.get("root").is_some_and(Value::is_object) {
-            let message = format!("the version {:?} has no root activity", id.as_str());
-            return Err(Error::not_found("definition-not-found", message));
-        }
-        let interpreter = self.inner.interpreter.clone();
-        let is_large = compute::is_large(&definition);
-        let composition = self
-            .used_by(&*self.node()?, &WorkflowDefinition::from_stored(definition.clone())?)
-            .await?;
-        let found = compute::run(is_large, move || {
-            let root = definition.get("root");
-            root.and_then(|root| of(&interpreter, &composition, root))
-        });
-        found.await?.ok_or_else(|| {
-            let message = "the version has no activity with this node id";
-            Error::invalid("node-not-found", message).field("nodeId", message)
-        })
-    }
-
-    /// A definition as the API shows it.
+    /// A definition as it is stored, with node ids.
     pub(super) async fn shown(&self, row: DefinitionRow) -> Result<Value> {
         let interpreter = self.inner.interpreter.clone();
         let showing = compute::run(compute::is_large(&row.body), move || {

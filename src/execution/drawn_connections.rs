@@ -1,0 +1,141 @@
+//! The connections of a flowchart as a designer reads and draws them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::activity::{ACTIVITIES, CASES, Catalogue, UiHint, camel_case};
+use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
+
+/// The outcome of an activity without others.
+const DONE: &str = "Done";
+
+/// The port at which connections end.
+const INPUT: &str = "In";
+
+/// The outcome of a switch for no case.
+const DEFAULT: &str = "Default";
+
+/// The ports of an activity on the canvas.
+struct Ports {
+    /// None: any.
+    outcomes: Option<HashSet<String>>,
+    has_input: bool,
+}
+
+impl Ports {
+    fn of(catalogue: &Catalogue, raw: RawActivity<'_>) -> Self {
+        let Some(descriptor) = catalogue.descriptor(raw.type_name(), raw.named_version().unwrap_or(0)) else {
+            // A placeholder has all outcomes that are connected.
+            return Self {
+                outcomes: None,
+                has_input: true,
+            };
+        };
+        let named = descriptor.inputs.iter().find_map(|input| match &input.ui_hint {
+            UiHint::DynamicOutcomes(fixed) => Some((input, fixed)),
+            _ => None,
+        });
+        let mut outcomes: HashSet<String> = match named {
+            Some((input, fixed)) => {
+                let named = raw.get(&camel_case(&input.name)).and_then(list_of_texts);
+                named.into_iter().flatten().chain(fixed.iter().cloned()).collect()
+            }
+            None if descriptor.has_cases && descriptor.ports.is_empty() => {
+                let cases = raw.get(CASES).and_then(Value::as_array).into_iter().flatten();
+                let labels = cases.filter_map(|case| case.get("label")?.as_str());
+                labels.chain([DEFAULT]).map(str::to_owned).collect()
+            }
+            None => descriptor.outcomes.iter().cloned().collect(),
+        };
+        if outcomes.is_empty() && !descriptor.is_terminal {
+            outcomes.insert(DONE.to_owned());
+        }
+        Self {
+            outcomes: Some(outcomes),
+            has_input: !descriptor.is_start,
+        }
+    }
+}
+
+/// Shows the connections of a flowchart in the one form that designers read, with nothing else in it. One whose end a designer
+/// draws no port for would begin in the middle of the box, where a drag of the box removes it: it is not shown.
+pub(super) fn show(catalogue: &Catalogue, fields: &mut Map<String, Value>, kept: &mut Kept) {
+    let children = fields.get(ACTIVITIES).and_then(Value::as_array).into_iter().flatten();
+    let mut ports: HashMap<&str, Ports> = HashMap::new();
+    for raw in children.filter_map(RawActivity::new) {
+        ports.entry(raw.id()).or_insert_with(|| Ports::of(catalogue, raw));
+    }
+    let shown: Vec<Value> = match fields.get(CONNECTIONS) {
+        None | Some(Value::Null) => return,
+        Some(Value::Array(connections)) => connections.iter().map(|it| shown_connection(it, &ports)).collect(),
+        Some(_) => Vec::new(),
+    };
+    kept.show_list(fields, CONNECTIONS, shown);
+}
+
+/// The outcomes at which the connections of a flowchart begin, by the ids of activities.
+pub(super) fn connected_outcomes(fields: &Map<String, Value>) -> HashMap<String, Vec<String>> {
+    let mut outcomes: HashMap<String, Vec<String>> = HashMap::new();
+    let mut seen = HashSet::new();
+    for connection in Connection::list(fields.get(CONNECTIONS)) {
+        let source = (connection.source.activity, connection.source.port);
+        if seen.insert(source.clone()) {
+            outcomes.entry(source.0).or_default().push(source.1);
+        }
+    }
+    outcomes
+}
+
+/// A connection as designers read it; null: it is not shown.
+fn shown_connection(connection: &Value, ports: &HashMap<&str, Ports>) -> Value {
+    let Some(read) = Connection::list(Some(&json!([connection]))).pop() else {
+        return Value::Null;
+    };
+    let end = |name: &str, flat_port: &str, activity: &str, port: &str| {
+        let own = connection.get(name).filter(|end| end.is_object());
+        let has_port = own.map_or(connection.get(flat_port), |end| end.get("port"));
+        match has_port {
+            Some(_) => json!({"activity": activity, "port": port}),
+            None => json!({"activity": activity}),
+        }
+    };
+    let (source, target) = (&read.source, &read.target);
+    // What leads to an activity that is not there is shown, so that the author can remove it.
+    let begins = ports.get(source.activity.as_str()).is_none_or(|ports| {
+        let outcomes = ports.outcomes.as_ref();
+        outcomes.is_none_or(|outcomes| outcomes.contains(&source.port))
+    });
+    let ends = ports
+        .get(target.activity.as_str())
+        .is_none_or(|ports| ports.has_input && target.port == INPUT);
+    if source.activity.is_empty() || target.activity.is_empty() || !begins || !ends {
+        return Value::Null;
+    }
+    let mut shown = json!({
+        "source": end("source", "sourcePort", &source.activity, &source.port),
+        "target": end("target", "targetPort", &target.activity, &target.port),
+    });
+    if let (Some(vertices), Some(shown)) = (connection.get("vertices"), shown.as_object_mut()) {
+        let places = vertices.as_array().into_iter().flatten().filter_map(|place| {
+            let number = |name: &str| place.get(name).filter(|value| value.is_number());
+            Some(json!({"x": number("x")?, "y": number("y")?}))
+        });
+        shown.insert("vertices".to_owned(), places.collect());
+    }
+    shown
+}
+
+/// The list of texts that an input is, or is JSON text of.
+pub(super) fn list_of_texts(input: &Value) -> Option<Vec<String>> {
+    let is_text = |value: Option<&Value>| value.is_none_or(|value| value.is_string() || value.is_null());
+    let expression = input.get("expression")?;
+    if !is_text(input.get("typeName")) || !is_text(expression.get("type")) {
+        return None;
+    }
+    match expression.get("value")? {
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
