@@ -21,9 +21,11 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long its log may take: what reads it may have stopped.
 const LOG_TIMEOUT: Duration = Duration::from_millis(200);
 
+type OnHang = Arc<dyn Fn(&Hang) + Send + Sync>;
+
 /// What the program does when its node hangs; nothing by default.
 #[derive(Clone, Default)]
-pub(crate) struct HangReport(Option<Arc<dyn Fn(&Hang) + Send + Sync>>);
+pub(crate) struct HangReport(Option<OnHang>);
 
 impl HangReport {
     pub(crate) fn new(on_hang: impl Fn(&Hang) + Send + Sync + 'static) -> Self {
