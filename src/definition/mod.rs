@@ -4,13 +4,15 @@
 //!
 //! - **Nothing is lost.** Properties that this crate does not know are kept and written back, because Elsa Studio
 //!   and its extensions add their own data to definitions. What Studio could not hold comes back inside what it could:
-//!   `placeholder`, `kept` and `client_model` are that form, `restore` is the way back.
+//!   `placeholder`, `kept` and `client_losses` make that form, `restore` is the way back.
 //! - **Nothing is too deep.** A definition nests at most [`MAX_DEPTH`] levels of JSON, so every walk over it may recurse
 //!   without exhausting the stack.
 //! - **Everything can be stored.** U+0000 is valid in JSON, but the database cannot store it, so it is rejected here.
 //!
 //! The module knows no activity types: the catalogue decides which properties are inputs, ports or children.
 
+#[cfg(feature = "http")]
+mod client_losses;
 mod client_model;
 mod connection;
 pub(crate) mod elsa2;
@@ -25,7 +27,8 @@ mod raw_activity;
 mod restore;
 mod variable;
 
-pub(crate) use client_model::keep;
+#[cfg(feature = "http")]
+pub(crate) use client_losses::keep;
 pub use connection::{Connection, ConnectionEnd};
 pub use input::{Expression, InputBinding};
 pub use json_limits::MAX_DEPTH;
@@ -37,5 +40,6 @@ pub(crate) use placeholder::{PLACEHOLDER, placeholder, readable_custom_propertie
 pub(crate) use publication::unknown_strategy;
 pub use publication::{Trigger, ValidationError};
 pub use raw_activity::RawActivity;
+#[cfg(feature = "http")]
 pub(crate) use restore::restore;
 pub use variable::{Argument, Variable};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::definition::{WorkflowDefinition, keep};
+use crate::definition::WorkflowDefinition;
 use crate::execution::{Composition, Interpreter, WorkflowType};
 use crate::id::VersionId;
 use crate::runtime::engine::Engine;
@@ -46,6 +46,7 @@ impl Engine {
     }
 
     /// Definitions in the form that designers can draw: what they cannot hold is inside of it, and a save puts it back.
+    #[cfg(feature = "http")]
     pub(crate) async fn for_designers(&self, known: KnownWorkflows, mut definitions: Vec<Value>) -> Result<Vec<Value>> {
         let interpreter = self.inner.interpreter.clone();
         let is_large = definitions.iter().any(compute::is_large);
@@ -54,7 +55,7 @@ impl Engine {
                 if let Some(root) = definition.get_mut("root") {
                     interpreter.show_to_designers(&known.0, root);
                 }
-                keep(definition);
+                crate::definition::keep(definition);
             }
             definitions
         });

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::consumers::Subject;
+#[cfg(feature = "http")]
 pub(crate) use self::designers::KnownWorkflows;
 use super::Engine;
 use crate::activity::describe;
