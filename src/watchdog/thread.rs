@@ -76,7 +76,8 @@ pub(crate) fn start(options: WatchdogOptions) -> Result<(Watchdog, WatchdogThrea
                     }
                 });
                 if catch_unwind(step).is_err() {
-                    tracing::error!("a step of the watchdog panicked");
+                    // Not on this thread: what reads the log may have stopped.
+                    let _ = thread::Builder::new().spawn(|| tracing::error!("a step of the watchdog panicked"));
                 }
             }
         })

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -17,6 +18,10 @@ const LOG_AGAIN: Duration = Duration::from_secs(10);
 
 /// From so many logged instances on, those whose time is over are removed.
 const LEAST_LOGGED: usize = 256;
+
+/// How often, and after which pause, the watchdog tries to lock what bursts also lock.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The instances and claimed rows of the bursts of this node, and the instances that polls leave out for a moment. Bounded
 /// by the bursts that run, and by what polls show in that moment or log in ten seconds.
@@ -99,9 +104,16 @@ impl InFlight {
     }
 
     /// The instances whose bursts have been in one poll since a step of the watchdog or longer. None if another thread keeps
-    /// the lock: it may hang itself.
+    /// the lock for long: it may hang itself.
     pub(crate) fn polled_since(&self, step: u64) -> Vec<InstanceKey> {
-        let Ok(state) = self.state.try_lock() else {
+        let held = (0..LOCK_TRIES).find_map(|_| {
+            let locked = self.state.try_lock().ok();
+            if locked.is_none() {
+                thread::sleep(LOCK_PAUSE);
+            }
+            locked
+        });
+        let Some(state) = held else {
             return Vec::new();
         };
         let is_polled =

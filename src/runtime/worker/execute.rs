@@ -197,6 +197,8 @@ async fn run_steps(
                     Box::pin(give_back(node, &key, &next.rows, Release::IMMEDIATE)).await;
                     return Ok(None);
                 }
+                // What the commit has woken waits for this thread, which the next activity may keep.
+                tokio::task::yield_now().await;
                 prepared = *next;
             }
             Committed::Lost { outcome, rows } => {

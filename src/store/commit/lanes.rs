@@ -151,8 +151,9 @@ impl LaneTask {
                 if backlog.is_empty() && !is_open {
                     return;
                 }
-                // The last replies woke other tasks: what they send at once joins this batch.
-                tokio::task::yield_now().await;
+                // The last replies woke other tasks: what they send at once joins this batch. Only this thread ends the yield,
+                // and one of them may keep it.
+                self.watched.idle(tokio::task::yield_now()).await;
             }
             // What arrived while the last batch was in flight.
             backlog.extend(queue.take_ready(Lane::First, room.saturating_sub(backlog.len())));
