@@ -393,6 +393,7 @@ fn start() -> Burst {
             parent: None,
         }],
         attempt: 1,
+        is_followed: false,
         now: DateTime::<Utc>::UNIX_EPOCH,
         child_seed: 0,
         origins: Vec::new(),

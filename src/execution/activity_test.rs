@@ -91,6 +91,7 @@ impl Interpreter {
             state,
             definitions: &AllPublished,
             attempt: 1,
+            is_followed: false,
             child_seed: 0,
             cause: None,
             set_off: (0, 0),

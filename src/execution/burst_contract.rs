@@ -34,6 +34,8 @@ pub struct Burst {
     /// Where each instruction comes from: the same if the burst is run again. Idempotency keys and the ids of the children that
     /// run in the burst are made of it. Where it is missing, the row is unknown.
     pub origins: Vec<InstructionOrigin>,
+    /// The burst repeats a lost one of which rows are left: if it yields, they follow what it leaves.
+    pub is_followed: bool,
 }
 
 /// An instruction to an instance.

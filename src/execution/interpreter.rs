@@ -329,6 +329,7 @@ impl Interpreter {
             state,
             definitions,
             attempt: burst.attempt,
+            is_followed: burst.is_followed,
             child_seed: burst.child_seed,
             cause: None,
             set_off: (0, 0),

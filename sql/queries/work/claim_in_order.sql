@@ -3,7 +3,8 @@
 --          nothing behind them, so that the burst is repeated on the same state: a row that cannot be claimed now keeps
 --          those behind it, and new rows, from being claimed. An isolated row (crashes >= 2) is claimed only if $5: one,
 --          and of its instance nothing but the row of a yield, which has no content. Bodies are bounded as in claim.sql,
---          `bounded`. An instance of which nothing is claimed is named, with the microseconds until its first row is due
+--          `bounded`. An instance of which nothing is claimed is named, with the microseconds until its first row is due, and
+--          one of which rows of the lost burst are left
 -- caller:  store::claim::rows
 -- index:   work_instance, work_start, timer_pkey, fan_out_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
@@ -14,23 +15,35 @@ WITH target AS MATERIALIZED (
            coalesce((SELECT true FROM work c
                      WHERE c.instance_id = u.instance_id AND c.tenant_id = u.tenant_id
                        AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
-                       AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now()
-                       AND ($5::boolean OR c.crashes < 2) LIMIT 1), false) AS is_cancelled
+                       AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1),
+                    false) AS is_cancelled
     FROM unnest($2::text[], $3::text[]) WITH ORDINALITY u(tenant_id, instance_id, no)
+), isolated AS MATERIALIZED (
+    SELECT t.no, w.id
+    FROM target t
+    CROSS JOIN LATERAL (
+        SELECT c.id FROM work c
+        WHERE c.instance_id = t.instance_id AND c.tenant_id = t.tenant_id
+          AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
+          AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes >= 2
+        ORDER BY c.id + 0 LIMIT 1) w
+    WHERE $5::boolean AND NOT t.is_cancelled
+    ORDER BY t.no LIMIT 1
 ), cancelling AS MATERIALIZED (
     SELECT t.no, w.place, w.id, w.crashes
     FROM target t
+    LEFT JOIN isolated o ON o.no = t.no
     CROSS JOIN LATERAL (
         (SELECT c.ctid AS place, c.id, c.crashes FROM work c
          WHERE c.instance_id = t.instance_id AND c.tenant_id = t.tenant_id
            AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
-           AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND ($5::boolean OR c.crashes < 2)
+           AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND (c.crashes < 2 OR c.id = o.id)
          ORDER BY c.id + 0 LIMIT $4)
         UNION ALL
         (SELECT s.ctid, s.id, 0 FROM work s
          WHERE s.instance_id = t.instance_id AND s.tenant_id = t.tenant_id AND s.definition_id IS NOT NULL
            AND s.kind = 0 /* start */ AND coalesce(s.claimed_by, 0) = 0 AND s.available_at <= now() LIMIT 1)) w
-    WHERE t.is_cancelled
+    WHERE t.is_cancelled OR o.id IS NOT NULL
 ), begun AS MATERIALIZED (
     SELECT t.no, f.*,
            -- Of those with content: timers first, as in a burst.
@@ -49,7 +62,8 @@ WITH target AS MATERIALIZED (
         (SELECT m.ctid, NULL, m.id, m.due, false, m.crashes, m.available_at, coalesce(m.claimed_by, 0) = 0, 0
          FROM timer m
          WHERE m.instance_id = t.instance_id AND m.tenant_id = t.tenant_id AND m.has_begun)) f
-    WHERE NOT t.is_cancelled AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
+    WHERE NOT t.is_cancelled AND t.no NOT IN (SELECT o.no FROM isolated o)
+      AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
 ), bound AS MATERIALIZED (
     -- Of each instance: the position of the first row with content that cannot be claimed or is isolated, and what is alone.
     SELECT b.no,
@@ -141,6 +155,12 @@ SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NUL
        'bytes', NULL
 FROM target t
 WHERE t.no IN (SELECT m.no FROM measured m WHERE NOT m.fits)
+UNION ALL
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       'followed', NULL
+FROM target t
+WHERE t.no IN (SELECT k.no FROM taken k)
+  AND (SELECT count(*) FROM begun b WHERE b.no = t.no) > (SELECT count(*) FROM taken k WHERE k.no = t.no)
 UNION ALL
 SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'order', (SELECT (extract(epoch FROM min(b.available_at) - clock_timestamp()) * 1000000)::bigint

@@ -74,7 +74,7 @@ impl BurstRun<'_> {
         if self.state.status == Status::Finished {
             left.unmatched.append(&mut left.held_over);
         }
-        self.state.holds |= !left.held_over.is_empty();
+        self.state.holds |= !left.held_over.is_empty() || self.yielded && self.is_followed;
         left
     }
 

@@ -57,6 +57,8 @@ pub(super) struct BurstRun<'p> {
     pub(super) state: InstanceState,
     pub(super) definitions: &'p dyn Children,
     pub(super) attempt: u32,
+    /// Rows of the lost burst follow that this one does not have.
+    pub(super) is_followed: bool,
     pub(super) child_seed: i64,
     /// What has set off what runs now; none: its row is unknown.
     pub(super) cause: Option<Cause>,

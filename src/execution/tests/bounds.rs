@@ -239,6 +239,7 @@ fn a_burst_may_move_between_threads() {
         state: None,
         instructions: Vec::new(),
         attempt: 1,
+        is_followed: false,
         now: chrono::DateTime::UNIX_EPOCH,
         child_seed: 0,
         origins: Vec::new(),

@@ -150,6 +150,7 @@ impl Family {
             state,
             instructions: vec![instruction],
             attempt: 1,
+            is_followed: false,
             now: chrono::DateTime::UNIX_EPOCH,
             child_seed: 0,
             origins: vec![origin],

@@ -370,6 +370,7 @@ async fn accept_and_spawn(
     let instance = key.1.clone();
     let row = ClaimedRow {
         had_begun: false,
+        is_followed: false,
         replays: None,
         claim: Claim::Work(work, ClaimNo(1)),
         instruction: Some((WorkKind::Start, body)),

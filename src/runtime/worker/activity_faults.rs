@@ -117,6 +117,7 @@ mod tests {
                 parent: None,
             }],
             attempt: 1,
+            is_followed: false,
             now: chrono::Utc::now(),
             child_seed: 0,
             origins: Vec::new(),

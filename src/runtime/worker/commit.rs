@@ -107,6 +107,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         now: clock.now(),
         child_seed,
         origins,
+        is_followed: rows.iter().any(|row| row.is_followed),
     };
     let children = BurstChildren {
         node,
@@ -276,12 +277,11 @@ impl Finished {
         let claim = Claim::Work(work, claim_no);
         claims.add(claim.clone());
         let clock = DatabaseClock::read(commit.committed_at);
+        // As long as rows of a lost burst follow, what arrives is behind them.
+        let is_followed = rows.iter().any(|row| row.is_followed);
         let row = ClaimedRow {
-            // As long as rows of a lost burst may follow.
-            had_begun: rows
-                .iter()
-                .chain(held_over.iter().map(|(row, _)| row))
-                .any(|row| row.had_begun),
+            had_begun: is_followed || held_over.iter().any(|(row, _)| row.had_begun),
+            is_followed,
             replays: None,
             claim,
             instruction: Some((WorkKind::Continue, serde_json::Value::Null)),

@@ -170,6 +170,7 @@ impl Family {
             definition,
             starts_always,
             state,
+            version,
         } = instance::child_before(pool, tenant, &child.definition_id, &child.id).await?;
         if let Some(state) = state {
             // The burst was run before.
@@ -178,7 +179,8 @@ impl Family {
                 return Ok(ChildRun::OfAnotherLineage);
             }
             let max_bytes = node.interpreter.options().max_value_bytes;
-            return Ok(ChildRun::Committed(committed_before(&state, max_bytes)));
+            let is_first = version == Some(InstanceVersion(1));
+            return Ok(ChildRun::Committed(committed_before(&state, is_first, max_bytes)));
         }
         let Some(definition) = definition else {
             return Ok(ChildRun::NotPublished);
@@ -204,6 +206,7 @@ impl Family {
             state: None,
             instructions: vec![start(child)],
             attempt: *attempt,
+            is_followed: false,
             now: clock.now(),
             // Its id is that of one generation of its parent.
             child_seed: 0,
@@ -272,6 +275,8 @@ impl Family {
         let max_bytes = node.interpreter.options().max_value_bytes;
         activity_faults::report(&result.state, 0);
         after.report(node, &child.id, &commit, *clock);
+        // As after the commit of a burst.
+        tokio::task::yield_now().await;
         Ok(ChildRun::Committed(CommittedChild {
             result: result.state.child_result(max_bytes),
             has_ended: result.status == Status::Finished,
@@ -293,12 +298,14 @@ fn is_asked_for(state: &InstanceState, child: &ChildStart, published: Option<&De
     before.lineage == now.lineage || before.digest == now.digest && is_same_version
 }
 
-/// The result of a child that an earlier try of the burst has committed.
-fn committed_before(state: &InstanceState, max_bytes: usize) -> CommittedChild {
+/// The result of a child that an earlier try of the burst has committed, as it was at its first commit: a child with a later
+/// one lived then. A parent that waits for its end waits again, and is woken at once if it has come. For one that waits for its
+/// rest it had rested: else the parent has done nothing behind it that would be repeated.
+fn committed_before(state: &InstanceState, is_first: bool, max_bytes: usize) -> CommittedChild {
     CommittedChild {
         result: state.child_result(max_bytes),
-        has_ended: state.status() == Status::Finished,
-        rests: state.sub_status() == SubStatus::Suspended,
+        has_ended: is_first && state.status() == Status::Finished,
+        rests: !is_first || state.sub_status() == SubStatus::Suspended,
         executed: 0,
         bytes: 0,
     }

@@ -60,6 +60,8 @@ pub(crate) struct ClaimedRow {
     pub(crate) crashes: i32,
     /// A burst with it may have begun before this claim.
     pub(crate) had_begun: bool,
+    /// Rows of the lost burst are left behind it, which this claim did not take.
+    pub(crate) is_followed: bool,
     /// Of a replayed dead letter: the row that it was at first.
     pub(crate) replays: Option<String>,
     /// The time of the claim, which is not before the row was due.

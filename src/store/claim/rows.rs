@@ -325,21 +325,26 @@ struct Unclaimed {
 fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) -> Result<Unclaimed> {
     let (key_at, claim_at, row_at) = (KeyColumns::of(&rows)?, ClaimColumns::of(&rows)?, RowColumns::of(&rows)?);
     let mut unclaimed = Unclaimed::default();
+    let mut followed = Vec::new();
     for row in rows {
-        let is_ordered = row.get::<_, Option<&str>>(row_at.left_out).map(|why| why == "order");
+        let left_out = row.get::<_, Option<&str>>(row_at.left_out);
         if row.get::<_, Option<&str>>(key_at.tenant_id).is_none() {
             unclaimed.exceeds = true;
             continue;
         }
         let key = instance_key(key_at, &row);
         let instance = found.entry(key.clone()).or_default();
-        match is_ordered {
+        match left_out {
             None => {}
-            Some(false) => {
+            Some("followed") => {
+                followed.push(key);
+                continue;
+            }
+            Some("bytes") => {
                 (instance.is_left_out, instance.blocked) = (true, None);
                 continue;
             }
-            Some(true) => {
+            Some(_) => {
                 let wait = row.get::<_, Option<i64>>(row_at.wait).unwrap_or(0);
                 instance.blocked = Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0)));
                 unclaimed.in_order.push(key);
@@ -360,6 +365,10 @@ fn read_rows(rows: Vec<Row>, found: &mut HashMap<InstanceKey, ClaimedInstance>) 
                 instance.unreadable.push((claim, had_begun));
             }
         }
+    }
+    for key in followed {
+        let rows = found.get_mut(&key).into_iter().flat_map(|instance| &mut instance.rows);
+        rows.for_each(|row| row.is_followed = true);
     }
     Ok(unclaimed)
 }
@@ -457,6 +466,7 @@ fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, u
         failures: row.get(at.failures),
         crashes: row.get(at.crashes),
         had_begun: row.get(at.had_begun),
+        is_followed: false,
         replays: row.get(at.replays),
         clock: DatabaseClock::read(row.get(at.claimed_at)),
     };

@@ -89,6 +89,7 @@ pub(crate) struct ChildBefore {
     pub(crate) starts_always: bool,
     /// The state of the child, if it exists.
     pub(crate) state: Option<Vec<u8>>,
+    pub(crate) version: Option<InstanceVersion>,
 }
 
 /// Reads what is known of a child, in one statement.
@@ -101,7 +102,7 @@ pub(crate) async fn child_before(
     let row = pool
         .query_one(CHILD, &[&tenant.as_str(), &definition.as_str(), &child.as_str()])
         .await?;
-    let at = columns!(row; version_id, version, starts_always, state)?;
+    let at = columns!(row; version_id, version, starts_always, state, instance_version)?;
     let version = row.get::<_, Option<String>>(at.version_id);
     Ok(ChildBefore {
         definition: version.map(|version| DefinitionRef {
@@ -111,6 +112,7 @@ pub(crate) async fn child_before(
         }),
         starts_always: row.get::<_, Option<bool>>(at.starts_always).unwrap_or(false),
         state: row.get(at.state),
+        version: row.get::<_, Option<i64>>(at.instance_version).map(InstanceVersion),
     })
 }
 

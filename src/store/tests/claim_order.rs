@@ -293,6 +293,32 @@ async fn a_cancel_is_claimed_before_all_and_with_the_start_alone() {
 
 /// Whatever is committed first: the burst claims the cancel, or it has loaded a version that it cannot commit.
 #[tokio::test]
+async fn isolated_cancels_are_claimed_one_by_one() {
+    let order = Order::new().await;
+    order.writer.commits(waiting(burst("other", None), "b", 8)).await;
+    let cancels = "INSERT INTO work (tenant_id, id, instance_id, kind, body, crashes) OVERRIDING SYSTEM VALUE
+                   VALUES ('', -3, 'i', 3, '{}', 2), ('', -2, 'i', 3, '{}', 2), ('', -1, 'other', 3, '{}', 2)";
+    order.fixture.execute(cancels).await;
+    let keys = [key(), (TenantId::default(), InstanceId::new("other"))];
+    let (pool, incarnation) = (&order.writer.pool, order.writer.incarnation);
+    let found = claim::claim(pool, incarnation, &keys, false, ClaimBounds::NONE)
+        .await
+        .unwrap();
+    assert_eq!(found.values().map(|found| found.rows.len()).sum::<usize>(), 0);
+    for left in [2, 1, 0] {
+        let found = claim::claim(pool, incarnation, &keys, true, ClaimBounds::NONE)
+            .await
+            .unwrap();
+        let rows: Vec<&ClaimedRow> = found.values().flat_map(|found| &found.rows).collect();
+        assert_eq!(rows.iter().map(|row| name(row)).collect::<Vec<_>>(), ["cancel"]);
+        for found in found.values() {
+            order.consume(found).await;
+        }
+        assert_eq!(order.fixture.count("SELECT count(*) FROM work").await, left);
+    }
+}
+
+#[tokio::test]
 async fn a_cancel_that_is_accepted_during_a_claim_fences_the_burst() {
     for locked in ["work", "instance"] {
         let order = Order::new().await;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
+use crate::support::failpoints::REPEAT;
 use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::literal;
 use crate::support::{Connection, Gate, Http, LONG_TIMEOUT, TestDatabase, long, poll_until, wait_until};
@@ -340,7 +341,7 @@ async fn a_replay_takes_the_children_of_the_tries_before_and_shares_no_key_with_
 /// A child that waits is cancelled, or ends, before the burst that executed it is repeated: branch B is as before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
-    for ends_by in ["event", "cancel"] {
+    for (ends_by, join_mode) in [("event", "WaitAll"), ("cancel", "WaitAll"), ("event", "WaitAny")] {
         let cluster = Cluster::start("event", "").await;
         let executes = json!({"type": "Elsa.ExecuteWorkflow", "id": "run", "workflowDefinitionId": literal("gate"),
             "waitForCompletion": true});
@@ -353,7 +354,7 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
         first.extend(names("a").as_array().unwrap().clone());
         let mut second = vec![event("Go")];
         second.extend(names("b").as_array().unwrap().clone());
-        let mut model = json!({"definitionId": "parent", "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": "WaitAll",
+        let mut model = json!({"definitionId": "parent", "root": {"type": "Elsa.Fork", "id": "fork", "joinMode": join_mode,
             "branches": [sequence("A", first.into()), sequence("B", second.into())]}});
         model["root"]["branches"][1]["activities"][0]["id"] = "again".into();
         cluster.http.publish(&model).await;
@@ -376,9 +377,14 @@ async fn a_child_that_ends_meanwhile_changes_no_key_of_another_branch() {
         drop(one);
         let _three = cluster.node("three", "");
         cluster.finishes().await;
-        let keys = cluster.keys();
-        assert_eq!(keys.len(), 6, "{keys:?}");
+        let (keys, calls) = (cluster.keys(), cluster.calls());
         assert!(keys.values().all(|keys| keys.len() == 1), "{ends_by}: {keys:?}");
+        if join_mode == "WaitAny" {
+            // The child had not ended in the lost burst, so that branch A does not overtake B in the repeat.
+            assert_eq!(calls, ["b1", "b2", "b3", "b1", "b2", "b3"]);
+        } else {
+            assert_eq!(keys.len(), 6, "{keys:?}");
+        }
         let gates = cluster.client.rows("instance WHERE definition_id = 'gate'").await;
         assert_eq!(gates, 1, "{ends_by}");
         assert_invariants(&cluster.database).await;
@@ -446,6 +452,10 @@ async fn the_rows_of_a_lost_burst_wait_for_one_that_cannot_be_read() {
          UPDATE mainspring.work SET body = (repeat('[', 200) || repeat(']', 200))::json {first_row}"
     );
     cluster.client.batch_execute(&spoil).await.unwrap();
+    for point in REPEAT {
+        let mut killed = cluster.node("killed", &format!("{point}=abort"));
+        killed.child.wait(LONG_TIMEOUT);
+    }
     let second = cluster.node("second", "");
     let failed = "work WHERE instance_id = 'p' AND claimed_by IS NULL AND failures = 1";
     cluster.client.wait_for_rows(failed, 1).await;

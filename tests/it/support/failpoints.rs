@@ -45,6 +45,9 @@ const CHILD: [&str; 2] = ["child.running", "child.committed"];
 /// A poll that finds work.
 pub(crate) const POLL: [&str; 1] = ["claim.poll"];
 
+/// A claim of the rows of a lost burst.
+pub(crate) const REPEAT: [&str; 1] = ["claim.in_order"];
+
 /// A publish.
 pub(crate) const PUBLISH: [&str; 2] = ["publish.written", "publish.committed"];
 
@@ -119,6 +122,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &CALL[..],
         &CHILD,
         &POLL,
+        &REPEAT,
         &PUBLISH,
         &INBOX_MATCH,
         &FAN_OUT,
