@@ -31,6 +31,17 @@ pub(crate) fn is_large(value: &Value) -> bool {
     weight::has_at_least(value, SMALL_VALUE)
 }
 
+/// Whether a text of this value is long, which may be JSON itself.
+#[cfg(feature = "http")]
+pub(crate) fn has_large_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() > SMALL_TEXT,
+        Value::Array(items) => items.iter().any(has_large_text),
+        Value::Object(fields) => fields.values().any(has_large_text),
+        _ => false,
+    }
+}
+
 /// Runs `work`: on the caller's thread if it is short, else with a permit on another one. Cancellation safe.
 pub(crate) async fn run<T: Send + 'static>(is_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if !is_long {

@@ -61,11 +61,11 @@ pub(crate) fn keep(definition: &mut Map<String, Value>) {
         }
     }
     for (list, model) in LISTS {
-        let items = definition.get(list).and_then(Value::as_array).into_iter().flatten();
-        let is_lost = |item: &&Value| item.as_object().is_some_and(|fields| is_lossy(fields, model));
-        let items: Vec<Value> = items.filter(is_lost).cloned().collect();
-        if !items.is_empty() {
-            lost.insert(list.to_owned(), items.into());
+        let items = definition.get(list).and_then(Value::as_array);
+        let is_lost = |item: &Value| item.as_object().is_some_and(|fields| is_lossy(fields, model));
+        // The whole list: what is renamed is what none of the others is.
+        if let Some(items) = items.filter(|items| items.iter().any(is_lost)) {
+            lost.insert(list.to_owned(), items.clone().into());
         }
     }
     if lost.is_empty() {
@@ -158,6 +158,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_renamed_keeps_what_the_models_lack_and_what_is_new_gets_nothing() {
+        let mut renamed = sent(&form(sample()));
+        renamed["inputs"][0]["name"] = json!("I");
+        assert_eq!(
+            restored(renamed.clone())["inputs"][0],
+            json!({"type": "String", "name": "I", "defaultValue": "x"})
+        );
+        renamed["inputs"][0]["type"] = json!("Int32");
+        assert_eq!(restored(renamed)["inputs"][0].get("defaultValue"), None);
+        let own = json!({"mainspringOriginal": {"mine": 1}, "customProperties": {"mainspringOriginal": [1]}});
+        assert_eq!(restored(own.as_object().unwrap().clone()), own);
+    }
+
+    #[test]
     fn a_client_that_holds_everything_deletes_what_it_leaves_out() {
         let mut sent = form(sample());
         sent.shift_remove("metadata");
@@ -167,6 +181,7 @@ mod tests {
             (&back["metadata"], &back["inputs"]),
             (&Value::Null, &json!([{"name": "i"}]))
         );
+        assert_eq!(back["toolVersion"], "next");
         assert!(back.get(KEPT).is_none() && back["customProperties"].get(KEPT).is_none());
     }
 

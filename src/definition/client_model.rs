@@ -4,6 +4,8 @@
 //! variables are text. What would be lost is kept in the custom properties, which the models hold as they are. A client that
 //! sends back the mark beside them has lost nothing, so what it left out is deleted.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::kept::{Admit, KEPT, put_back, put_back_list};
@@ -11,6 +13,7 @@ use super::kept::{Admit, KEPT, put_back, put_back_list};
 pub(super) const CUSTOM_PROPERTIES: &str = "customProperties";
 pub(super) const OPTIONS: &str = "options";
 pub(super) const VARIABLES: &str = "variables";
+pub(super) const TOOL_VERSION: &str = "toolVersion";
 pub(super) const INPUTS: &str = "inputs";
 pub(super) const OUTPUTS: &str = "outputs";
 
@@ -81,26 +84,52 @@ fn identity(item: &Value) -> Option<String> {
     text("id").or_else(|| text("name")).map(str::to_owned)
 }
 
+/// Puts back what one item has lost that was renamed: the only one that is new, in the place of the only one that is gone and
+/// otherwise as it. One with an id has it under another name, too.
+fn put_back_renamed(edited: &mut [Value], was: &[Value], shown: &[Value]) {
+    let names = |items: &[Value]| items.iter().filter_map(identity).collect::<HashSet<_>>();
+    let (before, after) = (names(shown), names(edited));
+    let is_new = |item: &&mut Value| identity(item).is_some_and(|name| !before.contains(&name));
+    let is_gone = |(_, shown): &(&Value, &Value)| identity(shown).is_some_and(|name| !after.contains(&name));
+    let (mut new, mut gone) = (edited.iter_mut().filter(is_new), was.iter().zip(shown).filter(is_gone));
+    let only = (new.next(), new.next(), gone.next(), gone.next());
+    if let (Some(Value::Object(edited)), None, Some((Value::Object(was), Value::Object(shown))), None) = only {
+        let value = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
+        let is_kept = |name: &str| name == "name" || name == "displayName" || value(edited, name) == value(shown, name);
+        if !was.contains_key("id") && shown.keys().all(|name| is_kept(name)) {
+            put_back(edited, was, shown);
+        }
+    }
+}
+
 /// Puts back into a definition what was kept of it.
 pub(super) fn restore<E>(definition: &mut Map<String, Value>, admit: Admit<'_, E>) -> Result<(), E> {
-    let has_lost_nothing = definition.shift_remove(KEPT).is_some();
+    let has_lost_nothing = definition.get(KEPT) == Some(&Value::Bool(true));
+    if has_lost_nothing {
+        definition.shift_remove(KEPT);
+    }
     let custom = definition.get_mut(CUSTOM_PROPERTIES).and_then(Value::as_object_mut);
-    let Some(Value::String(text)) = custom.and_then(|custom| custom.shift_remove(KEPT)) else {
+    let Some(custom) = custom.filter(|custom| custom.get(KEPT).is_some_and(Value::is_string)) else {
         return Ok(());
     };
-    if has_lost_nothing {
+    let Some(Value::String(text)) = custom.shift_remove(KEPT) else {
         return Ok(());
-    }
+    };
     admit(&text)?;
     let Ok(Value::Object(kept)) = serde_json::from_str(&text) else {
         return Ok(());
     };
-    for (name, was) in kept {
+    // What is shown in another form is restored for each client.
+    for (name, was) in kept
+        .into_iter()
+        .filter(|(name, _)| !has_lost_nothing || name == TOOL_VERSION)
+    {
         let list = LISTS.iter().find(|(list, _)| *list == name);
         match (definition.get_mut(&name), was, list) {
             (Some(Value::Array(edited)), Value::Array(was), Some((_, model))) => {
                 let of = |item: &Value| item.as_object().map_or(Value::Null, model);
                 let shown: Vec<Value> = was.iter().map(of).collect();
+                put_back_renamed(edited, &was, &shown);
                 put_back_list(edited, &was, &shown, identity);
             }
             (Some(Value::Object(edited)), Value::Object(was), None) if name == OPTIONS => {

@@ -150,19 +150,40 @@ pub(super) fn put_back_list(edited: &mut [Value], was: &[Value], shown: &[Value]
     }
 }
 
-/// Puts back the connections that were not shown, unless the author deleted an activity at one of their ends.
+/// Puts back the connections that were not shown, each behind the one that it followed, unless the author deleted an activity
+/// at one of their ends, or has drawn the connection since.
 fn put_back_unseen(edited: &mut Vec<Value>, was: &[Value], shown: &[Value], children: &HashSet<String>) {
-    let unseen = was.iter().zip(shown).filter(|(_, shown)| shown.is_null());
-    for (was, _) in unseen {
-        let read = Connection::list(Some(&Value::Array(vec![was.clone()])));
-        let has_ends = |connection: &Connection| {
-            let ends = [&connection.source.activity, &connection.target.activity];
-            ends.iter().all(|end| end.is_empty() || children.contains(*end))
-        };
-        if read.iter().all(has_ends) {
-            edited.push(was.clone());
+    let read = |connection: &Value| Connection::list(Some(&Value::Array(vec![connection.clone()]))).pop();
+    // Each connection by its place, so that a long id is compared once.
+    let mut drawn: HashMap<Connection, usize> = HashMap::new();
+    for (place, connection) in edited.iter().enumerate() {
+        drawn.extend(read(connection).map(|read| (read, place)));
+    }
+    let mut behind: Vec<Vec<&Value>> = vec![Vec::new(); edited.len() + 1];
+    let mut before = 0;
+    for (was, shown) in was.iter().zip(shown) {
+        let own = read(was);
+        if !shown.is_null() {
+            before = own.and_then(|own| drawn.get(&own)).map_or(before, |place| place + 1);
+            continue;
+        }
+        let is_left = own.is_none_or(|own| {
+            let ends = [&own.source.activity, &own.target.activity];
+            let is_whole = ends.iter().all(|end| !end.is_empty());
+            let has_ends = ends.iter().all(|end| end.is_empty() || children.contains(*end));
+            has_ends && (!is_whole || drawn.insert(own, before).is_none())
+        });
+        if is_left && let Some(behind) = behind.get_mut(before) {
+            behind.push(was);
         }
     }
+    let connections = std::iter::once(None).chain(edited.drain(..).map(Some));
+    let whole = connections.zip(behind).flat_map(|(connection, behind)| {
+        let behind = behind.into_iter().cloned();
+        connection.into_iter().chain(behind)
+    });
+    let whole: Vec<Value> = whole.collect();
+    *edited = whole;
 }
 
 /// Puts back what an object has lost: what comes back as it was shown, and what was not shown. What the author changed or
@@ -300,18 +321,39 @@ mod tests {
             form["connections"],
             json!([connection("a", "b"), shown_labelled, connection("c", "a")])
         );
-        let back = restored(form.clone());
-        let (first, rest) = back["connections"].as_array().unwrap().split_at(2);
-        assert_eq!(first, &activity["connections"].as_array().unwrap()[..2]);
-        // One that is not shown is the last.
-        assert_eq!(rest, [connection("c", "a"), json!({"source": null})]);
+        assert_eq!(restored(form.clone()), activity);
         // One is deleted, one gets other vertices, and one is new.
         let mut edited = form;
         shown_labelled["vertices"] = json!([]);
         edited["connections"] = json!([shown_labelled, connection("c", "d"), connection("c", "a")]);
         let mut expected = labelled.clone();
         expected["vertices"] = json!([]);
-        let expected = json!({"connections": [expected, connection("c", "d"), connection("c", "a"), {"source": null}]});
+        let expected = json!({"connections": [expected, {"source": null}, connection("c", "d"), connection("c", "a")]});
         assert_eq!(restored(edited), expected);
+    }
+
+    #[test]
+    fn a_connection_that_was_not_shown_comes_back_once_and_in_its_place() {
+        let connection = |source: &str, port: &str, target: &str| json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}});
+        let children = json!([{"id": "a"}, {"id": "b"}, {"id": "c"}]);
+        let (gone, other) = (connection("a", "Gone", "b"), connection("b", "Gone", "c"));
+        let (first, last) = (connection("a", "Done", "b"), connection("b", "Done", "c"));
+        let activity = json!({"activities": children, "connections": [gone, first, other, last]});
+        let form = form(&activity, json!({"connections": [null, first, null, last]}));
+        assert_eq!(restored(form.clone()), activity);
+        let edit = |edited: Value, children: Value| {
+            let mut sent = form.clone();
+            sent.insert("connections".to_owned(), edited);
+            sent.insert("activities".to_owned(), children);
+            restored(sent)["connections"].clone()
+        };
+        // The author draws it again, deletes the one before it, or an activity.
+        let drawn = json!([first, last, gone]);
+        assert_eq!(edit(drawn, children.clone()), json!([first, other, last, gone]));
+        assert_eq!(edit(json!([last]), children.clone()), json!([gone, other, last]));
+        assert_eq!(
+            edit(json!([first]), json!([{"id": "a"}, {"id": "b"}])),
+            json!([gone, first])
+        );
     }
 }

@@ -40,6 +40,4 @@ pub(crate) use placeholder::{PLACEHOLDER, placeholder, readable_custom_propertie
 pub(crate) use publication::unknown_strategy;
 pub use publication::{Trigger, ValidationError};
 pub use raw_activity::RawActivity;
-#[cfg(feature = "http")]
-pub(crate) use restore::restore;
 pub use variable::{Argument, Variable};

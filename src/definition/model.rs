@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::elsa2;
 use super::json_limits::{JsonLimitError, MAX_DEPTH, check_json};
+use super::kept::Admit;
 use super::restore::restore;
 use super::variable::{Argument, Variable};
 use crate::id::{DefinitionId, VersionId};
@@ -83,12 +84,17 @@ impl WorkflowDefinition {
     ///
     /// # Errors
     /// As [`WorkflowDefinition::from_json`].
-    pub fn from_value(mut value: Value) -> Result<Self> {
+    pub fn from_value(value: Value) -> Result<Self> {
+        Self::from_value_with(value, &mut |_| Ok::<_, Error>(()))
+    }
+
+    /// The same; `admit` is asked about each JSON text inside before it is parsed. What a text brings in is not restored again.
+    pub(crate) fn from_value_with<E: From<Error>>(mut value: Value, admit: Admit<'_, E>) -> Result<Self, E> {
         elsa2::refuse(&value)?;
         if let Value::Object(fields) = &mut value {
-            restore(fields, &mut |_| Ok::<_, Error>(()))?;
+            restore(fields, admit)?;
         }
-        Self::from_stored(value)
+        Ok(Self::from_stored(value)?)
     }
 
     /// Reads a definition that was read before it was stored.

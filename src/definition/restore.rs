@@ -100,6 +100,17 @@ mod tests {
         assert_eq!(root_of(no_text.clone()).unwrap(), no_text);
     }
 
+    /// It was not admitted.
+    #[test]
+    fn what_a_kept_text_brings_in_is_not_restored_again() {
+        let placeholder = placeholder_of(&json!({"type": "X"}));
+        let kept = json!({"was": placeholder, "shown": {"type": "Elsa.Sequence"}}).to_string();
+        let mut left = placeholder;
+        left["id"] = json!("s");
+        let sent = json!({"id": "s", "type": "Elsa.Sequence", KEPT: kept});
+        assert_eq!(root_of(sent).unwrap(), left);
+    }
+
     #[test]
     fn what_is_restored_has_the_limits_of_definitions() {
         let nested = |levels: usize| (0..levels).fold(json!({"type": "X"}), |inner, _| json!({"body": inner}));

@@ -25,6 +25,7 @@ pub(crate) struct WorkflowType {
     pub(crate) definition_id: DefinitionId,
     pub(crate) version_id: VersionId,
     pub(crate) is_published: bool,
+    pub(crate) outcomes: Vec<String>,
 }
 
 /// What a designer can draw.
@@ -64,7 +65,7 @@ impl Drawable<'_> {
                 show_place(place, fields, &mut kept);
             }
             if descriptor.is_container {
-                drawn_connections::show(self.catalogue, fields, &mut kept);
+                drawn_connections::show(*self, fields, &mut kept);
             }
         }
         let names: Vec<String> = fields.keys().cloned().collect();
@@ -102,7 +103,13 @@ impl Drawable<'_> {
         if name == PLACEHOLDER {
             return Some((name.to_owned(), 1));
         }
-        // As Elsa finds it: by the id of the version, else the published or the newest one of the definition.
+        let found = self.workflow(raw)?;
+        Some((found.type_name.clone(), found.version))
+    }
+
+    /// The workflow that an activity uses, as Elsa finds it: by the id of the version, else the published or the newest one of
+    /// the definition. One of another server's definition is the one that has the type here, as when it runs.
+    pub(super) fn workflow(&self, raw: RawActivity<'_>) -> Option<&WorkflowType> {
         let text = |property: &str| {
             raw.get(property)
                 .and_then(Value::as_str)
@@ -110,14 +117,21 @@ impl Drawable<'_> {
         };
         let definition = text("workflowDefinitionId")?;
         let version_id = text("workflowDefinitionVersionId");
-        let is_named = |known: &&WorkflowType| version_id == Some(known.version_id.as_str());
-        let of_definition = self
-            .workflows
-            .iter()
-            .filter(|known| known.definition_id.as_str() == definition);
-        let newest = of_definition.max_by_key(|known| (known.is_published, known.version));
-        let found = self.workflows.iter().find(is_named).or(newest)?;
-        Some((found.type_name.clone(), found.version))
+        let (type_name, version) = (raw.type_name(), raw.named_version());
+        let newest = |known: &&WorkflowType| (known.is_published, known.version);
+        let is_wanted = |known: &WorkflowType| version_id.is_none() && version == Some(known.version);
+        let all = || self.workflows.iter();
+        all()
+            .find(|known| version_id == Some(known.version_id.as_str()))
+            .or_else(|| {
+                all()
+                    .filter(|known| known.definition_id.as_str() == definition)
+                    .max_by_key(newest)
+            })
+            .or_else(|| {
+                let of_type = all().filter(|known| known.type_name == type_name);
+                of_type.max_by_key(|known| (is_wanted(known), newest(known)))
+            })
     }
 
     /// Why an activity cannot be drawn.
@@ -213,7 +227,11 @@ fn show_place(place: &ChildProperty, fields: &mut Map<String, Value>, kept: &mut
     let is_case = |case: &Value| {
         let expression = case.get("condition").filter(|condition| !condition.is_null());
         let of_expression = |it: &Value| it.is_object() && is_text(it.get("type"));
-        case.is_object() && is_text(case.get("label")) && expression.is_none_or(of_expression)
+        let child = case.get("activity").filter(|child| !child.is_null());
+        case.is_object()
+            && child.is_none_or(Value::is_object)
+            && is_text(case.get("label"))
+            && expression.is_none_or(of_expression)
     };
     let is_readable = match place {
         ChildProperty::One(..) => held.is_object(),
@@ -279,6 +297,7 @@ mod tests {
             definition_id: "greeter".into(),
             version_id: format!("greeter-{version}").into(),
             is_published,
+            outcomes: vec!["Greeted".to_owned()],
         }
     }
 
@@ -383,6 +402,8 @@ mod tests {
             (reference("greeter", "greeter-2", 2), 2),
             (reference("greeter", "of-another-server", 9), 1),
             (reference("of-another-server", "greeter-2", 9), 2),
+            (reference("of-another-server", "", 2), 2),
+            (reference("of-another-server", "", 7), 1),
         ] {
             let form = shown(&activity);
             assert_eq!(
@@ -392,9 +413,18 @@ mod tests {
             );
             assert_eq!(saved(form), activity);
         }
-        let gone = reference("gone", "gone-1", 1);
+        let mut gone = reference("gone", "gone-1", 1);
+        gone["type"] = json!("Gone");
         assert_eq!(shown(&gone)["type"], PLACEHOLDER);
         assert_eq!(saved(shown(&gone)), gone);
+        // Its connections begin at the outcomes of the workflow.
+        let connection =
+            |port: &str| json!({"source": {"activity": "a", "port": port}, "target": {"activity": "b", "port": "In"}});
+        let connections = json!([connection("Rejected"), connection("Greeted")]);
+        let root = flow(&[reference("greeter", "greeter-1", 1), line("b")], connections);
+        let form = shown(&root);
+        assert_eq!(form["connections"], json!([connection("Greeted")]));
+        assert_eq!(saved(form), root);
     }
 
     #[test]
@@ -440,6 +470,7 @@ mod tests {
             ("Elsa.If", "then", json!("x")),
             ("Elsa.Switch", "cases", json!([null])),
             ("Elsa.FlowSwitch", "cases", json!([{"label": 5}])),
+            ("Elsa.Switch", "cases", json!([{"label": "A", "activity": 5}])),
             ("Elsa.Sequence", "activities", json!("x")),
             ("Elsa.Sequence", "activities", json!([null, line("b"), "x"])),
             ("Elsa.WriteLine", "text", json!({"expression": {"value": u64::MAX}})),

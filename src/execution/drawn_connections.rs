@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::activity::{ACTIVITIES, CASES, Catalogue, UiHint, camel_case};
+use super::designer_form::Drawable;
+use crate::activity::{ACTIVITIES, CASES, UiHint, camel_case};
 use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
 
 /// The outcome of an activity without others.
@@ -24,11 +25,16 @@ struct Ports {
 }
 
 impl Ports {
-    fn of(catalogue: &Catalogue, raw: RawActivity<'_>) -> Self {
+    fn of(drawable: Drawable<'_>, raw: RawActivity<'_>) -> Self {
+        let catalogue = drawable.catalogue;
         let Some(descriptor) = catalogue.descriptor(raw.type_name(), raw.named_version().unwrap_or(0)) else {
             // A placeholder has all outcomes that are connected.
+            let outcomes = drawable.workflow(raw).map(|workflow| match &*workflow.outcomes {
+                [] => HashSet::from([DONE.to_owned()]),
+                outcomes => outcomes.iter().cloned().collect(),
+            });
             return Self {
-                outcomes: None,
+                outcomes,
                 has_input: true,
             };
         };
@@ -60,11 +66,11 @@ impl Ports {
 
 /// Shows the connections of a flowchart in the one form that designers read, with nothing else in it. One whose end a designer
 /// draws no port for would begin in the middle of the box, where a drag of the box removes it: it is not shown.
-pub(super) fn show(catalogue: &Catalogue, fields: &mut Map<String, Value>, kept: &mut Kept) {
+pub(super) fn show(drawable: Drawable<'_>, fields: &mut Map<String, Value>, kept: &mut Kept) {
     let children = fields.get(ACTIVITIES).and_then(Value::as_array).into_iter().flatten();
     let mut ports: HashMap<&str, Ports> = HashMap::new();
     for raw in children.filter_map(RawActivity::new) {
-        ports.entry(raw.id()).or_insert_with(|| Ports::of(catalogue, raw));
+        ports.entry(raw.id()).or_insert_with(|| Ports::of(drawable, raw));
     }
     let shown: Vec<Value> = match fields.get(CONNECTIONS) {
         None | Some(Value::Null) => return,
@@ -109,7 +115,9 @@ fn shown_connection(connection: &Value, ports: &HashMap<&str, Ports>) -> Value {
     let ends = ports
         .get(target.activity.as_str())
         .is_none_or(|ports| ports.has_input && target.port == INPUT);
-    if source.activity.is_empty() || target.activity.is_empty() || !begins || !ends {
+    let is_there = |activity: &String| ports.contains_key(activity.as_str());
+    let is_shown = begins && ends || !is_there(&source.activity) || !is_there(&target.activity);
+    if source.activity.is_empty() || target.activity.is_empty() || !is_shown {
         return Value::Null;
     }
     let mut shown = json!({

@@ -123,7 +123,13 @@ fn write_below(catalogue: &Catalogue, root: &mut Value, parent: &str) {
 pub(super) fn remove(catalogue: &Catalogue, root: &mut Value) {
     let mut ids = IdMaker::of(root);
     visit(catalogue, root, "", &mut |fields, _| {
-        fields.shift_remove(PROPERTY);
+        let sent = fields.shift_remove(PROPERTY);
+        let type_name = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+        // Another node, which knows the type, may have written those of the activities inside.
+        if let (Some(Value::String(own)), []) = (sent, &*catalogue.versions(type_name)) {
+            let prefix = node_id(&own, "");
+            fields.values_mut().for_each(|field| remove_below(field, &prefix));
+        }
         // What a workflow as an activity contains is not part of its consumer.
         let raw = RawActivity::over(fields);
         if WorkflowReference::of(catalogue, raw).is_some() {
@@ -131,6 +137,21 @@ pub(super) fn remove(catalogue: &Catalogue, root: &mut Value) {
         }
         own_id(fields, &mut ids)
     });
+}
+
+/// Removes the node ids that begin so.
+fn remove_below(value: &mut Value, prefix: &str) {
+    match value {
+        Value::Object(fields) => {
+            let is_inside = |id: &Value| id.as_str().is_some_and(|id| id.starts_with(prefix));
+            if fields.get(PROPERTY).is_some_and(is_inside) {
+                fields.shift_remove(PROPERTY);
+            }
+            fields.values_mut().for_each(|field| remove_below(field, prefix));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_below(item, prefix)),
+        _ => {}
+    }
 }
 
 /// Writes the version that runs into an activity that names none.

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::{Api, openapi};
 use crate::compute;
-use crate::definition::{WorkflowDefinition, restore};
+use crate::definition::WorkflowDefinition;
 use crate::http::{ApiError, ApiResult, ReservedMemory};
 use crate::id::VersionId;
 use crate::runtime::{KnownWorkflows, PreparedDraft, Published};
@@ -94,13 +94,14 @@ async fn parse(api: &Api, mut model: Value) -> Result<(WorkflowDefinition, Reser
         fields.shift_remove(SCHEMA);
     }
     let limits = Arc::clone(&api.body_limits);
-    let parsed = compute::run(compute::is_large(&model), move || {
-        let mut memory = ReservedMemory::default();
-        if let Some(fields) = model.as_object_mut() {
-            restore(fields, &mut |text| limits.reserve(text.as_bytes(), &mut memory))?;
-        }
-        Ok::<_, ApiError>((WorkflowDefinition::from_value(model)?, memory))
-    });
+    let parsed = compute::run(
+        compute::is_large(&model) || compute::has_large_text(&model),
+        move || {
+            let mut memory = ReservedMemory::default();
+            let admit = &mut |text: &str| limits.reserve(text.as_bytes(), &mut memory);
+            Ok::<_, ApiError>((WorkflowDefinition::from_value_with(model, admit)?, memory))
+        },
+    );
     parsed.await?
 }
 

@@ -456,25 +456,32 @@ pub(crate) struct ListedType {
     pub(crate) definition_id: DefinitionId,
     pub(crate) version_id: VersionId,
     pub(crate) is_published: bool,
+    pub(crate) outcomes: Vec<String>,
 }
 
-/// Of the versions that [`types`] shows, those of these definitions or with these ids.
+/// Of the versions that [`types`] shows, those of these definitions, with these ids, or of these types.
 pub(crate) async fn listed_types(
     pool: &Pool,
     tenant: &TenantId,
     definitions: &[&str],
     versions: &[&str],
+    of_types: &[&str],
 ) -> Result<Vec<ListedType>> {
     let rows = pool
-        .query(LISTED_TYPES, &[&tenant.as_str(), &MOST_TYPES, &definitions, &versions])
+        .query(
+            LISTED_TYPES,
+            &[&tenant.as_str(), &MOST_TYPES, &definitions, &versions, &of_types],
+        )
         .await?;
-    let at = columns!(rows; activity_type, version, definition_id, version_id, is_published)?;
+    let at = columns!(rows; activity_type, version, definition_id, version_id, is_published, outcomes)?;
+    let texts = |outcomes: Option<Value>| serde_json::from_value(outcomes.unwrap_or_default()).unwrap_or_default();
     let listed = rows.iter().map(|row| ListedType {
         type_name: row.get(at.activity_type),
         version: row.get(at.version),
         definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
         version_id: VersionId::new(row.get::<_, String>(at.version_id)),
         is_published: row.get(at.is_published),
+        outcomes: texts(row.get(at.outcomes)),
     });
     Ok(listed.collect())
 }

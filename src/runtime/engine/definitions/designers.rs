@@ -24,23 +24,25 @@ impl KnownWorkflows {
 impl Engine {
     /// What designers know of the workflows that these definitions use as activities.
     pub(crate) async fn known_workflows(&self, definitions: &[&Value]) -> Result<KnownWorkflows> {
-        let (mut ids, mut versions) = (BTreeSet::new(), BTreeSet::new());
+        let mut named = Named::default();
         for definition in definitions {
-            collect(definition, &mut ids, &mut versions);
+            named.collect(definition);
         }
-        if ids.is_empty() {
+        if named.definitions.is_empty() {
             return Ok(KnownWorkflows::none());
         }
-        let (ids, versions): (Vec<&str>, Vec<&str>) = (ids.into_iter().collect(), versions.into_iter().collect());
+        let [ids, versions, types] =
+            [named.definitions, named.versions, named.types].map(|names| names.into_iter().collect::<Vec<_>>());
         let node = self.node()?;
         let pool = node.database.reads.by_key();
-        let listed = store::listed_types(pool, &self.inner.tenant, &ids, &versions).await?;
+        let listed = store::listed_types(pool, &self.inner.tenant, &ids, &versions, &types).await?;
         let known = listed.into_iter().map(|listed| WorkflowType {
             type_name: listed.type_name,
             version: listed.version,
             definition_id: listed.definition_id,
             version_id: listed.version_id,
             is_published: listed.is_published,
+            outcomes: listed.outcomes,
         });
         Ok(KnownWorkflows(known.collect()))
     }
@@ -117,16 +119,28 @@ impl Engine {
     }
 }
 
-/// The definitions and versions that activities name, wherever they are.
-fn collect<'a>(value: &'a Value, ids: &mut BTreeSet<&'a str>, versions: &mut BTreeSet<&'a str>) {
-    match value {
-        Value::Object(fields) => {
-            let text = |name: &str| fields.get(name).and_then(Value::as_str);
-            ids.extend(text("workflowDefinitionId"));
-            versions.extend(text("workflowDefinitionVersionId"));
-            fields.values().for_each(|field| collect(field, ids, versions));
+/// What activities name of the workflows that they use, wherever they are.
+#[derive(Default)]
+struct Named<'a> {
+    definitions: BTreeSet<&'a str>,
+    versions: BTreeSet<&'a str>,
+    types: BTreeSet<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn collect(&mut self, value: &'a Value) {
+        match value {
+            Value::Object(fields) => {
+                let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                if let Some(definition) = text("workflowDefinitionId") {
+                    self.definitions.insert(definition);
+                    self.versions.extend(text("workflowDefinitionVersionId"));
+                    self.types.extend(text("type"));
+                }
+                fields.values().for_each(|field| self.collect(field));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            _ => {}
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, ids, versions)),
-        _ => {}
     }
 }
