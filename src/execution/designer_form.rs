@@ -10,30 +10,12 @@ use std::collections::hash_map::Entry;
 
 use serde_json::{Map, Value, json};
 
+use super::drawable::Drawable;
 use super::drawn_connections::{self, connected_outcomes, list_of_texts};
-use crate::activity::{Catalogue, ChildProperty, Descriptor, UiHint, camel_case};
+use crate::activity::{ChildProperty, Descriptor, UiHint, camel_case};
 use crate::definition::{
     CONNECTIONS, Kept, PLACEHOLDER, RawActivity, placeholder, readable_custom_properties, readable_metadata,
 };
-use crate::id::{DefinitionId, VersionId};
-
-/// A version of a definition that designers know as an activity type.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkflowType {
-    pub(crate) type_name: String,
-    pub(crate) version: i32,
-    pub(crate) definition_id: DefinitionId,
-    pub(crate) version_id: VersionId,
-    pub(crate) is_published: bool,
-    pub(crate) outcomes: Vec<String>,
-}
-
-/// What a designer can draw.
-#[derive(Clone, Copy)]
-pub(super) struct Drawable<'a> {
-    pub(super) catalogue: &'a Catalogue,
-    pub(super) workflows: &'a [WorkflowType],
-}
 
 impl Drawable<'_> {
     /// Gives a tree the form that a designer can draw.
@@ -105,33 +87,6 @@ impl Drawable<'_> {
         }
         let found = self.workflow(raw)?;
         Some((found.type_name.clone(), found.version))
-    }
-
-    /// The workflow that an activity uses, as Elsa finds it: by the id of the version, else the published or the newest one of
-    /// the definition. One of another server's definition is the one that has the type here, as when it runs.
-    pub(super) fn workflow(&self, raw: RawActivity<'_>) -> Option<&WorkflowType> {
-        let text = |property: &str| {
-            raw.get(property)
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty())
-        };
-        let definition = text("workflowDefinitionId")?;
-        let version_id = text("workflowDefinitionVersionId");
-        let (type_name, version) = (raw.type_name(), raw.named_version());
-        let newest = |known: &&WorkflowType| (known.is_published, known.version);
-        let is_wanted = |known: &WorkflowType| version_id.is_none() && version == Some(known.version);
-        let all = || self.workflows.iter();
-        all()
-            .find(|known| version_id == Some(known.version_id.as_str()))
-            .or_else(|| {
-                all()
-                    .filter(|known| known.definition_id.as_str() == definition)
-                    .max_by_key(newest)
-            })
-            .or_else(|| {
-                let of_type = all().filter(|known| known.type_name == type_name);
-                of_type.max_by_key(|known| (is_wanted(known), newest(known)))
-            })
     }
 
     /// Why an activity cannot be drawn.
@@ -265,8 +220,9 @@ fn has_long_number(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{Activity, ActivityContext, Fault, InputDescriptor, Step};
+    use crate::activity::{Activity, ActivityContext, Catalogue, Fault, InputDescriptor, Step};
     use crate::definition::{KEPT, WorkflowDefinition};
+    use crate::execution::drawable::WorkflowType;
     use crate::execution::{Interpreter, InterpreterOptions};
 
     /// A type of a program, in one version.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::designer_form::Drawable;
+use super::drawable::Drawable;
 use crate::activity::{ACTIVITIES, CASES, UiHint, camel_case};
 use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
 

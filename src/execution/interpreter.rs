@@ -13,7 +13,7 @@ use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::child::Children;
 use super::composition::{self, Composition, Targets, WorkflowReference};
-use super::designer_form::{Drawable, WorkflowType};
+use super::drawable::{Drawable, WorkflowType};
 use super::evaluate::Evaluator;
 use super::id_bounds;
 use super::journal::Recorder;

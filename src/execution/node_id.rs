@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
-use super::designer_form::Drawable;
+use super::drawable::Drawable;
 use crate::activity::{Catalogue, ChildProperty, WORKFLOW};
 use crate::definition::{KEPT, Kept, PLACEHOLDER, RawActivity};
 use crate::id::VersionId;
