@@ -9,7 +9,7 @@
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
 //!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its activities,
-//!   also in JSON; `id_bounds`: how long they may be; `designer_form`: the JSON that a designer can draw; `drawn_connections`: the
+//!   also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw; `designer_form`: the JSON that it draws; `drawn_connections`: the
 //!   connections in it; `workflow_options`: its options for commits and journal;
 //!   `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
