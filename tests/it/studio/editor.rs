@@ -29,9 +29,10 @@ async fn a_workflow_is_drawn_configured_and_published() {
         .await;
     drop_activity(&studio, "Write Line", (0.5, 0.45)).await;
     studio.page.wait(&on_canvas("WriteLine2")).await;
-    let (from, to) = (port("WriteLine1", "Done"), port("WriteLine2", "In"));
-    let edge = "document.querySelector('.x6-edge')";
-    studio.page.drag_until(&from, &to, edge).await;
+    let from = studio.page.position(&port("WriteLine1", "Done")).await;
+    let to = studio.page.position(&port("WriteLine2", "In")).await;
+    studio.page.drag(from, to).await;
+    studio.page.wait("document.querySelector('.x6-edge')").await;
 
     // A script, and a variable.
     let empty = format!("({})?.value === ''", super::field("Text"));

@@ -449,22 +449,6 @@ impl Page {
         self.mouse("mouseReleased", to, json!({})).await;
     }
 
-    /// Drags from one element to another until an expression is true: the canvas moves while it measures a new node.
-    pub(crate) async fn drag_until(&self, from: &str, to: &str, condition: &str) {
-        let is_true = format!("!!({condition})");
-        for _ in 0..CLICKS {
-            if self.eval(&is_true).await == true {
-                return;
-            }
-            let (from, to) = (self.position(from).await, self.position(to).await);
-            self.drag(from, to).await;
-            if self.wait_for(&is_true, STEP / CLICKS).await.is_some() {
-                return;
-            }
-        }
-        self.wait(condition).await;
-    }
-
     /// Replaces the text of an input, given by an expression.
     pub(crate) async fn fill(&self, input: &str, text: &str) {
         self.click(input).await;
