@@ -46,6 +46,9 @@ pub struct StartedBy {
     /// Of an executed child: the hash of what it was asked for with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Of an executed child: it rested after its first burst.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rested: bool,
 }
 
 impl ParentLink {

@@ -454,6 +454,13 @@ impl InstanceState {
         self.parent.as_ref()
     }
 
+    /// Notes whether an executed child rests after its first burst, which a repeat of its parent's burst asks for.
+    pub(crate) fn note_first_rest(&mut self, rested: bool) {
+        if let Some(started_by) = self.parent.as_mut().and_then(|parent| parent.started_by.as_mut()) {
+            started_by.rested = rested;
+        }
+    }
+
     /// The workflow's own variables, by name.
     pub fn variables(&self) -> Map<String, Value> {
         let root = self.contexts.values().find(|context| context.parent.is_none());

@@ -372,6 +372,7 @@ impl<'p> BurstRun<'p> {
             activity_id: ActivityId::new(node.id.clone()),
             lineage: None,
             digest: None,
+            rested: false,
         });
         self.check_name("The correlation id of the child", request.correlation_id.as_deref())?;
         let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);

@@ -40,7 +40,8 @@ impl BurstRun<'_> {
         is_new: bool,
     ) -> LeftInstructions {
         let mut left = LeftInstructions::default();
-        if !is_new && !self.has_cancel && !self.state.queue.is_empty() {
+        let goes_on = !is_new && !self.has_cancel && !self.state.queue.is_empty();
+        if goes_on {
             if !self.state.holds {
                 // They arrived after the yield.
                 for (position, instruction, origin) in std::mem::take(&mut instructions) {
@@ -74,7 +75,9 @@ impl BurstRun<'_> {
         if self.state.status == Status::Finished {
             left.unmatched.append(&mut left.held_over);
         }
-        self.state.holds |= !left.held_over.is_empty() || self.yielded && self.is_followed;
+        // What is left of a lost burst that went on had arrived after the yield.
+        let is_followed = self.is_followed && !goes_on;
+        self.state.holds |= !left.held_over.is_empty() || self.yielded && is_followed;
         left
     }
 

@@ -371,6 +371,21 @@ async fn what_arrives_after_a_yield_runs_between_the_work_items_that_are_left() 
     assert_eq!(instance.keys(), whole.keys());
 }
 
+/// Of the rows of a lost burst only the first is claimed at first: the second one still follows all that the first has set off.
+#[tokio::test]
+async fn the_rest_of_a_lost_burst_follows_what_its_first_row_has_left() {
+    let mut whole = instance_of(two_loops(), |_| {});
+    whole.start_of_row().await;
+    whole.run_of(both()).await;
+    let mut cut = instance_of(two_loops(), |options| options.activities_per_burst = 2);
+    cut.start_of_row().await;
+    let result = cut.burst_followed(vec![(event("A"), row("2"))], true).await;
+    assert!(result.yielded);
+    let goes_on = (Instruction::Continue, InstructionOrigin::default());
+    cut.run_of(vec![(event("B"), row("3")), goes_on]).await;
+    assert_eq!((cut.names(), cut.keys()), (whole.names(), whole.keys()));
+}
+
 #[tokio::test]
 async fn invalid_values_of_a_start_are_a_fault_also_after_a_yield() {
     for strategy in ["", "WorkflowExecuting"] {

@@ -160,6 +160,15 @@ impl InMemoryInstance {
 
     /// One burst, with its state serialized as for the database.
     pub(super) async fn burst_of(&mut self, instructions: Vec<(Instruction, InstructionOrigin)>) -> BurstResult {
+        self.burst_followed(instructions, false).await
+    }
+
+    /// `is_followed`: rows of the lost burst that it repeats are left.
+    pub(super) async fn burst_followed(
+        &mut self,
+        instructions: Vec<(Instruction, InstructionOrigin)>,
+        is_followed: bool,
+    ) -> BurstResult {
         let state = self
             .state
             .take()
@@ -170,7 +179,7 @@ impl InMemoryInstance {
             state,
             instructions,
             attempt: self.attempt,
-            is_followed: false,
+            is_followed,
             now: self.now(),
             child_seed: 0,
             origins,

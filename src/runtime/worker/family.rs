@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::activity::PublishedDefinitions;
 use crate::execution::{
     Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, InstructionOrigin,
-    Status, SubStatus,
+    Status,
 };
 use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
 use crate::lock::LockLoss;
@@ -228,7 +228,9 @@ impl Family {
     }
 
     /// Commits a child after its first burst. Dropped half-way, the writer goes on by itself, within the fences.
-    async fn commit(&self, child: &ChildStart, definition: DefinitionRef, result: BurstResult) -> Result<ChildRun> {
+    async fn commit(&self, child: &ChildStart, definition: DefinitionRef, mut result: BurstResult) -> Result<ChildRun> {
+        let rests = result.status == Status::Running && !result.yielded;
+        result.state.note_first_rest(rests);
         let FamilyState {
             node,
             tenant,
@@ -280,7 +282,7 @@ impl Family {
         Ok(ChildRun::Committed(CommittedChild {
             result: result.state.child_result(max_bytes),
             has_ended: result.status == Status::Finished,
-            rests: result.status == Status::Running && !result.yielded,
+            rests,
             executed: result.executed,
             bytes: result.journal_bytes,
         }))
@@ -299,13 +301,15 @@ fn is_asked_for(state: &InstanceState, child: &ChildStart, published: Option<&De
 }
 
 /// The result of a child that an earlier try of the burst has committed, as it was at its first commit: a child with a later
-/// one lived then. A parent that waits for its end waits again, and is woken at once if it has come. For one that waits for its
-/// rest it had rested: else the parent has done nothing behind it that would be repeated.
+/// one lived then. A parent that waits for more waits again, and is woken at once if that has come.
 fn committed_before(state: &InstanceState, is_first: bool, max_bytes: usize) -> CommittedChild {
     CommittedChild {
         result: state.child_result(max_bytes),
         has_ended: is_first && state.status() == Status::Finished,
-        rests: !is_first || state.sub_status() == SubStatus::Suspended,
+        rests: state
+            .parent()
+            .and_then(|parent| parent.started_by.as_ref())
+            .is_some_and(|by| by.rested),
         executed: 0,
         bytes: 0,
     }

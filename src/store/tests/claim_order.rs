@@ -291,7 +291,6 @@ async fn a_cancel_is_claimed_before_all_and_with_the_start_alone() {
     assert_eq!(names, ["cancel", "start"]);
 }
 
-/// Whatever is committed first: the burst claims the cancel, or it has loaded a version that it cannot commit.
 #[tokio::test]
 async fn isolated_cancels_are_claimed_one_by_one() {
     let order = Order::new().await;
@@ -318,6 +317,7 @@ async fn isolated_cancels_are_claimed_one_by_one() {
     }
 }
 
+/// Whatever is committed first: the burst claims the cancel, or it has loaded a version that it cannot commit.
 #[tokio::test]
 async fn a_cancel_that_is_accepted_during_a_claim_fences_the_burst() {
     for locked in ["work", "instance"] {
@@ -373,6 +373,7 @@ async fn the_rows_of_a_lost_burst_are_claimed_within_the_bytes_that_are_free() {
         assert_eq!(claimed.is_left_out, taken.len() < 3, "{bounds:?}");
         // It waits for room, not for a row.
         assert_eq!(claimed.blocked, None, "{bounds:?}");
+        assert!(claimed.rows.iter().all(|row| row.is_followed == (taken.len() < 3)));
         order.release(&claimed, Release::IMMEDIATE).await;
     }
 }
