@@ -2,6 +2,7 @@
 
 mod claimed_bytes;
 mod fan_out;
+#[cfg(target_os = "linux")]
 mod large_definitions;
 mod reads;
 mod scripts;
