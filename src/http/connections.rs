@@ -1,9 +1,10 @@
 //! The connections of one listener: their number, their time limits, and the order in which they are closed when there
 //! are too many.
 //!
-//! A connection is in one of three phases. In `Head` the server waits for the rest of a request's head, in `Idle` for the
-//! next request, in `Busy` the server works on a request and the limits of the body apply. In every phase, a connection
-//! whose client takes no byte of what is written to it is stalled. A check once a second closes each connection that is
+//! A connection is in one of four phases. In `Head` the server waits for the rest of a request's head, in `Idle` for the
+//! next request, in `Busy` the server works on a request and the limits of the body apply. `Upgraded` is a WebSocket: its
+//! handler limits and ends it, and it counts here because it is an open file as the others are. In the other phases, a
+//! connection whose client takes no byte of what is written to it is stalled. A check once a second closes each connection that is
 //! past its limit. When a new connection finds no room, a few are closed for it: incomplete heads first (the oldest
 //! first), then idle connections, then stalled ones. A connection in `Busy` that makes progress is never closed for
 //! another one.
@@ -80,6 +81,7 @@ enum Phase {
     Head,
     Idle,
     Busy,
+    Upgraded,
 }
 
 /// The state of one connection. Times are in microseconds since the table was created.
@@ -155,7 +157,7 @@ impl ConnectionState {
 
     /// The key by which connections are closed for another one, the smallest first; `None` if this one is not.
     fn shed_priority(&self) -> Option<(u8, u64, u64)> {
-        if self.ending.load(Ordering::Relaxed) {
+        if self.ending.load(Ordering::Relaxed) || self.is(Phase::Upgraded) {
             return None;
         }
         let (since, stalled) = (self.since.load(Ordering::Relaxed), self.stalled_for(self.now()));
@@ -180,6 +182,16 @@ impl ConnectionState {
         self.end.cancelled().await;
     }
 
+    /// The handler of a WebSocket goes on with the stream.
+    pub(super) fn upgrade(&self) {
+        self.enter(Phase::Upgraded);
+    }
+
+    /// Whether the connection was told to end and is about to be closed. One that became a WebSocket in that instant is not.
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed) && !self.is(Phase::Upgraded)
+    }
+
     /// Enters `Busy` until the returned guard is dropped.
     pub(super) fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.enter(Phase::Busy);
@@ -193,7 +205,9 @@ pub(super) struct ActiveRequest(Arc<ConnectionState>);
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.enter(Phase::Idle);
+        if self.0.is(Phase::Busy) {
+            self.0.enter(Phase::Idle);
+        }
     }
 }
 
@@ -266,11 +280,7 @@ impl ConnectionTable {
     /// Ends a few connections, in the order of `shed_priority`.
     pub(super) fn shed(&self) {
         let connections = self.connections();
-        let ending = connections
-            .by_id
-            .values()
-            .filter(|state| state.ending.load(Ordering::Relaxed))
-            .count();
+        let ending = connections.by_id.values().filter(|state| state.is_ending()).count();
         let count = (self.limits.max_connections / SHED_DIVISOR)
             .max(1)
             .saturating_sub(ending);
@@ -288,6 +298,9 @@ impl ConnectionTable {
     /// Ends each connection that is past a limit.
     pub(super) fn close_overdue(&self) {
         for state in self.connections().by_id.values() {
+            if state.is(Phase::Upgraded) {
+                continue;
+            }
             let now = state.now();
             let waited = Duration::from_micros(now.saturating_sub(state.since.load(Ordering::Relaxed)));
             let stalled = state.stalled_for(now).map(Duration::from_micros);
@@ -308,18 +321,19 @@ impl ConnectionTable {
     }
 }
 
-/// The stream of a connection; it records reads and writes in the connection's state.
+/// The stream of a connection; it records reads and writes in the connection's state. The connection is in the table as long
+/// as the stream is open, also as a WebSocket, which outlives the server's part of it.
 #[derive(Debug)]
 pub(super) struct TrackedStream {
     pub(super) stream: TcpStream,
-    pub(super) state: Arc<ConnectionState>,
+    pub(super) tracked: TrackedConnection,
 }
 
 impl TrackedStream {
     fn record(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Pending => self.state.record_blocked_write(),
-            Poll::Ready(_) => self.state.record_write(),
+            Poll::Pending => self.tracked.state.record_blocked_write(),
+            Poll::Ready(_) => self.tracked.state.record_write(),
         }
         written
     }
@@ -330,7 +344,7 @@ impl AsyncRead for TrackedStream {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         if buffer.filled().len() > before {
-            self.state.record_read();
+            self.tracked.state.record_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -430,5 +444,28 @@ mod tests {
         assert!(state.is(Phase::Head));
         drop(tracked);
         assert!(table.connections().by_id.is_empty());
+    }
+
+    #[test]
+    fn a_websocket_counts_and_is_not_closed_for_another_connection() {
+        let table = ConnectionTable::new(ConnectionLimits {
+            max_connections: 1,
+            idle: Duration::ZERO,
+            ..ConnectionLimits::default()
+        });
+        let websocket = table.track();
+        drop(websocket.state.begin_request());
+        websocket.state.upgrade();
+        websocket.state.record_blocked_write();
+        table.shed();
+        table.close_overdue();
+        assert!(!websocket.state.ending.load(Ordering::Relaxed));
+        // Told to end in the instant of its upgrade, it does not end, and another one makes room.
+        websocket.state.end("crowded");
+        let idle = table.track();
+        drop(idle.state.begin_request());
+        table.shed();
+        assert!(idle.state.ending.load(Ordering::Relaxed));
+        assert_eq!(table.connections().by_id.len(), 2);
     }
 }

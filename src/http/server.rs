@@ -124,10 +124,7 @@ async fn serve_connection(stream: TcpStream, router: Router, closing: Cancellati
             }
         }
     });
-    let stream = TrackedStream {
-        stream,
-        state: Arc::clone(&state),
-    };
+    let stream = TrackedStream { stream, tracked };
     let mut server = http1::Builder::new();
     // The connection table enforces the time limit of heads, and further ones.
     server.header_read_timeout(None).max_buf_size(MAX_HEAD);
@@ -144,8 +141,10 @@ async fn serve_connection(stream: TcpStream, router: Router, closing: Cancellati
                 connection.as_mut().graceful_shutdown();
             }
             ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection failed");
+                match ended {
+                    // Either the stream is closed, or a WebSocket goes on with it.
+                    Ok(()) => state.upgrade(),
+                    Err(error) => tracing::debug!(%error, "a connection failed"),
                 }
                 return;
             }
@@ -183,4 +182,67 @@ impl HttpBody for TrackedBody {
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::extract::WebSocketUpgrade;
+    use axum::routing::get;
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_tungstenite::tungstenite::Message;
+
+    use super::*;
+
+    /// The first bytes of the answer to a request on a connection of its own.
+    async fn answer(address: SocketAddr) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /plain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn a_websocket_counts_against_the_limit_of_connections() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let echo = |upgrade: WebSocketUpgrade| async {
+            upgrade.on_upgrade(|mut socket| async move {
+                while let Some(Ok(message)) = socket.recv().await {
+                    if socket.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            })
+        };
+        let router = Router::new()
+            .route("/socket", get(echo))
+            .route("/plain", get(|| async { "plain" }));
+        let limits = ConnectionLimits {
+            max_connections: 1,
+            ..ConnectionLimits::default()
+        };
+        let server = serve_within(limits, listener, router, std::future::pending(), Duration::ZERO);
+        let server = tokio::spawn(server);
+        let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/socket"))
+            .await
+            .unwrap();
+        socket.send(Message::text("hello")).await.unwrap();
+        assert_eq!(socket.next().await.unwrap().unwrap(), Message::text("hello"));
+
+        let mut waiting = tokio::spawn(answer(address));
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
+        assert!(early.is_err(), "a second connection was accepted");
+        // It was not closed for the one that waits.
+        socket.send(Message::text("still")).await.unwrap();
+        assert_eq!(socket.next().await.unwrap().unwrap(), Message::text("still"));
+        drop(socket);
+        let answered = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        assert!(answered.unwrap().unwrap().ends_with("plain"));
+        server.abort();
+    }
 }

@@ -183,7 +183,19 @@ impl Server {
         command
     }
 
-    /// Waits until the database accepts connections, and creates it if it is missing.
+    /// Whether this process, and no other one, listens on the port: PostgreSQL writes the status line of `postmaster.pid` after
+    /// it has bound its port, and a server that cannot bind it exits.
+    fn listens_on(&self, folder: &ServerFolder, port: u16) -> bool {
+        let text = std::fs::read_to_string(folder.cluster().join("postmaster.pid")).unwrap_or_default();
+        let line = |number: usize| text.lines().nth(number).map(str::trim);
+        // The lines are counted from 0: the process id, the folder, the start time, the port, …, the status.
+        line(0).and_then(|pid| pid.parse().ok()) == self.child.id()
+            && line(3).and_then(|port| port.parse().ok()) == Some(port)
+            && line(7) == Some("ready")
+    }
+
+    /// Waits until the database accepts connections, and creates it if it is missing. Until the port is known to belong to
+    /// this server, nothing connects to it: another local user may have bound it first, and would be sent the password.
     async fn until_ready(&mut self, folder: &ServerFolder, installation: &Installation, port: u16) -> Result<Ready> {
         let began = Instant::now();
         let mut config = tokio_postgres::Config::new();
@@ -192,9 +204,12 @@ impl Server {
             .password(folder.password())
             .connect_timeout(Duration::from_secs(5));
         loop {
-            let error = match config.connect(NoTls).await {
-                Ok((_client, _connection)) => return Ok(Ready::Yes),
-                Err(error) => error,
+            let error = match self.listens_on(folder, port) {
+                true => match config.connect(NoTls).await {
+                    Ok((_client, _connection)) => return Ok(Ready::Yes),
+                    Err(error) => Some(error),
+                },
+                false => None,
             };
             if let Some(status) = self
                 .child
@@ -203,7 +218,7 @@ impl Server {
             {
                 return Ok(Ready::Exited(status));
             }
-            match error.code() {
+            match error.as_ref().and_then(|error| error.code()) {
                 Some(&SqlState::INVALID_CATALOG_NAME) => create_database(folder, installation, port).await?,
                 Some(&SqlState::INVALID_PASSWORD) if began.elapsed() > Duration::from_secs(2) => {
                     let file = folder.path().join("password");
@@ -215,7 +230,11 @@ impl Server {
                     )));
                 }
                 _ if began.elapsed() > START_TIMEOUT => {
-                    return Err(failed_with("the private PostgreSQL accepts no connection").caused_by(error));
+                    let failure = failed_with("the private PostgreSQL accepts no connection");
+                    return Err(match error {
+                        Some(error) => failure.caused_by(error),
+                        None => failure,
+                    });
                 }
                 _ => tokio::time::sleep(Duration::from_millis(50)).await,
             }

@@ -297,3 +297,37 @@ fn only_transient_start_failures_are_retried() {
     assert!(is_transient(waiting));
     assert!(!is_transient("FATAL:  data directory \"/x\" has invalid permissions"));
 }
+
+/// Accepts connections as another local user's program would that bound the port first: it asks for a password in the clear
+/// and keeps what it is sent.
+async fn thief(listener: tokio::net::TcpListener, sent: tokio::sync::mpsc::UnboundedSender<Vec<u8>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut bytes = vec![0; 4096];
+        let read = stream.read(&mut bytes).await.unwrap_or(0);
+        let _ = sent.send(bytes[..read].to_vec());
+        // AuthenticationCleartextPassword.
+        let _ = stream.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 3]).await;
+        let read = stream.read(&mut bytes).await.unwrap_or(0);
+        let _ = sent.send(bytes[..read].to_vec());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_binds_the_port_first_is_sent_no_password() {
+    let temp = TempFolder::new();
+    start(temp.options()).await.unwrap().stop().await.unwrap();
+
+    let folder = ServerFolder::open(&temp.options().folder).unwrap();
+    let installation = Installation::find(folder.cluster_version().unwrap()).unwrap();
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sent, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let thief = tokio::spawn(thief(listener, sent));
+    let mut server = Server::spawn(&folder, &installation, port).unwrap();
+    let ready = server.until_ready(&folder, &installation, port).await.unwrap();
+    assert!(matches!(ready, Ready::Exited(_)));
+    // Nothing was sent while the server started, either.
+    thief.abort();
+    assert_eq!(received.recv().await, None);
+}
