@@ -33,7 +33,7 @@
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
 //! `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
-//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `private_file`, `failpoint`, and
+//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `refusals`, `private_file`, `failpoint`, and
 //! `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
@@ -76,6 +76,7 @@ mod rabbitmq_server;
 #[cfg(feature = "redis")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program selects by settings"))]
 mod redis_server;
+mod refusals;
 pub mod runtime;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 pub mod schedule;

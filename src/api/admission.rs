@@ -1,21 +1,29 @@
 //! Admission of requests, before their route: the host, the origin, the API key, and the limit of requests in flight. The
 //! health endpoints are open: a supervisor needs no key, and they disclose nothing.
+//!
+//! A request is in flight until its response has been sent: the permit lives as long as the body, so that clients which read
+//! slowly count, too.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ApiOptions;
 use super::{path, studio};
 use crate::auth::cors::{self, CorsOrigins};
 use crate::auth::{AllowedHosts, ApiKey, cross_site};
-use crate::http::ApiError;
+use crate::http::{ApiError, Peer};
+use crate::refusals::Refusals;
 use crate::runtime::Engine;
 
 /// Requests with a token and no key have permits of their own: one for this many permits of the others.
@@ -29,9 +37,11 @@ pub(super) struct Admission {
     hosts: AllowedHosts,
     cors: CorsOrigins,
     key: Option<ApiKey>,
-    permits: Semaphore,
+    /// Requests without the right key.
+    refused: Refusals,
+    permits: Arc<Semaphore>,
     /// The permits of requests with a token and no key, which must not use up those of the others.
-    token_permits: Semaphore,
+    token_permits: Arc<Semaphore>,
 }
 
 impl Admission {
@@ -40,8 +50,11 @@ impl Admission {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             cors: CorsOrigins::new(&options.cors_origins),
             key: options.api_key,
-            permits: Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)),
-            token_permits: Semaphore::new((options.max_requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS)),
+            refused: Refusals::default(),
+            permits: Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS))),
+            token_permits: Arc::new(Semaphore::new(
+                (options.max_requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS),
+            )),
         }
     }
 
@@ -67,6 +80,25 @@ impl Admission {
         Ok(host)
     }
 
+    /// Counts a request without the right key, and says at intervals where such requests come from; never what they sent.
+    fn note_refused(&self, request: &Request) {
+        let kind = if request.headers().contains_key(header::AUTHORIZATION) {
+            "wrong"
+        } else {
+            "missing"
+        };
+        metrics::counter!("mainspring_credentials_refused_total", "reason" => kind).increment(1);
+        if let Some(refused) = self.refused.count() {
+            let peer = request.extensions().get::<Peer>();
+            let client = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.ip().to_string());
+            tracing::warn!(
+                client,
+                refused,
+                "requests without the right API key were refused; the client is that of the last one"
+            );
+        }
+    }
+
     /// Returns the reason why a request is not admitted.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let host = self.check_host(request)?;
@@ -79,13 +111,14 @@ impl Admission {
             return Ok(());
         }
         if self.cors.admitted(headers).is_none() {
-            cross_site::reject_cross_site(headers, &self.hosts, host)?;
+            cross_site::reject_cross_site(headers, host)?;
         }
         // A browser sends no key with a WebSocket: the token in the query stands for it.
         if path::is_open(request.uri().path()) || request.uri().path() == path::HUB {
             return Ok(());
         }
-        if self.key.as_ref().is_some_and(|key| !key.matches(headers)) {
+        if self.key.is_some() && request.extensions().get::<ShowsKey>().is_none() {
+            self.note_refused(request);
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
@@ -97,8 +130,26 @@ impl Admission {
     }
 }
 
+/// In the extensions of a request that has the key of this server. What needs no key answers more to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShowsKey;
+
 /// The middleware around all routes.
-pub(super) async fn admit(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(admission: State<Arc<Admission>>, request: Request, next: Next) -> Response {
+    let mut response = admitted(admission, request, next).await;
+    let headers = response.headers_mut();
+    // The answers of the API are about instances, and may hold what only this caller may read. Studio's files say otherwise.
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request, next: Next) -> Response {
+    if admission.key.as_ref().is_some_and(|key| key.matches(request.headers())) {
+        request.extensions_mut().insert(ShowsKey);
+    }
     if path::is_health(request.uri().path()) {
         return next.run(request).await;
     }
@@ -124,7 +175,7 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     } else {
         &admission.permits
     };
-    let Ok(_permit) = permits.try_acquire() else {
+    let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
         return ApiError::unavailable(
             "too-many-requests",
             "The limit of requests at the same time is reached; try again.",
@@ -133,11 +184,37 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     };
     // A panic is a defect; to the client it must not look like a broken network.
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response,
+        Ok(response) => response.map(|body| Body::new(PermittedBody { body, _permit: permit })),
         Err(_) => {
             tracing::error!("the handler of a request panicked");
             ApiError::internal().into_response()
         }
+    }
+}
+
+/// The body of a response, with the permit of its request.
+struct PermittedBody {
+    body: Body,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl HttpBody for PermittedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::Method;
-use axum::response::IntoResponse;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -13,10 +13,12 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::PREFIX;
-use super::execute::{Execution, FaultedOrError, execution_response, head_not_allowed};
+use super::admission::ShowsKey;
+use super::execute::{Execution, FaultedOrError, execution_response, head_not_allowed, status_of};
 use super::fields::Fields;
 use super::openapi::{IdempotencyKey, Started};
 use super::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, RESUME_PREFIX};
+use crate::Error;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
@@ -80,15 +82,29 @@ struct ResumeToken {
     token: String,
 }
 
-/// The state of the instance or, if the resume is only accepted, its id.
+/// What a resume by a token answers.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
-enum ExecutionOrStarted {
-    /// The state of the instance.
+enum ResumedByToken {
+    /// To a caller without the API key.
+    Outcome(ResumeOutcome),
+    /// The state of the instance, to a caller with the key.
     Execution(Execution),
-    /// Its id.
+    /// Its id, to a caller with the key, if the resume is only accepted.
     Started(Started),
+}
+
+/// All that the holder of a token learns: what an instance holds is not meant for whoever gets its link.
+#[derive(Serialize, ToSchema)]
+struct ResumeOutcome {
+    /// `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Executing`, `Pending` or `Accepted` while it goes on.
+    status: String,
+}
+
+fn outcome(code: StatusCode, status: &str) -> Response {
+    let status = status.to_owned();
+    (code, Json(ResumeOutcome { status })).into_response()
 }
 
 /// How to resume by a token.
@@ -105,14 +121,14 @@ struct TokenQuery {
 
 /// Resumes an instance by a token in the query.
 ///
-/// The token authenticates the request, which needs no API key.
+/// The token authenticates the request, which needs no API key. Without one, the answer has the status of the instance only.
 #[utoipa::path(method(get, post), path = RESUME_BY_QUERY, tag = "Resuming",
     params(("t" = String, Query, description = "The token."), TokenQuery, IdempotencyKey),
     request_body = Option<ResumeInput>,
     responses(
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
-            body = ExecutionOrStarted),
-        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+            body = ResumedByToken),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
         (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
         (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
             `instance-faulted`: it has faulted."),
@@ -131,14 +147,14 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
 
 /// Resumes an instance by a token in the path.
 ///
-/// The token authenticates the request, which needs no API key.
+/// The token authenticates the request, which needs no API key. Without one, the answer has the status of the instance only.
 #[utoipa::path(method(get, post), path = RESUME_BY_PATH, tag = "Resuming",
     params(("token" = String, Path, description = "The token."), TokenQuery, IdempotencyKey),
     request_body = Option<ResumeInput>,
     responses(
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
-            body = ExecutionOrStarted),
-        (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
+            body = ResumedByToken),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
         (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
         (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
             `instance-faulted`: it has faulted."),
@@ -158,7 +174,9 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
         ));
     }
     let token = api.engine.verify_token(token).await?;
+    let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let mut query = query.map_or_else(|| Fields::from_query(request.uri()), Ok)?;
+    let _memory = query.reserve(&api.body_limits)?;
     let body = RequestBody::read(request, &api.body_limits, MAX_TOKEN_BODY).await?;
     let input = if method == Method::POST {
         Fields::from_body(body.value)?.object("input")?
@@ -168,11 +186,21 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     let (input, key) = (input.unwrap_or_default(), body.idempotency);
     if query.flag("async")?.unwrap_or(false) {
         let workflow_instance_id = api.engine.accept_resume_by_good_token(token, input, key).await?;
+        if !shows_key {
+            return Ok(outcome(StatusCode::OK, "Accepted"));
+        }
         return Ok(Json(Started { workflow_instance_id }).into_response());
     }
-    Ok(execution_response(
-        api.engine.resume_by_good_token(token, input, key).await?,
-    ))
+    let resumed = api.engine.resume_by_good_token(token, input, key).await;
+    if !shows_key && resumed.as_ref().is_err_and(Error::is_dead_lettered) {
+        // Its message quotes the fault.
+        return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
+    }
+    let executed = resumed?;
+    if !shows_key {
+        return Ok(outcome(status_of(&executed), executed.sub_status().unwrap_or_default()));
+    }
+    Ok(execution_response(executed))
 }
 
 /// Creates a token that resumes a bookmark once.

@@ -188,7 +188,9 @@ pub(super) async fn execute_by_get(
     if api.is_anonymous {
         cross_site::reject_forgeable(&headers)?;
     }
-    execute_now(&api, start_request(id, Fields::from_query(&uri)?, body.idempotency)?).await
+    let fields = Fields::from_query(&uri)?;
+    let _memory = fields.reserve(&api.body_limits)?;
+    execute_now(&api, start_request(id, fields, body.idempotency)?).await
 }
 
 /// The refusal of a HEAD where a GET acts.
@@ -260,15 +262,20 @@ async fn execute_now(api: &Api, request: StartRequest) -> ApiResult {
     }
 }
 
-/// 200 with the state; 500 with the same body if the instance faulted; 202 if it is still running at the deadline.
-pub(super) fn execution_response(executed: Executed) -> Response {
-    let status = if executed.pending {
+/// 200; 500 if the instance faulted; 202 if it is still running at the deadline.
+pub(super) fn status_of(executed: &Executed) -> StatusCode {
+    if executed.pending {
         StatusCode::ACCEPTED
     } else if executed.faulted {
         StatusCode::INTERNAL_SERVER_ERROR
     } else {
         StatusCode::OK
-    };
+    }
+}
+
+/// The state, with the status of the outcome.
+pub(super) fn execution_response(executed: Executed) -> Response {
+    let status = status_of(&executed);
     let mut response = (status, Json(json!({"workflowState": executed.workflow_state()}))).into_response();
     set_instance_header(&mut response, &executed.instance_id);
     response

@@ -8,7 +8,7 @@ use axum::extract::Query;
 use axum::http::Uri;
 use serde_json::{Map, Value};
 
-use crate::http::{self, ApiError};
+use crate::http::{self, ApiError, BodyLimits, ReservedMemory};
 
 /// The most parameters of a query. Each is compared with the names before it, so the cost is quadratic.
 const MAX_PARAMETERS: usize = 1_000;
@@ -55,6 +55,16 @@ impl Fields {
             }
         }
         Ok(Self { values, of_query: true })
+    }
+
+    /// Reserves the memory of what is JSON in the texts of a query, as that of a body is, before it is parsed: brackets become a
+    /// hundred times their size. To be held while the values are in use.
+    pub(super) fn reserve(&self, limits: &BodyLimits) -> Result<ReservedMemory, ApiError> {
+        let mut reserved = ReservedMemory::default();
+        for text in self.values.values().filter_map(Value::as_str) {
+            limits.reserve(text.as_bytes(), &mut reserved)?;
+        }
+        Ok(reserved)
     }
 
     /// The names of the remaining fields.
@@ -218,6 +228,15 @@ mod tests {
 
     fn query(query: &str) -> Fields {
         Fields::from_query(&format!("/x?{query}").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn json_in_a_query_has_the_memory_of_bodies() {
+        let limits = BodyLimits::new(std::time::Duration::from_secs(1), 1);
+        let brackets = format!("input={}{}", "%5B".repeat(10_000), "%5D".repeat(10_000));
+        let error = query(&brackets).reserve(&limits).unwrap_err();
+        assert_eq!(error.status_and_code(), (413, "too-many-values"));
+        assert!(query("input=%7B%7D&name=a").reserve(&limits).is_ok());
     }
 
     #[test]

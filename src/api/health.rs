@@ -5,16 +5,19 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
-use super::admission;
+use super::admission::{self, ShowsKey};
 use super::path::{LIVE, READY};
 use crate::runtime::{Engine, Hang, Readiness};
+
+/// The reason that a request without the key gets: the true one may name servers and roles.
+const WITHHELD: &str = "ask with the API key, or read the log of this node";
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(live)).routes(routes!(ready))
@@ -53,8 +56,17 @@ pub(super) async fn live(State(api): State<Api>) -> (StatusCode, Json<Liveness>)
     (status = 200, description = "The node can take work.", body = ReadinessView),
     (status = 503, description = "The node cannot take work.", body = ReadinessView),
 ))]
-pub(super) async fn ready(State(api): State<Api>) -> (StatusCode, Json<ReadinessView>) {
-    response(api.engine.readiness())
+///
+/// On a server with an API key the reason is told only to a request with the key, and at the address of `--health-listen`.
+pub(super) async fn ready(
+    State(api): State<Api>,
+    shows_key: Option<Extension<ShowsKey>>,
+) -> (StatusCode, Json<ReadinessView>) {
+    let mut readiness = api.engine.readiness();
+    if !api.is_anonymous && shows_key.is_none() && readiness.reason.is_some() {
+        readiness.reason = Some(WITHHELD.to_owned());
+    }
+    response(readiness)
 }
 
 /// The health endpoints without limits and protection, for a separate listener that starts before the engine: until the

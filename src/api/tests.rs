@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use serde_json::{Value, json};
+use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -340,6 +341,34 @@ async fn beyond_the_limit_of_requests_a_server_answers_503() {
     assert_eq!(server.response(server.get("/health/live")).await.0, 200);
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
     assert_eq!(server.response(server.get("/echo")).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_response_that_is_being_read_counts_as_a_request() {
+    let server = TestServer::open(|options| options.max_requests = 1).await;
+    let reading = server.get("/endless").send().await.unwrap();
+    assert_eq!(server.response(server.get("/echo")).await.0, 503);
+    drop(reading);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while server.response(server.get("/echo")).await.0 != 200 {
+        assert!(Instant::now() < deadline, "the permit came back");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_is_kept_by_a_cache() {
+    let server = TestServer::open(|options| options.api_key = Some(ApiKey::new("k"))).await;
+    let with_key = server.get("/echo").header("authorization", "ApiKey k");
+    for request in [
+        with_key,
+        server.get("/echo"),
+        server.get("/nothing"),
+        server.get("/health/live"),
+    ] {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    }
 }
 
 #[tokio::test]

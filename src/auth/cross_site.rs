@@ -3,11 +3,11 @@
 //! A browser marks such a request by `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it omits both from
 //! a plain GET (an image, a link) over http to other addresses than the loopback; older browsers omit them everywhere. So
 //! a server without an API key requires, for a GET with side effects and for a form with files, a header that no foreign
-//! page can send.
+//! page can send. A link in a mail or in another program has no site (`Sec-Fetch-Site: none`), as an address that a person
+//! types; so such a request is not taken for one of the server's own page.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::hosts::AllowedHosts;
 use crate::http::ApiError;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -28,10 +28,19 @@ fn text_or_empty<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a st
         .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
-/// Rejects a request that a browser sends for a page of another origin, unless the operator allows that host by name.
-pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host: &str) -> Result<(), ApiError> {
+/// Whether a page of this `Origin` is one of this server, as the browser sees both: the host and the port of the request are the
+/// origin's. Other programs of the same machine or name serve pages, too, on other ports; an operator admits one of them as a
+/// whole origin (`--cors-origin`).
+fn is_own_origin(origin: &str, host: &str) -> bool {
+    origin
+        .split_once("://")
+        .is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
+}
+
+/// Rejects a request that a browser sends for a page of another origin.
+pub(crate) fn reject_cross_site(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
     let foreign = match text_or_empty(headers, &header::ORIGIN) {
-        Some(origin) => !hosts.admits_origin(origin, host),
+        Some(origin) => !is_own_origin(origin, host),
         None => text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none"),
     };
     if foreign {
@@ -47,7 +56,7 @@ pub(crate) fn reject_cross_site(headers: &HeaderMap, hosts: &AllowedHosts, host:
 /// Rejects what an image, a link or a form in a page of another origin could have sent. Precondition:
 /// `reject_cross_site` has checked `Origin`.
 pub(crate) fn reject_forgeable(headers: &HeaderMap) -> Result<(), ApiError> {
-    let own_page = text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin" || site == "none");
+    let own_page = text_or_empty(headers, &FETCH_SITE).is_some_and(|site| site == "same-origin");
     let credentials = text_or_empty(headers, &header::AUTHORIZATION).and_then(|text| text.split_once(' '));
     let by_program =
         credentials.is_some_and(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
@@ -82,7 +91,6 @@ mod tests {
         };
         for good in [
             ("sec-fetch-site", "same-origin"),
-            ("sec-fetch-site", "none"),
             ("x-requested-with", "curl"),
             ("idempotency-key", "k"),
             ("authorization", "ApiKey k"),
@@ -93,6 +101,7 @@ mod tests {
         for bad in [
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),
+            ("sec-fetch-site", "none"),
             ("accept", "image/png"),
             ("referer", "http://evil.example/"),
             ("authorization", "Basic dTpw"),
@@ -103,11 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_origin_takes_precedence_over_the_site() {
-        let hosts = AllowedHosts::new("127.0.0.1:5001".parse().unwrap(), &["studio.example".to_owned()]);
-        let foreign = |pairs: &[(&'static str, &'static str)]| {
-            reject_cross_site(&headers(pairs), &hosts, "localhost:5001").is_err()
-        };
+    fn the_servers_own_origin_takes_precedence_over_the_site() {
+        let foreign =
+            |pairs: &[(&'static str, &'static str)]| reject_cross_site(&headers(pairs), "studio.example").is_err();
         let studio = ("origin", "https://studio.example");
         assert!(!foreign(&[studio]) && !foreign(&[studio, ("sec-fetch-site", "cross-site")]));
         assert!(!foreign(&[]) && !foreign(&[("sec-fetch-site", "none")]));
@@ -117,5 +124,8 @@ mod tests {
             ("sec-fetch-site", "same-origin")
         ]));
         assert!(foreign(&[("origin", "null")]));
+        // Another program under the same name serves this page.
+        assert!(foreign(&[("origin", "http://studio.example:3000")]));
+        assert!(!foreign(&[("origin", "https://STUDIO.example")]));
     }
 }

@@ -1,4 +1,4 @@
-//! The admitted names in `Host`, and the admitted origins of a browser's request.
+//! The admitted names in `Host`.
 //!
 //! A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and its scripts then reach a local engine as
 //! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name. So only known names
@@ -38,16 +38,6 @@ impl AllowedHosts {
         };
         let address = address.to_canonical();
         address.is_loopback() || address == self.listen.to_canonical() || self.listen.is_unspecified()
-    }
-
-    /// Whether a page of this `Origin` may call this server under this `Host`: the two are equal, or the operator allows
-    /// the page's host by name. Other programs of the machine serve pages, too, so `localhost` on another port is not
-    /// admitted.
-    pub(crate) fn admits_origin(&self, origin: &str, host: &str) -> bool {
-        let Some((_, authority)) = origin.split_once("://") else {
-            return false;
-        };
-        authority.eq_ignore_ascii_case(host) || name_of(authority).is_some_and(|name| self.names.contains(&name))
     }
 }
 
@@ -107,22 +97,5 @@ mod tests {
         let everywhere = hosts("0.0.0.0:80", &[]);
         assert!(everywhere.admits("10.0.0.8:80") && !everywhere.admits("evil.example"));
         assert!(hosts("0.0.0.0:80", &["*"]).admits("what.ever"));
-    }
-
-    #[test]
-    fn a_page_of_another_origin_is_not_admitted() {
-        let local = hosts("127.0.0.1:5001", &["studio.example"]);
-        assert!(local.admits_origin("http://localhost:5001", "localhost:5001"));
-        assert!(local.admits_origin("https://studio.example", "localhost:5001"));
-        for foreign in [
-            "null",
-            "http://localhost:3000",
-            "https://evil.example",
-            "http://127.0.0.1:5001",
-            "",
-        ] {
-            assert!(!local.admits_origin(foreign, "localhost:5001"), "{foreign}");
-        }
-        assert!(!hosts("0.0.0.0:80", &["*"]).admits_origin("https://evil.example", "localhost"));
     }
 }

@@ -7,11 +7,10 @@ use tokio::net::TcpListener;
 
 use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
-use super::settings::{Common, RoleName, Serve};
+use super::settings::{Common, RoleName, Serve, secret_file};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
-use crate::harness::secret::Secret;
 use crate::harness::stop::{self, Shutdown};
 use crate::harness::work_activity::WorkActivity;
 use crate::runtime::{Engine, EngineBuilder, Role};
@@ -34,6 +33,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let services = &settings.services;
     common.elsa.report(services.uses_redis(), services.uses_rabbitmq())?;
     settings.check()?;
+    secret_file::warn_of_readable_arguments(std::env::args_os());
     if settings.is_open() {
         tracing::warn!(
             "{} accepts all requests without a key (--allow-anonymous); give an --api-key to restrict it",
@@ -66,7 +66,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         cors_origins: settings.cors_origin.clone(),
         studio: settings.studio.studio(),
         studio_polls: settings.studio.polls(),
-        api_key: settings.api_key.as_ref().map(Secret::reveal).map(ApiKey::new),
+        api_key: settings.api_key().map(ApiKey::new),
         max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,
         body_memory_mib: settings.body_memory,
@@ -128,7 +128,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .interpreter(settings.limits.interpreter())
         .activity_timeout(settings.activity_timeout)
         .flowchart_mode(settings.flowchart_mode.into());
-    let builder = match settings.token_secret.as_ref().map(Secret::reveal) {
+    let builder = match settings.token_secret() {
         Some(secret) => builder.token_secret(secret),
         None => builder,
     };

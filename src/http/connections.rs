@@ -4,7 +4,8 @@
 //! A connection is in one of four phases. In `Head` the server waits for the rest of a request's head, in `Idle` for the
 //! next request, in `Busy` the server works on a request and the limits of the body apply. `Upgraded` is a WebSocket: its
 //! handler limits and ends it, and it counts here because it is an open file as the others are. In the other phases, a
-//! connection whose client takes no byte of what is written to it is stalled. A check once a second closes each connection that is
+//! connection whose client takes no byte of what is written to it is stalled, and one whose client takes less than
+//! `LEAST_TAKEN` of a response within that time, and not the rest of it, is slow. A check once a second closes each connection that is
 //! past its limit. When a new connection finds no room, a few are closed for it: incomplete heads first (the oldest
 //! first), then idle connections, then stalled ones. A connection in `Busy` that makes progress is never closed for
 //! another one.
@@ -30,6 +31,8 @@ const MIN_CONNECTIONS: usize = 16;
 const SHED_DIVISOR: usize = 64;
 /// A client that has taken nothing for this long may be closed for another one, in microseconds.
 const STALLED_AFTER: u64 = 1_000_000;
+/// What a client takes of a response within the limit of a stall, at least, in bytes.
+const LEAST_TAKEN: u64 = 64 * 1024;
 /// The pause between two attempts to make room.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -42,7 +45,7 @@ pub struct ConnectionLimits {
     pub head: Duration,
     /// How long a connection may stay open between two requests.
     pub idle: Duration,
-    /// How long a client may take nothing of its response.
+    /// How long a client may take nothing of its response, and less than 64 KiB of it where that is not all.
     pub stall: Duration,
 }
 
@@ -95,6 +98,10 @@ pub(super) struct ConnectionState {
     since: AtomicU64,
     /// Since when the client takes nothing of what is written; 0 if it does.
     blocked: AtomicU64,
+    /// Since when more is to be written than the client takes at once; 0 if it has taken all, or enough since then.
+    slow: AtomicU64,
+    /// The bytes that it has taken since then.
+    taken: AtomicU64,
     ending: AtomicBool,
     end: CancellationToken,
 }
@@ -107,6 +114,8 @@ impl ConnectionState {
             phase: AtomicU8::new(Phase::Head as u8),
             since: AtomicU64::new(0),
             blocked: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             end: CancellationToken::new(),
         };
@@ -136,14 +145,27 @@ impl ConnectionState {
         }
     }
 
-    fn record_write(&self) {
+    fn record_write(&self, bytes: usize) {
+        if self.slow.load(Ordering::Relaxed) != 0 {
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            if self.taken.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= LEAST_TAKEN {
+                self.record_flush();
+            }
+        }
         if self.blocked.swap(0, Ordering::Relaxed) != 0 && self.is(Phase::Idle) {
             self.enter(Phase::Idle);
         }
     }
 
+    /// The client has taken all that there is, or enough of it.
+    fn record_flush(&self) {
+        self.slow.store(0, Ordering::Relaxed);
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
     fn record_blocked_write(&self) {
         let now = self.now();
+        let _ = self.slow.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let _ = self
             .blocked
             .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
@@ -153,6 +175,12 @@ impl ConnectionState {
     fn stalled_for(&self, now: u64) -> Option<u64> {
         let blocked = self.blocked.load(Ordering::Relaxed);
         (blocked != 0).then(|| now.saturating_sub(blocked))
+    }
+
+    /// How long the client has taken less than it must, if it does.
+    fn slow_for(&self, now: u64) -> Option<u64> {
+        let slow = self.slow.load(Ordering::Relaxed);
+        (slow != 0).then(|| now.saturating_sub(slow))
     }
 
     /// The key by which connections are closed for another one, the smallest first; `None` if this one is not.
@@ -304,8 +332,11 @@ impl ConnectionTable {
             let now = state.now();
             let waited = Duration::from_micros(now.saturating_sub(state.since.load(Ordering::Relaxed)));
             let stalled = state.stalled_for(now).map(Duration::from_micros);
+            let slow = state.slow_for(now).map(Duration::from_micros);
             if stalled.is_some_and(|stalled| stalled > self.limits.stall) {
                 state.end("stalled");
+            } else if slow.is_some_and(|slow| slow > self.limits.stall) {
+                state.end("slow");
             } else if state.is(Phase::Head) && waited > self.limits.head {
                 state.end("head");
             } else if state.is(Phase::Idle) && stalled.is_none() && waited > self.limits.idle {
@@ -333,7 +364,10 @@ impl TrackedStream {
     fn record(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => self.tracked.state.record_blocked_write(),
-            Poll::Ready(_) => self.tracked.state.record_write(),
+            Poll::Ready(written) => {
+                let bytes = written.as_ref().copied().unwrap_or_default();
+                self.tracked.state.record_write(bytes);
+            }
         }
         written
     }
@@ -370,6 +404,8 @@ impl AsyncWrite for TrackedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The server flushes when it has written all that it has.
+        self.tracked.state.record_flush();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -438,8 +474,17 @@ mod tests {
         state.record_blocked_write();
         let since = state.stalled_for(state.now() + 5);
         assert!(since.is_some_and(|stalled| stalled >= 5));
-        state.record_write();
+        state.record_write(1);
         assert_eq!(state.stalled_for(state.now()), None);
+        // It has taken a byte, and that is not enough; all or much of it is.
+        assert!(state.slow_for(state.now() + 5).is_some());
+        state.record_flush();
+        assert_eq!(state.slow_for(state.now()), None);
+        state.record_blocked_write();
+        state.record_write(60 * 1024);
+        assert!(state.slow_for(state.now()).is_some());
+        state.record_write(4 * 1024);
+        assert_eq!(state.slow_for(state.now()), None);
         state.record_read();
         assert!(state.is(Phase::Head));
         drop(tracked);

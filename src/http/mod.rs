@@ -15,4 +15,5 @@ pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_e
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
+pub(crate) use server::Peer;
 pub use server::{serve, serve_within};

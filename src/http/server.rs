@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,7 +69,7 @@ pub async fn serve_within(
     let mut connections = JoinSet::new();
     let mut warned: Option<Instant> = None;
     // Accepted, and waiting for room: others are closed only for a connection that exists.
-    let mut waiting: Option<TcpStream> = None;
+    let mut waiting: Option<(TcpStream, Peer)> = None;
     loop {
         tokio::select! {
             biased;
@@ -76,12 +77,13 @@ pub async fn serve_within(
             _ = limit_check.tick() => table.close_overdue(),
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = table.wait_for_room(), if waiting.is_some() => {
-                if let Some(stream) = waiting.take() {
-                    connections.spawn(serve_connection(stream, router.clone(), closing.clone(), table.track()));
+                if let Some((stream, peer)) = waiting.take() {
+                    let served = serve_connection(stream, peer, router.clone(), closing.clone(), table.track());
+                    connections.spawn(served);
                 }
             }
             accepted = listener.accept(), if waiting.is_none() => match accepted {
-                Ok((stream, _)) => waiting = Some(stream),
+                Ok((stream, address)) => waiting = Some((stream, Peer(address))),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     if warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
@@ -107,7 +109,17 @@ pub async fn serve_within(
     Ok(())
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, closing: CancellationToken, tracked: TrackedConnection) {
+/// The address of the client, in the extensions of each of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+async fn serve_connection(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    closing: CancellationToken,
+    tracked: TrackedConnection,
+) {
     // Responses are small and clients wait for them: they must not wait to be joined with more data.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -115,8 +127,9 @@ async fn serve_connection(stream: TcpStream, router: Router, closing: Cancellati
     let state = Arc::clone(&tracked.state);
     let service = service_fn({
         let state = Arc::clone(&state);
-        move |request| {
+        move |mut request: hyper::Request<hyper::body::Incoming>| {
             let active = state.begin_request();
+            request.extensions_mut().insert(peer);
             let response = router.clone().oneshot(request);
             async move {
                 let response = response.await?;
@@ -186,8 +199,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use axum::extract::WebSocketUpgrade;
     use axum::routing::get;
     use futures_util::{SinkExt, StreamExt};

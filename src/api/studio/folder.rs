@@ -18,7 +18,7 @@ const MAX_FILES: usize = 20_000;
 /// The deepest folder.
 const MAX_DEPTH: usize = 16;
 /// A file is read in pieces of this size.
-const PIECE_BYTES: u64 = 256 * 1024;
+const PIECE_BYTES: u64 = 64 * 1024;
 /// The length of a fingerprint in the name of a file of Blazor's.
 const FINGERPRINT: usize = 10;
 /// The length of a fingerprint in the name of a file of the code editor's.

@@ -111,7 +111,7 @@ pub(super) fn is_open(method: &Method, path: &str) -> bool {
 /// `/` and `/studio` lead to the page, by a relative address: a proxy may serve them below a path of its own.
 async fn root(State(page): State<Page>) -> Response {
     if page.studio.folder().await.is_none() {
-        return respond(StatusCode::OK, page::not_installed(&page.studio));
+        return respond(StatusCode::OK, page::not_installed());
     }
     let location = (header::LOCATION, HeaderValue::from_static("studio/"));
     let no_cache = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -122,7 +122,7 @@ async fn file(State(page): State<Page>, headers: HeaderMap, request: Request) ->
     let path = request.uri().path();
     let relative = path.strip_prefix("/studio/").unwrap_or_default();
     let Some(folder) = page.studio.folder().await else {
-        return Ok(respond(StatusCode::NOT_FOUND, page::not_installed(&page.studio)));
+        return Ok(respond(StatusCode::NOT_FOUND, page::not_installed()));
     };
     if let Some(asset) = page::asset(relative) {
         return Ok(with_security_headers(asset.respond(&headers)));

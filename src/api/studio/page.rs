@@ -72,21 +72,8 @@ pub(super) fn html(relative: &str, needs_key: bool) -> String {
 }
 
 /// The page where Studio is not installed.
-pub(super) fn not_installed(studio: &Studio) -> String {
+pub(super) fn not_installed() -> String {
     NOT_INSTALLED
-        .replace("{folder}", &escape(&studio.path().display().to_string()))
         .replace("{package}", Studio::PACKAGE)
         .replace("{version}", Studio::VERSION)
-}
-
-fn escape(text: &str) -> String {
-    let escape = |character| match character {
-        '&' => "&amp;".to_owned(),
-        '<' => "&lt;".to_owned(),
-        '>' => "&gt;".to_owned(),
-        '"' => "&quot;".to_owned(),
-        '\'' => "&#39;".to_owned(),
-        other => other.to_string(),
-    };
-    text.chars().map(escape).collect()
 }

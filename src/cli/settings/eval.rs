@@ -1,11 +1,14 @@
 //! Settings of `eval`, and what it has in common with `serve`.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::secret_file::secret_file;
 use crate::expression::{NamedValues, ScriptOptions};
 use crate::harness::settings::duration;
 
@@ -18,22 +21,50 @@ pub(crate) struct ExpressionSettings {
     /// A setting that scripts read by `getConfig(NAME)`; can be repeated, or contain several with commas
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = named_value)]
     script_config: Vec<(String, String)>,
+    /// A file with such settings, one in each line; lines that begin with # are comments. Other users of this machine can read a
+    /// command line
+    #[arg(long, value_name = "FILE", value_parser = config_file)]
+    script_config_file: Option<ConfigFile>,
     /// A directory with a file for each secret that scripts read by `getSecret(NAME)`
     #[arg(long, value_name = "DIR")]
     secrets_dir: Option<PathBuf>,
 }
 
 impl ExpressionSettings {
+    /// The settings that scripts read; those of the command line or the environment take precedence.
+    fn config(&self) -> BTreeMap<String, String> {
+        let of_file = self.script_config_file.iter().flat_map(|ConfigFile(settings)| settings);
+        of_file.chain(&self.script_config).cloned().collect()
+    }
+
     pub(crate) fn script_options(&self) -> ScriptOptions {
         ScriptOptions {
             time_limit: self.script_time_limit,
             named: NamedValues {
-                config: Arc::new(self.script_config.iter().cloned().collect()),
+                config: Arc::new(self.config()),
                 secrets_dir: self.secrets_dir.clone().map(Arc::new),
             },
             ..ScriptOptions::default()
         }
     }
+}
+
+/// The settings of a file.
+#[derive(Clone)]
+struct ConfigFile(Vec<(String, String)>);
+
+impl fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConfigFile(…)")
+    }
+}
+
+fn config_file(path: &str) -> Result<ConfigFile, String> {
+    let text = secret_file(path)?;
+    let lines = text.reveal().lines().map(str::trim).enumerate();
+    let settings = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let named = settings.map(|(at, line)| named_value(line).map_err(|error| format!("line {}: {error}", at + 1)));
+    named.collect::<Result<_, _>>().map(ConfigFile)
 }
 
 /// Settings of `eval`.

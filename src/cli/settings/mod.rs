@@ -4,6 +4,7 @@
 mod cron;
 mod eval;
 mod locks;
+pub(super) mod secret_file;
 mod serve;
 mod services;
 mod studio;

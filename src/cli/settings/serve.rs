@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::secret_file::secret_file;
 use super::{ExpressionSettings, ServiceSettings, StudioChoice, address, is_local, public_url};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
@@ -27,9 +28,13 @@ pub(crate) struct Serve {
     /// A second address that serves health only, without a key. It has its own thread: load on --listen does not affect it
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) health_listen: Option<SocketAddr>,
-    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters
+    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters. Other users of
+    /// this machine can read a command line: give it in the environment, or as --api-key-file
     #[arg(long, value_name = "KEY")]
-    pub(crate) api_key: Option<Secret>,
+    api_key: Option<Secret>,
+    /// A file with the --api-key
+    #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "api_key")]
+    api_key_file: Option<Secret>,
     /// Accept all requests without an --api-key: for a closed network
     #[arg(long)]
     pub(crate) allow_anonymous: bool,
@@ -55,9 +60,13 @@ pub(crate) struct Serve {
     /// The number of further connections for lists and other reads, at least 2
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
     pub(crate) read_pool_size: usize,
-    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
+    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given. Other users
+    /// of this machine can read a command line: give it in the environment, or as --token-secret-file
     #[arg(long, value_name = "SECRET")]
-    pub(crate) token_secret: Option<Secret>,
+    token_secret: Option<Secret>,
+    /// A file with the --token-secret
+    #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "token_secret")]
+    token_secret_file: Option<Secret>,
     /// Where clients reach this API, as `https://workflows.example`: the begin of the URLs that createEventTriggerUrl of a script
     /// returns
     #[arg(long, value_name = "URL", value_parser = public_url)]
@@ -135,21 +144,33 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
+    /// The key that requests must show.
+    pub(crate) fn api_key(&self) -> Option<&str> {
+        let given = self.api_key.as_ref().or(self.api_key_file.as_ref());
+        given.map(Secret::reveal)
+    }
+
+    /// The secret that signs tokens.
+    pub(crate) fn token_secret(&self) -> Option<&str> {
+        let given = self.token_secret.as_ref().or(self.token_secret_file.as_ref());
+        given.map(Secret::reveal)
+    }
+
     /// Whether other machines can use this node without a key.
     pub(crate) fn is_open(&self) -> bool {
-        self.api_key.is_none() && !is_local(self.listen)
+        self.api_key().is_none() && !is_local(self.listen)
     }
 
     /// Checks the settings that depend on each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let key = self.api_key.as_ref().map(Secret::reveal);
+        let key = self.api_key();
         if key.is_some_and(|key| key.len() < MIN_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err(Failure::usage(format!(
                 "an --api-key needs at least {MIN_KEY} characters, all of them visible ASCII; \
                  `openssl rand -hex 32` prints one"
             )));
         }
-        let secret = self.token_secret.as_ref().map(Secret::reveal);
+        let secret = self.token_secret();
         if secret.is_some_and(|secret| secret.len() < 16) {
             return Err(Failure::usage(
                 "a --token-secret needs at least 16 bytes, best random ones",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Engine;
 use super::signed_text::{self, Purpose};
+use super::start::token_request_key;
 use crate::expression::EventUrl;
 use crate::id::InstanceId;
 use crate::runtime::context::request::{EventAccepted, EventRequest, Idempotency};
@@ -84,13 +85,14 @@ impl Engine {
         idempotency: Option<Idempotency>,
     ) -> Result<EventAccepted> {
         tracing::info!(instance = %payload.instance, event = payload.event, "an event by token");
+        let target = [payload.instance.as_str(), payload.event.as_str()];
+        let key = idempotency.map(|given| token_request_key("token-event", target, given));
         let request = EventRequest {
             name: payload.event,
             instance_id: Some(payload.instance),
-            idempotency,
             ..EventRequest::default()
         };
-        self.trigger_event(request).await
+        self.trigger_event_once(request, key).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events.
 
 use super::Engine;
-use super::start::request_key;
+use super::start::{LONGEST_ID, request_key};
 use crate::execution::event_hash;
 use crate::id::InstanceId;
 use crate::runtime::context::node_context::NodeContext;
@@ -15,7 +15,17 @@ use crate::{Error, Result};
 impl Engine {
     /// Publishes an event, once: to every bookmark that waits for it and to every published trigger, otherwise into the
     /// inbox, where the first bookmark that begins to wait for it finds it. Returns when that is durable; the bursts follow.
-    pub async fn trigger_event(&self, request: EventRequest) -> Result<EventAccepted> {
+    pub async fn trigger_event(&self, mut request: EventRequest) -> Result<EventAccepted> {
+        let key = request.idempotency.take().map(|given| request_key("event", given));
+        self.trigger_event_once(request, key).await
+    }
+
+    /// The same under this key, instead of that of the request.
+    pub(super) async fn trigger_event_once(
+        &self,
+        request: EventRequest,
+        given: Option<IdempotencyKey>,
+    ) -> Result<EventAccepted> {
         let node = self.accepting()?;
         if request.name.is_empty() {
             let message = "an event has a name";
@@ -29,7 +39,13 @@ impl Engine {
         self.checked("eventName", &request.name)?;
         self.checked("correlationId", &request.correlation_id)?;
         self.checked("input", &request.input)?;
-        let given = request.idempotency.map(|given| request_key("event", given));
+        let execution = request.activity_execution_id.as_deref().unwrap_or_default();
+        if execution.len() > LONGEST_ID {
+            let message = "the id of an activity execution has at most 255 bytes";
+            return Err(
+                Error::invalid("invalid-event", message).field("activityInstanceId", "must have at most 255 bytes")
+            );
+        }
         if let Some(id) = &request.instance_id {
             self.check_target(&node, id, given.as_ref()).await?;
         }

@@ -1,22 +1,19 @@
 //! Resumes and cancels.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::Engine;
 use super::instances::no_instance;
-use super::start::{request_key, to_body};
+use super::start::{request_key, to_body, token_request_key};
 use crate::execution::SubStatus;
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::PendingReply;
-use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
+use crate::runtime::context::request::{Executed, ResumeRequest};
 use crate::runtime::worker::instruction::ResumeBody;
 use crate::store::instance::{self, Generation};
-use crate::store::request::{IdempotencyKey, find_request};
+use crate::store::request::find_request;
 use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
 
@@ -97,8 +94,8 @@ impl Engine {
         let key = request
             .idempotency
             .map(|given| match (generation, &request.bookmark_id) {
-                // A token is valid for one bookmark: its keys must not collide with those of other clients.
-                (Some(_), Some(bookmark)) => token_request_key(&id, bookmark, given),
+                // A token is valid for one bookmark.
+                (Some(_), Some(bookmark)) => token_request_key("token-resume", [id.as_str(), bookmark.as_str()], given),
                 _ => request_key("resume", given),
             });
         if let Some(key) = &key
@@ -189,19 +186,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// The idempotency key of a resume by token, distinct from those of the API and of other tokens.
-fn token_request_key(id: &InstanceId, bookmark: &BookmarkId, given: Idempotency) -> IdempotencyKey {
-    let mut hash = Sha256::new();
-    for part in [id.as_str(), bookmark.as_str()] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let scope = URL_SAFE_NO_PAD.encode(hash.finalize());
-    let mut key = request_key("token-resume", given);
-    key.key = format!("{scope}:{}", key.key);
-    key
 }
 
 fn already_resumed(id: &InstanceId) -> Error {

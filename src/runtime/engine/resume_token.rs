@@ -4,8 +4,7 @@
 //! Nothing is stored per token: it is valid as long as its bookmark waits, so for one resume, and until it expires by the
 //! database's clock, if it does at all. Every node of a cluster accepts the tokens of every other one.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -14,15 +13,13 @@ use serde_json::{Map, Value};
 use super::Engine;
 use super::signed_text::{self, Purpose, parts};
 use crate::id::{BookmarkId, InstanceId};
+use crate::refusals::Refusals;
 use crate::runtime::context::request::{Executed, Idempotency, ResumeRequest};
 use crate::store::instance::Generation;
 use crate::store::token;
 use crate::{Error, Result};
 
 const PURPOSE: Purpose = Purpose("resume token");
-
-/// How often refused tokens are logged.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of a token.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,28 +42,16 @@ struct Payload {
 #[derive(Debug)]
 pub struct GoodToken(Payload);
 
-/// Counts refused tokens since the last log message: clients without a key must not fill the log.
+/// The tokens that were refused.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedTokens(Mutex<(Option<Instant>, u64)>);
+pub(crate) struct RefusedTokens(Refusals);
 
 impl RefusedTokens {
     pub(super) fn note(&self, error: &Error) {
         metrics::counter!("mainspring_tokens_refused_total").increment(1);
-        if let Some(refused) = self.counted(Instant::now()) {
+        if let Some(refused) = self.0.count() {
             tracing::info!(code = error.code(), refused, "requests by token were refused");
         }
-    }
-
-    /// How many there were since the last log message, if the next one is due.
-    fn counted(&self, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (logged, count) = &mut *state;
-        *count += 1;
-        if logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL) {
-            return None;
-        }
-        *logged = Some(now);
-        Some(std::mem::take(count))
     }
 }
 
@@ -232,18 +217,6 @@ mod tests {
         let read = parts(token).ok_or_else(invalid).and_then(|parts| read(key, parts));
         let read = read.and_then(|payload| payload.good_at(now).map(|()| payload));
         read.map_or_else(|error| error.code().to_owned(), |payload| payload.instance.into())
-    }
-
-    #[test]
-    fn refused_tokens_are_counted_and_logged_at_intervals() {
-        let refused = RefusedTokens::default();
-        let began = Instant::now();
-        assert_eq!(refused.counted(began), Some(1));
-        for _ in 0..1000 {
-            assert_eq!(refused.counted(began + LOG_INTERVAL / 2), None);
-        }
-        assert_eq!(refused.counted(began + LOG_INTERVAL), Some(1001));
-        assert_eq!(refused.counted(began + LOG_INTERVAL), None);
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
@@ -26,7 +29,7 @@ use crate::store::start::{AcceptedStart, Acceptor, Attempt, NewStart};
 use crate::{Error, Result, weight};
 
 /// The length of Elsa's column for an instance id. The column here has no bound, but a request needs one.
-const LONGEST_ID: usize = 255;
+pub(super) const LONGEST_ID: usize = 255;
 
 /// How long a dispatch waits for a free worker of this node before its start is queued for any node.
 const WORKER_TIMEOUT: Duration = Duration::from_millis(25);
@@ -235,6 +238,20 @@ pub(super) fn checked_instance_id(id: InstanceId) -> Result<InstanceId> {
             .field("instanceId", "must have 1 to 255 bytes and no control characters"));
     }
     Ok(id)
+}
+
+/// The key of a request by token, distinct from those of the API and of other tokens: whoever holds a token must not take a key
+/// that a client will use. `target` is what the token is for.
+pub(super) fn token_request_key(route: &'static str, target: [&str; 2], given: Idempotency) -> IdempotencyKey {
+    let mut hash = Sha256::new();
+    for part in target {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let scope = URL_SAFE_NO_PAD.encode(hash.finalize());
+    let mut key = request_key(route, given);
+    key.key = format!("{scope}:{}", key.key);
+    key
 }
 
 pub(crate) fn request_key(route: &'static str, given: Idempotency) -> IdempotencyKey {

@@ -202,6 +202,20 @@ async fn the_holder_of_an_event_url_triggers_this_event_of_its_instance() {
     let (last, path) = link("undefined").await;
     assert_eq!(pair.one.post(&path, &json!({})).await.status, 200);
     one.instance_becomes(&last, "Finished").await;
+    // Its holder takes no idempotency key of a client of the API.
+    let (_, keyed) = link("null").await;
+    let key = [("idempotency-key", "order-7")];
+    let taken = pair.one.send(Method::POST, &keyed, &key, None).await.unwrap();
+    assert_eq!(taken.status, 200);
+    let by_client = one
+        .send(
+            Method::POST,
+            "events/Approved/trigger",
+            &key,
+            Some(&json!({"input": 1})),
+        )
+        .await;
+    assert_eq!(by_client.unwrap().status, 200);
     let deleted = one
         .send(Method::DELETE, &format!("workflow-instances/{last}"), &[], None)
         .await;
@@ -251,7 +265,8 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         .await
         .unwrap()
         .expect(200);
-    assert_eq!(state["workflowState"]["subStatus"], "Suspended");
+    // Whoever has the link learns how it went, and nothing that the instance holds.
+    assert_eq!(state, json!({"status": "Suspended"}));
     pair.one.get(path).await.assert_refused(409, "already-resumed");
     let answer = pair.one.post(&format!("{path}?async=true"), &json!({})).await;
     answer.assert_refused(409, "already-resumed");
@@ -266,8 +281,23 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         )
         .await
         .expect(200);
-    assert_eq!(accepted, json!({"workflowInstanceId": id}));
+    assert_eq!(accepted, json!({"status": "Accepted"}));
     one.instance_becomes(&id, "Finished").await;
+
+    // With the key, the state is shown.
+    let id = started(&two, "waits").await;
+    let made = token(&id, json!({})).await;
+    let state = two.get(made["path"].as_str().unwrap()).await.expect(200);
+    assert_eq!(state["workflowState"]["id"], id);
+
+    // A fault has no message.
+    let faults = json!({"name": "Faults", "root": {"type": "Elsa.Sequence", "id": "s", "activities": [event("a", "A"),
+        {"type": "Elsa.Fault", "id": "f", "message": {"typeName": "String", "expression": {"type": "Literal", "value": "inner"}}}]}});
+    put(&one, "workflow-definitions/faults", &faults).await;
+    let id = started(&two, "faults").await;
+    let made = token(&id, json!({})).await;
+    let answer = pair.two.get(made["path"].as_str().unwrap()).await;
+    assert_eq!((answer.status, answer.body), (500, json!({"status": "Faulted"})));
 
     // One that is too old, by the database's clock.
     let id = started(&two, "waits").await;

@@ -18,13 +18,14 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 7] = [
+const GROUND: [&str; 8] = [
     "compute",
     "error",
     "id",
     "failpoint",
     "private_file",
     "watchdog",
+    "refusals",
     "weight",
 ];
 

@@ -94,3 +94,38 @@ async fn a_stored_definition_with_a_long_id_is_shown() {
         .await
         .expect(200);
 }
+
+#[tokio::test]
+async fn a_callers_text_that_an_index_holds_is_bounded() {
+    let node = SingleNode::start(&[]).await;
+    let http = &node.http;
+    // Text that the database cannot compress.
+    let long: String = (0..250).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
+    let line = json!({"id": "w", "type": "Elsa.WriteLine"});
+    let part = json!({"definitionId": "part", "name": long, "options": {"usableAsActivity": true}, "root": line});
+    let uses = |field: &str| {
+        let mut activity = json!({"id": "w", "type": "Part", "workflowDefinitionId": "part"});
+        activity[field] = long.as_str().into();
+        json!({"definitionId": "uses", "root": activity})
+    };
+    for (model, field) in [
+        (part, "name"),
+        (uses("workflowDefinitionId"), "root"),
+        (uses("workflowDefinitionVersionId"), "root"),
+        (uses("type"), "root"),
+    ] {
+        let draft = json!({"model": model, "publish": false});
+        let answer = http.post("workflow-definitions", &draft).await;
+        answer.assert_refused(400, "invalid-definition-id");
+        let text = answer.body["errors"][field].to_string();
+        assert!(text.contains("at most 255 bytes"), "{field}: {:?}", answer.body);
+    }
+    let event = json!({"activityInstanceId": long});
+    let answer = http.post("events/Paid/trigger", &event).await;
+    answer.assert_refused(400, "invalid-event");
+    assert!(
+        answer.body["errors"]["activityInstanceId"]
+            .to_string()
+            .contains("255 bytes")
+    );
+}

@@ -30,7 +30,7 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Published, VersionOptions, is_plain};
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
-use crate::store::definition::composition::ReferenceRow;
+use crate::store::definition::composition::{ReferenceKey, ReferenceRow};
 use crate::store::definition::{
     self, DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow, VersionSelector,
 };
@@ -38,6 +38,9 @@ use crate::{Error, Result, compute};
 
 /// A definition that can be saved as a draft.
 pub(crate) struct PreparedDraft(NewDefinition);
+
+/// The longest id of a definition or of a version, in bytes.
+const LONGEST_ID: usize = 255;
 
 /// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
@@ -237,12 +240,35 @@ fn new_definition(
         given.clone()
     };
     for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
-        if id.len() > 255 || !is_plain(id) {
+        if id.len() > LONGEST_ID || !is_plain(id) {
             return Err(Error::invalid(
                 "invalid-definition-id",
                 format!("{field} has at most 255 plain characters"),
             )
             .field(field, "must have at most 255 bytes and no control characters"));
+        }
+    }
+    let activity_type = definition
+        .is_usable_as_activity()
+        .then(|| describe(&definition).type_name)
+        .filter(|name| !name.is_empty());
+    let references = undecided(interpreter, &definition);
+    // Indexes hold all of these.
+    let used = references.iter().flat_map(|row| {
+        let ReferenceKey {
+            definition_id,
+            type_name,
+            version_id,
+            ..
+        } = &row.key;
+        [definition_id, type_name, version_id].map(|text| ("root", text.as_str()))
+    });
+    for (field, text) in used.chain(activity_type.iter().map(|name| ("name", name.as_str()))) {
+        if text.len() > LONGEST_ID {
+            let message = format!(
+                "the name, id and version id of a workflow that is used as an activity have at most {LONGEST_ID} bytes each"
+            );
+            return Err(Error::invalid("invalid-definition-id", message.clone()).field(field, message));
         }
     }
     Ok(NewDefinition {
@@ -254,11 +280,8 @@ fn new_definition(
         description: definition.description.clone(),
         is_readonly: definition.is_readonly,
         is_system: definition.is_system,
-        activity_type: definition
-            .is_usable_as_activity()
-            .then(|| describe(&definition).type_name)
-            .filter(|name| !name.is_empty()),
-        references: undecided(interpreter, &definition),
+        activity_type,
+        references,
         adds_version: false,
         body: Arc::new(definition.to_value()),
     })
