@@ -215,6 +215,8 @@
       element('ms-sign-in-error').textContent = 'The server cannot be reached. Try again.';
       return;
     }
+    // Only the status counts; without this, the browser keeps the request open.
+    await response.body?.cancel();
     if (response.status === 401) {
       element('ms-sign-in-error').textContent = 'The server does not accept this key.';
       return;
