@@ -80,6 +80,7 @@ mod refusals;
 pub mod runtime;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 pub mod schedule;
+mod shortened;
 pub mod signal;
 mod store;
 #[cfg(any(test, feature = "testing"))]

@@ -41,3 +41,13 @@ pub(crate) async fn terminate_others(client: &tokio_postgres::Client) -> i64 {
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
+
+/// The processor time of this thread, which other work on a busy machine does not lengthen; elsewhere the time of day.
+#[cfg(test)]
+pub(crate) fn thread_time() -> std::time::Duration {
+    #[cfg(target_os = "linux")]
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into();
+    #[cfg(not(target_os = "linux"))]
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    time.unwrap()
+}

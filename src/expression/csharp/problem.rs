@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use crate::shortened::shortened;
+
+/// In bytes: the longest message, as messages quote names of any length.
+const MAX_MESSAGE: usize = 1_000;
+
 /// A place in the text of a script, counted from 1 as editors do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
@@ -26,7 +31,7 @@ impl Problem {
     pub(super) fn new(at: Position, message: impl Into<String>) -> Self {
         Self {
             at,
-            message: message.into(),
+            message: shortened(&message.into(), MAX_MESSAGE).into_owned(),
         }
     }
 }

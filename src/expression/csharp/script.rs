@@ -43,7 +43,7 @@ impl CSharpScript {
         })
     }
 
-    fn compile_here(text: &str, names: &CSharpNames) -> Result<Self, Problem> {
+    pub(super) fn compile_here(text: &str, names: &CSharpNames) -> Result<Self, Problem> {
         let ParsedScript { mut statements, depth } = parse(text)?;
         let slots = check(&mut statements, names)?;
         Ok(Self {

@@ -3,6 +3,7 @@
 //! `object`, `dynamic` and JSON objects are one type here, [`Ty::Dynamic`]: their members are found when the script runs.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The enumerations of .NET that methods take or return.
@@ -80,6 +81,69 @@ pub(crate) enum ListKind {
     Sequence,
 }
 
+/// How large a type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) parts: u32,
+    pub(super) levels: u32,
+}
+
+impl Size {
+    /// The most types that one of a script may be made of.
+    pub(super) const MOST_PARTS: u32 = 256;
+
+    /// The most levels of a type of a script.
+    pub(super) const MOST_LEVELS: u32 = 64;
+
+    /// The most of a type that values make while a script runs.
+    const MOST_OF_VALUES: u32 = 4_096;
+
+    /// Whether a script may have a type like this.
+    pub(super) fn is_allowed(self) -> bool {
+        self.parts <= Self::MOST_PARTS && self.levels <= Self::MOST_LEVELS
+    }
+}
+
+/// A type inside another one. It is shared and knows its size, so a type is copied and measured in constant time, and what
+/// compares or prints one has an end.
+#[derive(Clone, Debug)]
+pub(crate) struct Part(Arc<(Ty, Size)>);
+
+impl Part {
+    /// One that is larger than the checker allows comes only from values that nest while a script runs: `object` stands for it.
+    pub(super) fn new(ty: Ty) -> Self {
+        let size = ty.size();
+        if size.parts > Size::MOST_OF_VALUES || size.levels > 2 * Size::MOST_LEVELS {
+            return Self::new(Ty::Dynamic);
+        }
+        Self(Arc::new((ty, size)))
+    }
+
+    fn size(&self) -> Size {
+        self.0.1
+    }
+}
+
+impl Deref for Part {
+    type Target = Ty;
+
+    fn deref(&self) -> &Ty {
+        &self.0.0
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.size() == other.size() && **self == **other)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ty {
     Dynamic,
@@ -98,11 +162,11 @@ pub(crate) enum Ty {
     Span,
     Guid,
     Enum(EnumKind),
-    Nullable(Arc<Ty>),
-    List(ListKind, Arc<Ty>),
-    Map(Arc<Ty>, Arc<Ty>),
-    Pair(Arc<Ty>, Arc<Ty>),
-    Group(Arc<Ty>, Arc<Ty>),
+    Nullable(Part),
+    List(ListKind, Part),
+    Map(Part, Part),
+    Pair(Part, Part),
+    Group(Part, Part),
     /// An anonymous object or a tuple: names and types.
     Record(Arc<Vec<(Arc<str>, Ty)>>),
     Lambda,
@@ -110,13 +174,37 @@ pub(crate) enum Ty {
 
 impl Ty {
     pub(crate) fn list(kind: ListKind, item: Self) -> Self {
-        Self::List(kind, Arc::new(item))
+        Self::List(kind, Part::new(item))
+    }
+
+    pub(super) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Part::new(key), Part::new(value))
+    }
+
+    /// Of how many types it is made, and how deep they are nested.
+    pub(super) fn size(&self) -> Size {
+        let (parts, levels) = match self {
+            Self::Nullable(inner) | Self::List(_, inner) => (inner.size().parts, inner.size().levels),
+            Self::Map(a, b) | Self::Pair(a, b) | Self::Group(a, b) => {
+                let (a, b) = (a.size(), b.size());
+                (a.parts.saturating_add(b.parts), a.levels.max(b.levels))
+            }
+            Self::Record(fields) => fields.iter().fold((0, 0), |(parts, levels): (u32, u32), (_, ty)| {
+                let size = ty.size();
+                (parts.saturating_add(size.parts), levels.max(size.levels))
+            }),
+            _ => (0, 0),
+        };
+        Size {
+            parts: parts.saturating_add(1),
+            levels: levels.saturating_add(1),
+        }
     }
 
     /// `T?`; a reference type stays as it is.
     pub(crate) fn nullable(self) -> Self {
         if self.is_value() {
-            Self::Nullable(Arc::new(self))
+            Self::Nullable(Part::new(self))
         } else {
             self
         }
@@ -175,7 +263,7 @@ impl Ty {
         match self {
             Self::List(_, item) | Self::Group(_, item) => Some((**item).clone()),
             Self::Text => Some(Self::Char),
-            Self::Map(key, value) => Some(Self::Pair(Arc::clone(key), Arc::clone(value))),
+            Self::Map(key, value) => Some(Self::Pair(key.clone(), value.clone())),
             Self::Dynamic => Some(Self::Dynamic),
             _ => None,
         }

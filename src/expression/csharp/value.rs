@@ -322,7 +322,7 @@ impl Value {
             Self::Enum(kind, _) => Ty::Enum(*kind),
             Self::List(list) => Ty::list(list.kind, list.item.clone()),
             Self::Map(map) if map.is_object => Ty::Dynamic,
-            Self::Map(map) => Ty::Map(Arc::new(map.key.clone()), Arc::new(map.value.clone())),
+            Self::Map(map) => Ty::map(map.key.clone(), map.value.clone()),
             // Its parts may be shared so often that their types have no end.
             Self::Record(_) => Ty::Dynamic,
         }

@@ -24,6 +24,7 @@ const GROUND: [&str; 8] = [
     "id",
     "failpoint",
     "private_file",
+    "shortened",
     "watchdog",
     "refusals",
     "weight",

@@ -91,15 +91,16 @@ impl Checker<'_> {
         let Kind::Constant(crate::expression::csharp::syntax::Constant::Text(name)) = &value.kind else {
             return Ok(());
         };
-        let variables = &self.names.variables;
-        let exists =
-            variables.contains_key(&**name) || variables.keys().any(|known| super::members::pascal(known) == **name);
+        let exists = self.names.variable(name).is_some();
         if exists || self.names.is_open || !is_read {
             return Ok(());
         }
         Err(Problem::new(
             value.at,
-            format!("there is no variable {name}; declare it in the workflow"),
+            format!(
+                "there is no variable {}; declare it in the workflow",
+                crate::shortened::shortened(name, 200)
+            ),
         ))
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::constants::{fold, fold_unary};
 use super::fits::operation;
+use super::type_names::bounded;
 use super::{Checker, conversion_problem, wrap};
 use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Argument, AssignOp, Constant, Expr, Global, Hole, Initializer, Kind, UnaryOp};
@@ -28,6 +29,12 @@ impl Checker<'_> {
     }
 
     pub(super) fn any_expression(&mut self, expr: &mut Expr) -> Checked<Ty> {
+        let at = expr.at;
+        let ty = self.unbounded_expression(expr)?;
+        bounded(ty, at)
+    }
+
+    fn unbounded_expression(&mut self, expr: &mut Expr) -> Checked<Ty> {
         let at = expr.at;
         match &mut expr.kind {
             Kind::Constant(constant) => Ok(constant_type(constant)),
@@ -358,11 +365,7 @@ impl Checker<'_> {
 
     fn is_text(&mut self, target: &Expr) -> bool {
         match &target.kind {
-            Kind::Local(slot) => self
-                .scopes
-                .iter()
-                .flatten()
-                .any(|local| local.slot == *slot && local.ty == Ty::Text),
+            Kind::Local(slot) => self.slots.get(*slot) == Some(&Ty::Text),
             Kind::Variable(name) => self.names.variables.get(&**name) == Some(&Ty::Text),
             _ => false,
         }
@@ -371,11 +374,7 @@ impl Checker<'_> {
     /// Members of JSON objects can be set, those of other values cannot.
     fn may_set(&mut self, target: &Expr) -> bool {
         match &target.kind {
-            Kind::Local(slot) => self
-                .scopes
-                .iter()
-                .flatten()
-                .any(|local| local.slot == *slot && local.ty.is_dynamic()),
+            Kind::Local(slot) => self.slots.get(*slot).is_some_and(Ty::is_dynamic),
             Kind::Variable(name) => self.names.variables.get(&**name).is_none_or(Ty::is_dynamic),
             _ => true,
         }
@@ -464,7 +463,7 @@ impl Checker<'_> {
                         self.items(items, Some(&item), at)?;
                     }
                     Ty::Map(key, value) if items.is_empty() => {
-                        let (key_type, value_type) = (Arc::clone(key), Arc::clone(value));
+                        let (key_type, value_type) = (key.clone(), value.clone());
                         for (key, value) in pairs.iter_mut() {
                             let of = self.expression(key)?;
                             self.convert(key, &of, &key_type)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Checker;
+use super::names::Similar;
 use super::results::{Known, result};
 use super::type_names::simple;
 use crate::expression::csharp::library;
@@ -10,6 +11,10 @@ use crate::expression::csharp::parse::remedy;
 use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Constant, Expr, Global, Kind};
 use crate::expression::csharp::types::{ListKind, Ty};
+use crate::shortened::shortened;
+
+/// In bytes: what a message shows of a name.
+const MAX_SHOWN: usize = 200;
 
 /// Classes of functions, which are no types of values.
 const CLASSES: &[&str] = &[
@@ -68,10 +73,9 @@ pub(in crate::expression::csharp) fn pascal(name: &str) -> String {
 
 impl Checker<'_> {
     pub(super) fn name(&mut self, target: &mut Expr, name: &Arc<str>) -> Checked<Ty> {
-        if let Some(local) = self.local(name) {
-            let ty = local.ty.clone();
-            target.kind = Kind::Local(local.slot);
-            return Ok(ty);
+        if let Some(slot) = self.local(name) {
+            target.kind = Kind::Local(slot);
+            return Ok(self.slots.get(slot).cloned().unwrap_or(Ty::Dynamic));
         }
         if let Some((global, ty)) = global(name) {
             target.kind = Kind::Global(global);
@@ -90,34 +94,34 @@ impl Checker<'_> {
     }
 
     fn undeclared(&self, name: &str) -> String {
-        let is_same = |known: &&String| known.eq_ignore_ascii_case(name) || pascal(known).eq_ignore_ascii_case(name);
-        if let Some(variable) = self.names.variables.keys().find(is_same) {
-            return format!(
-                "{name} is not declared; the variable of the workflow is Variables.{}",
-                pascal(variable)
-            );
-        }
-        if let Some(input) = self.names.inputs.keys().find(is_same) {
-            return format!("{name} is not declared; the input of the workflow is Input.{input}");
+        let found = self.names.similar(name);
+        let name = shortened(name, MAX_SHOWN);
+        match found {
+            Some(Similar::Variable(variable)) => {
+                let variable = pascal(variable);
+                let shown = shortened(&variable, MAX_SHOWN);
+                return format!("{name} is not declared; the variable of the workflow is Variables.{shown}");
+            }
+            Some(Similar::Input(input)) => {
+                let input = shortened(input, MAX_SHOWN);
+                return format!("{name} is not declared; the input of the workflow is Input.{input}");
+            }
+            None => {}
         }
         format!("{name} is not declared; declare it as a local, or read Variables.{name} or Input.{name}")
     }
 
     /// The declared variable that `Variables.Name` means.
     fn variable(&self, name: &Arc<str>, at: Position) -> Checked<(Arc<str>, Ty)> {
-        let exact = self.names.variables.get_key_value(&**name);
-        let found = exact.or_else(|| self.names.variables.iter().find(|(known, _)| pascal(known) == **name));
-        match found {
-            Some((known, ty)) => Ok((known.as_str().into(), ty.clone())),
+        match self.names.variable(name) {
+            Some((known, ty)) => Ok((known.into(), ty.clone())),
             None if self.names.is_open => Ok((Arc::clone(name), Ty::Dynamic)),
             None => {
-                let known: Vec<String> = self.names.variables.keys().take(20).map(|name| pascal(name)).collect();
-                let known = if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                };
-                let message = format!("there is no variable {name}; the workflow has {known}");
+                let known = listed(self.names.variables.keys(), pascal);
+                let message = format!(
+                    "there is no variable {}; the workflow has {known}",
+                    shortened(name, MAX_SHOWN)
+                );
                 Err(Problem::new(at, message))
             }
         }
@@ -128,12 +132,8 @@ impl Checker<'_> {
             Some(ty) => Ok(ty.clone()),
             None if self.names.is_open => Ok(Ty::Dynamic),
             None => {
-                let known: Vec<&str> = self.names.inputs.keys().take(20).map(String::as_str).collect();
-                let known = if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                };
+                let known = listed(self.names.inputs.keys(), str::to_owned);
+                let name = shortened(name, MAX_SHOWN);
                 let message = format!(
                     "the workflow declares no input {name}, only {known}; one that is not declared is read by Input.Get<T>(\"{name}\")"
                 );
@@ -225,6 +225,17 @@ impl Checker<'_> {
     }
 }
 
+/// The first names, as a message lists them.
+fn listed<'n>(names: impl Iterator<Item = &'n String>, shown: impl Fn(&str) -> String) -> String {
+    let names = names.take(20).map(|name| shown(&shortened(name, MAX_SHOWN)));
+    let known: Vec<String> = names.collect();
+    if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    }
+}
+
 fn ty_of_global(global: Global) -> &'static Ty {
     match global {
         Global::WorkflowInstanceId | Global::CorrelationId | Global::WorkflowInstanceName => &Ty::Text,
@@ -292,9 +303,8 @@ fn value_member(ty: &Ty, name: &str, at: Position) -> Checked<Ty> {
         Ty::Pair(_, value) if name == "Value" => return Ok((**value).clone()),
         Ty::Group(key, _) if name == "Key" => return Ok((**key).clone()),
         // Elsa's objects are read by their members.
-        Ty::Map(key, value) if **key == Ty::Text && library::property(&[".map"], name).is_none() => {
+        Ty::Map(key, _) if **key == Ty::Text && library::property(&[".map"], name).is_none() => {
             let message = format!("a {ty} has no member {name}; write [\"{name}\"]");
-            drop(Arc::clone(value));
             return Err(Problem::new(at, message));
         }
         _ => {}
@@ -312,19 +322,13 @@ fn value_member(ty: &Ty, name: &str, at: Position) -> Checked<Ty> {
 pub(super) fn unknown_member(at: Position, shown: &str, owners: &[&str], name: &str) -> Problem {
     let all = library::names(owners);
     let near: Vec<&&str> = all.iter().filter(|known| known.eq_ignore_ascii_case(name)).collect();
+    let (shown, name) = (shortened(shown, 400), shortened(name, MAX_SHOWN));
     let message = match near.as_slice() {
         [near, ..] => format!("{shown} has no member {name}; write {near}"),
         [] => {
             let mut known = all.join(", ");
             if known.len() > 400 {
-                known.truncate(
-                    known
-                        .char_indices()
-                        .take_while(|(at, _)| *at < 400)
-                        .last()
-                        .map_or(0, |(at, _)| at),
-                );
-                known.push('…');
+                known = shortened(&known, 400).into_owned();
             }
             let known = if known.is_empty() { "nothing".to_owned() } else { known };
             format!("{shown} has no member {name} in the C# that runs here; it has {known}")

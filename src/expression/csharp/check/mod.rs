@@ -8,12 +8,13 @@ mod constants;
 mod expressions;
 mod fits;
 mod members;
+mod names;
 mod patterns;
 mod results;
 mod statements;
 mod type_names;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::problem::{Checked, Position, Problem};
@@ -21,46 +22,33 @@ use super::syntax::{Expr, Kind, Statement};
 use super::types::Ty;
 
 pub(super) use members::pascal;
+pub(crate) use names::CSharpNames;
 pub(crate) use type_names::declared_type;
-
-/// What a definition declares: a script can name it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CSharpNames {
-    /// Variables by their names.
-    pub(crate) variables: BTreeMap<String, Ty>,
-    /// Inputs of the workflow by their names.
-    pub(crate) inputs: BTreeMap<String, Ty>,
-    /// It is the script of an activity, which may set outcomes.
-    pub(crate) is_activity: bool,
-    /// Nothing is known: every name may exist.
-    pub(crate) is_open: bool,
-}
 
 /// Checks a script; returns the number of slots for its locals.
 pub(super) fn check(statements: &mut [Statement], names: &CSharpNames) -> Checked<usize> {
     let mut checker = Checker {
         names,
         scopes: vec![Vec::new()],
-        slots: 0,
+        locals: HashMap::new(),
+        slots: Vec::new(),
         loops: 0,
         lambdas: 0,
         targets: Vec::new(),
         returned: Vec::new(),
     };
     checker.statements(statements)?;
-    Ok(checker.slots)
-}
-
-struct Local {
-    name: Arc<str>,
-    slot: usize,
-    ty: Ty,
+    Ok(checker.slots.len())
 }
 
 struct Checker<'n> {
     names: &'n CSharpNames,
-    scopes: Vec<Vec<Local>>,
-    slots: usize,
+    /// The names that each scope declares, the innermost last.
+    scopes: Vec<Vec<Arc<str>>>,
+    /// The slots of the locals that can be named, the innermost last.
+    locals: HashMap<Arc<str>, Vec<usize>>,
+    /// The types of all locals, by their slots.
+    slots: Vec<Ty>,
     loops: usize,
     lambdas: usize,
     /// Types of the values before `?.`.
@@ -73,34 +61,33 @@ impl Checker<'_> {
     fn scoped<T>(&mut self, check: impl FnOnce(&mut Self) -> Checked<T>) -> Checked<T> {
         self.scopes.push(Vec::new());
         let checked = check(self);
-        self.scopes.pop();
+        for name in self.scopes.pop().unwrap_or_default() {
+            if let Some(slots) = self.locals.get_mut(&name) {
+                slots.pop();
+            }
+        }
         checked
     }
 
     fn declare(&mut self, name: &Arc<str>, at: Position, ty: Ty) -> Checked<usize> {
-        let slot = self.slots;
-        let is_known = self.scopes.iter().flatten().any(|local| local.name == *name);
-        if is_known && **name != *"_" {
+        let slot = self.slots.len();
+        if self.local(name).is_some() && **name != *"_" {
             return Err(Problem::new(
                 at,
                 format!("{name} is declared already; choose another name"),
             ));
         }
-        self.slots += 1;
+        self.slots.push(ty);
+        self.locals.entry(Arc::clone(name)).or_default().push(slot);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(Local {
-                name: Arc::clone(name),
-                slot,
-                ty,
-            });
+            scope.push(Arc::clone(name));
         }
         Ok(slot)
     }
 
-    fn local(&self, name: &str) -> Option<&Local> {
-        let all = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
-        let mut found = all.filter(|local| *local.name == *name);
-        found.next()
+    /// The slot of the innermost local of a name.
+    fn local(&self, name: &str) -> Option<usize> {
+        self.locals.get(name)?.last().copied()
     }
 
     /// Converts a value silently, as C# does where a type is wanted.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
+use crate::expression::csharp::types::{EnumKind, ListKind, Part, Ty};
 
 /// What is known when a result is worked out.
 pub(super) struct Known<'a> {
@@ -104,20 +104,20 @@ pub(super) fn result(letters: &str, known: &Known<'_>) -> Ty {
             _ => Ty::Dynamic,
         },
         'X' => match known.receiver {
-            Ty::Map(key, _) => Ty::List(ListKind::Sequence, Arc::clone(key)),
+            Ty::Map(key, _) => Ty::List(ListKind::Sequence, key.clone()),
             _ => Ty::list(ListKind::Sequence, Ty::Dynamic),
         },
         'Y' => match known.receiver {
-            Ty::Map(_, value) => Ty::List(ListKind::Sequence, Arc::clone(value)),
+            Ty::Map(_, value) => Ty::List(ListKind::Sequence, value.clone()),
             _ => Ty::list(ListKind::Sequence, Ty::Dynamic),
         },
         'M' => {
             let value = known.lambda(1).unwrap_or_else(|| known.item());
-            Ty::Map(Arc::new(known.lambda(0).unwrap_or(Ty::Dynamic)), Arc::new(value))
+            Ty::map(known.lambda(0).unwrap_or(Ty::Dynamic), value)
         }
         'Q' => {
             let item = known.lambda(1).unwrap_or_else(|| known.item());
-            let group = Ty::Group(Arc::new(known.lambda(0).unwrap_or(Ty::Dynamic)), Arc::new(item));
+            let group = Ty::Group(Part::new(known.lambda(0).unwrap_or(Ty::Dynamic)), Part::new(item));
             Ty::list(ListKind::Sequence, group)
         }
         'U' => known.lambda(1).unwrap_or_else(|| known.argument(0)),

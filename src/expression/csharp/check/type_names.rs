@@ -1,12 +1,10 @@
 //! The types that a script or a definition names.
 
-use std::sync::Arc;
-
 use super::Checker;
 use crate::expression::csharp::parse::remedy;
-use crate::expression::csharp::problem::{Checked, Problem};
+use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Suffix, TypeName};
-use crate::expression::csharp::types::{EnumKind, ListKind, Ty};
+use crate::expression::csharp::types::{EnumKind, ListKind, Part, Size, Ty};
 use crate::expression::type_name::short_type_name;
 
 /// A type without arguments.
@@ -67,10 +65,10 @@ impl Checker<'_> {
             [item] => Ty::list(of_one(name).ok_or_else(unknown)?, item.clone()),
             [key, value] => match name {
                 "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" => {
-                    Ty::Map(Arc::new(key.clone()), Arc::new(value.clone()))
+                    Ty::map(key.clone(), value.clone())
                 }
-                "KeyValuePair" => Ty::Pair(Arc::new(key.clone()), Arc::new(value.clone())),
-                "IGrouping" => Ty::Group(Arc::new(key.clone()), Arc::new(value.clone())),
+                "KeyValuePair" => Ty::Pair(Part::new(key.clone()), Part::new(value.clone())),
+                "IGrouping" => Ty::Group(Part::new(key.clone()), Part::new(value.clone())),
                 "Func" => {
                     let message = "locals cannot hold lambdas; write the lambda where it is used";
                     return Err(Problem::new(written.at, message));
@@ -85,8 +83,21 @@ impl Checker<'_> {
                 Suffix::Array => Ty::list(ListKind::Array, ty),
             };
         }
-        Ok(ty)
+        bounded(ty, written.at)
     }
+}
+
+/// A type that is no larger than one of a script may be.
+pub(super) fn bounded(ty: Ty, at: Position) -> Checked<Ty> {
+    if ty.size().is_allowed() {
+        return Ok(ty);
+    }
+    let message = format!(
+        "the type of this is made of more than {} types, or nested more than {} levels deep; declare it as object",
+        Size::MOST_PARTS,
+        Size::MOST_LEVELS
+    );
+    Err(Problem::new(at, message))
 }
 
 /// The type that a definition declares for a variable or an input.

@@ -197,7 +197,7 @@ impl Parser<'_> {
             return self.make(at, below, Kind::As(Box::new(value), written, Ty::Dynamic));
         }
         self.advance();
-        let (pattern, inside) = self.measured(Self::pattern)?;
+        let (pattern, inside) = self.measured(Self::whole_pattern)?;
         self.make(at, below.max(inside), Kind::Is(Box::new(value), Box::new(pattern)))
     }
 
@@ -208,7 +208,7 @@ impl Parser<'_> {
         let mut below = value.depth;
         let mut arms = Vec::new();
         while !self.is_sign("}") {
-            let (pattern, inside) = self.measured(Self::pattern)?;
+            let (pattern, inside) = self.measured(Self::whole_pattern)?;
             below = below.max(inside);
             let when = if self.eat_word("when") {
                 Some(self.expression()?)
@@ -227,14 +227,20 @@ impl Parser<'_> {
         self.make(at, below, Kind::Switch(Box::new(value), arms))
     }
 
-    pub(super) fn pattern(&mut self) -> Checked<Pattern> {
+    /// A pattern that is in no other one.
+    fn whole_pattern(&mut self) -> Checked<Pattern> {
+        let around = std::mem::take(&mut self.alternatives);
+        let pattern = self.pattern();
+        self.alternatives = around;
+        pattern
+    }
+
+    fn pattern(&mut self) -> Checked<Pattern> {
         self.nested(|parser| {
             let mut left = parser.pattern_and()?;
-            let mut count = 0;
             while parser.eat_word("or") {
+                parser.bound_pattern()?;
                 left = Pattern::Or(Box::new(left), Box::new(parser.pattern_and()?));
-                count += 1;
-                parser.bound_patterns(count)?;
             }
             Ok(left)
         })
@@ -242,17 +248,17 @@ impl Parser<'_> {
 
     fn pattern_and(&mut self) -> Checked<Pattern> {
         let mut left = self.pattern_single()?;
-        let mut count = 0;
         while self.eat_word("and") {
+            self.bound_pattern()?;
             left = Pattern::And(Box::new(left), Box::new(self.pattern_single()?));
-            count += 1;
-            self.bound_patterns(count)?;
         }
         Ok(left)
     }
 
-    fn bound_patterns(&self, count: usize) -> Checked<()> {
-        if count > 50 {
+    /// Counts the parts of a pattern, with those in its parentheses: each makes the tree of the pattern a level deeper.
+    fn bound_pattern(&mut self) -> Checked<()> {
+        self.alternatives += 1;
+        if self.alternatives > 50 {
             return Err(Problem::new(
                 self.at(),
                 "this pattern has more than 50 alternatives; use a list and Contains",
@@ -344,7 +350,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn place(&mut self, written: Option<TypeName>) -> Checked<Place> {
+    pub(super) fn place(&mut self, written: Option<Arc<TypeName>>) -> Checked<Place> {
         let at = self.at();
         let name = self.name()?;
         Ok(Place {
@@ -446,7 +452,11 @@ impl Parser<'_> {
         if self.eat("(") {
             while !self.is_sign(")") {
                 let is_typed = !matches!(self.ahead(1), Token::Sign("," | ")"));
-                let written = if is_typed { Some(self.type_name(false)?) } else { None };
+                let written = if is_typed {
+                    Some(Arc::new(self.type_name(false)?))
+                } else {
+                    None
+                };
                 parameters.push(self.place(written)?);
                 if !self.eat(",") {
                     break;

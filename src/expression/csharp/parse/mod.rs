@@ -62,6 +62,8 @@ struct Parser<'t> {
     /// The depth of the deepest expression so far.
     made: usize,
     nodes: usize,
+    /// The `and` and `or` of the pattern that is parsed.
+    alternatives: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -73,6 +75,7 @@ impl<'t> Parser<'t> {
             deepest: 0,
             made: 0,
             nodes,
+            alternatives: 0,
         }
     }
 

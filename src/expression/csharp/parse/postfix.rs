@@ -157,10 +157,7 @@ impl Parser<'_> {
     /// `<T>` before the parentheses of a call; otherwise the sign compares.
     fn type_arguments(parser: &mut Self) -> Checked<Option<Vec<TypeName>>> {
         parser.expect("<")?;
-        let mut list = vec![parser.type_name(false)?];
-        while parser.eat(",") {
-            list.push(parser.type_name(false)?);
-        }
+        let list = parser.type_list()?;
         parser.expect(">")?;
         Ok(parser.is_sign("(").then_some(list))
     }
@@ -195,7 +192,7 @@ impl Parser<'_> {
                     out: None,
                 });
             } else {
-                Some(self.type_name(false)?)
+                Some(Arc::new(self.type_name(false)?))
             };
             let place = self.place(written)?;
             let value = self.make(at, 0, Kind::Name(Arc::clone(&place.name)))?;

@@ -7,6 +7,9 @@ use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Argument, Constant, Expr, Hole, Initializer, Kind, Piece, Token, TypeName};
 use crate::expression::csharp::types::Ty;
 
+/// The most members of an anonymous object.
+const MOST_MEMBERS: usize = 255;
+
 impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Checked<Expr> {
         let at = self.at();
@@ -310,6 +313,10 @@ impl Parser<'_> {
             };
             if fields.iter().any(|field| field.name.as_ref() == Some(&name)) {
                 return Err(Problem::new(at, format!("the member {name} is there twice")));
+            }
+            if fields.len() >= MOST_MEMBERS {
+                let message = format!("an anonymous object has more than {MOST_MEMBERS} members; use a dictionary");
+                return Err(Problem::new(at, message));
             }
             fields.push(Argument {
                 name: Some(name),

@@ -1,5 +1,7 @@
 //! Statements.
 
+use std::sync::Arc;
+
 use super::{Parser, refused, type_names};
 use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Expr, Kind, Place, Statement, StatementKind, Token};
@@ -121,7 +123,7 @@ impl Parser<'_> {
             return Err(Problem::new(written.at, remedy));
         }
         let is_var = matches!(&*written.name, "var" | "dynamic");
-        let written = (!is_var).then_some(written);
+        let written = (!is_var).then(|| Arc::new(written));
         let mut list = Vec::new();
         loop {
             let place = self.place(written.clone())?;
@@ -163,7 +165,7 @@ impl Parser<'_> {
         self.expect("(")?;
         let written = self.type_name(false)?;
         let is_var = matches!(&*written.name, "var" | "dynamic");
-        let place = self.place((!is_var).then_some(written))?;
+        let place = self.place((!is_var).then(|| Arc::new(written)))?;
         if !self.eat_word("in") {
             return Err(Problem::new(self.at(), format!("in is expected, not {}", self.shown())));
         }

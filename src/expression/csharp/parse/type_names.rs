@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Parser, refused};
 use crate::expression::csharp::problem::{Checked, Problem};
 use crate::expression::csharp::syntax::{Suffix, Token, TypeName};
+use crate::expression::csharp::types::Size;
 
 /// The keywords that name a type.
 const PREDEFINED: &[&str] = &[
@@ -19,11 +20,33 @@ pub(super) fn is_predefined(word: &str) -> bool {
 impl Parser<'_> {
     /// A type. With `is_pattern` a `?` behind it belongs to a condition.
     pub(super) fn type_name(&mut self, is_pattern: bool) -> Checked<TypeName> {
-        self.nested(|parser| parser.plain_type_name(is_pattern))
+        self.nested_type_name(is_pattern, &mut 0)
     }
 
-    fn plain_type_name(&mut self, is_pattern: bool) -> Checked<TypeName> {
+    /// The types between `<` and `>`.
+    pub(super) fn type_list(&mut self) -> Checked<Vec<TypeName>> {
+        self.counted_type_list(&mut 0)
+    }
+
+    fn counted_type_list(&mut self, parts: &mut u32) -> Checked<Vec<TypeName>> {
+        let mut list = vec![self.nested_type_name(false, parts)?];
+        while self.eat(",") {
+            list.push(self.nested_type_name(false, parts)?);
+        }
+        Ok(list)
+    }
+
+    fn nested_type_name(&mut self, is_pattern: bool, parts: &mut u32) -> Checked<TypeName> {
+        self.nested(|parser| parser.plain_type_name(is_pattern, parts))
+    }
+
+    fn plain_type_name(&mut self, is_pattern: bool, parts: &mut u32) -> Checked<TypeName> {
         let at = self.at();
+        *parts += 1;
+        if *parts > Size::MOST_PARTS {
+            let message = format!("this type is made of more than {} types", Size::MOST_PARTS);
+            return Err(Problem::new(at, message));
+        }
         let name: Arc<str> = match self.token() {
             Token::Word(word) if is_predefined(word) => {
                 self.advance();
@@ -37,12 +60,7 @@ impl Parser<'_> {
         };
         let mut arguments = Vec::new();
         if self.eat("<") {
-            loop {
-                arguments.push(self.type_name(false)?);
-                if !self.eat(",") {
-                    break;
-                }
-            }
+            arguments = self.counted_type_list(parts)?;
             self.close_angle()?;
         }
         let mut suffixes = Vec::new();

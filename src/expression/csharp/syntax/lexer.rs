@@ -157,21 +157,19 @@ impl<'a> Lexer<'a> {
     fn number(&mut self, at: Position) -> Checked<Token> {
         let start = self.rest;
         let is_based = ["0x", "0X", "0b", "0B"].iter().any(|prefix| start.starts_with(prefix));
+        let mut has_point = false;
         loop {
             let before = self.rest;
             self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
             let word = before.get(..before.len() - self.rest.len()).unwrap_or_default();
             let exponent = !is_based && word.ends_with(['e', 'E']);
             let after_point = self.rest.chars().nth(1).is_some_and(|c| c.is_ascii_digit());
-            let has_point = start
-                .get(..start.len() - self.rest.len())
-                .unwrap_or_default()
-                .contains('.');
             let is_signed = exponent && self.peek().is_some_and(|c| c == '+' || c == '-');
             let is_point = !is_based && !has_point && self.peek() == Some('.');
             if !after_point || !(is_signed || is_point) {
                 break;
             }
+            has_point |= is_point;
             self.bump();
         }
         let text = start.get(..start.len() - self.rest.len()).unwrap_or_default();

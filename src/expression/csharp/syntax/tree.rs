@@ -141,7 +141,7 @@ pub(in crate::expression::csharp) struct Place {
     pub(in crate::expression::csharp) at: Position,
     pub(in crate::expression::csharp) name: Arc<str>,
     /// None: `var`.
-    pub(in crate::expression::csharp) written: Option<TypeName>,
+    pub(in crate::expression::csharp) written: Option<Arc<TypeName>>,
     pub(in crate::expression::csharp) ty: Ty,
     pub(in crate::expression::csharp) slot: usize,
 }

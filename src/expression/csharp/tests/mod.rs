@@ -4,6 +4,7 @@ mod bounds;
 mod problems;
 mod random;
 mod rules;
+mod types;
 
 use std::collections::HashMap;
 
@@ -98,7 +99,7 @@ fn names() -> CSharpNames {
             .collect(),
         inputs: [("Limit".to_owned(), Ty::Int)].into(),
         is_activity: true,
-        is_open: false,
+        ..CSharpNames::default()
     }
 }
 
