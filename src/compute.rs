@@ -1,6 +1,7 @@
 //! Long computations, off the threads that run the tasks.
 //!
-//! They run on the runtime's threads for blocking work, as many at once as half of the processors, at least one. The
+//! They run on the runtime's threads for blocking work, as many at once as half of the processors, at least one; the checks of
+//! publishes have as many places of their own. The
 //! caller receives the result, or an error for a panic. A dropped caller does not stop the computation, which keeps its
 //! permit until it ends.
 
@@ -19,7 +20,12 @@ const SMALL_TEXT: usize = 64 << 10;
 /// In parts: a JSON value up to this size is handled on the caller's thread.
 const SMALL_VALUE: usize = 4_000;
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(half_of_processors())));
+static PERMITS: Permits = LazyLock::new(|| Arc::new(Semaphore::new(half_of_processors())));
+
+/// Those of the checks of publishes, which other long work does not wait for.
+static CHECKS: Permits = LazyLock::new(|| Arc::new(Semaphore::new(half_of_processors())));
+
+type Permits = LazyLock<Arc<Semaphore>>;
 
 /// What runs for long has no more than these: half of the processors, at least one.
 pub(crate) fn half_of_processors() -> usize {
@@ -44,10 +50,23 @@ pub(crate) fn has_large_text(value: &Value) -> bool {
 
 /// Runs `work`: on the caller's thread if it is short, else with a permit on another one. Cancellation safe.
 pub(crate) async fn run<T: Send + 'static>(is_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    run_with(&PERMITS, is_long, work).await
+}
+
+/// Runs the check of a publish: like [`run`], and with permits of its own, as the check of a large definition takes long.
+pub(crate) async fn check<T: Send + 'static>(is_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    run_with(&CHECKS, is_long, work).await
+}
+
+async fn run_with<T: Send + 'static>(
+    permits: &Permits,
+    is_long: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     if !is_long {
         return Ok(work());
     }
-    let permit = Arc::clone(&PERMITS).acquire_owned().await;
+    let permit = Arc::clone(permits).acquire_owned().await;
     let permit = permit.map_err(|_| Error::internal("the permits for long work are closed"))?;
     let done = tokio::task::spawn_blocking(move || {
         let result = work();
@@ -84,6 +103,26 @@ mod tests {
         tokio::task::yield_now().await;
         release.send(()).unwrap();
         assert!(long.await.unwrap().unwrap());
+    }
+
+    #[tokio::test]
+    async fn work_does_not_wait_for_checks() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = Arc::new(std::sync::Mutex::new(held));
+        let checks: Vec<_> = (0..half_of_processors())
+            .map(|_| {
+                let held = Arc::clone(&held);
+                tokio::spawn(check(true, move || {
+                    held.lock().unwrap().recv_timeout(Duration::from_secs(60)).is_ok()
+                }))
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(run(true, || 7).await.unwrap(), 7);
+        for check in checks {
+            release.send(()).unwrap();
+            check.await.unwrap().unwrap();
+        }
     }
 
     #[tokio::test]

@@ -44,14 +44,18 @@ fn capacity(entries: usize) -> usize {
     }
 }
 
-/// Whether a value has at least so many parts; counts no further.
+/// As many bytes of text count as one part.
+const BYTES_OF_PART: usize = 16;
+
+/// Whether a value has at least so many parts; counts no further. Texts and names count by their bytes.
 pub(crate) fn has_at_least(value: &Value, parts: usize) -> bool {
     let mut left = parts;
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         let found = match value {
             Value::Array(items) => items.len(),
-            Value::Object(fields) => fields.len(),
+            Value::Object(fields) => fields.keys().map(|name| 1 + name.len() / BYTES_OF_PART).sum(),
+            Value::String(text) => text.len() / BYTES_OF_PART,
             _ => 0,
         };
         if found >= left {
@@ -90,6 +94,6 @@ mod tests {
         let value = json!({"a": [1, 2, 3], "b": {"c": [4]}});
         assert!(has_at_least(&value, 6) && has_at_least(&value, 1));
         assert!(!has_at_least(&value, 8));
-        assert!(!has_at_least(&json!("x".repeat(100)), 1));
+        assert!(has_at_least(&json!("x".repeat(160)), 10) && !has_at_least(&json!("x".repeat(160)), 11));
     }
 }

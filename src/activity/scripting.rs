@@ -7,6 +7,9 @@ use super::{
     Activity, ActivityContext, Descriptor, Fault, InputDescriptor, OutputDescriptor, ScriptLanguage, Step, UiHint,
 };
 
+/// The type that runs JavaScript.
+pub(crate) const RUN_JAVASCRIPT: &str = "Elsa.RunJavaScript";
+
 /// The type that runs C#; a script that is written in it is checked at publish.
 pub(crate) const RUN_CSHARP: &str = "Elsa.RunCSharp";
 
@@ -15,7 +18,7 @@ pub(super) struct RunJavaScript;
 
 impl Activity for RunJavaScript {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Elsa.RunJavaScript")
+        Descriptor::new(RUN_JAVASCRIPT)
             .describe("Scripting", "Executes JavaScript code.")
             .display_name("Run JavaScript")
             .input(script_input("javascript"))

@@ -2,10 +2,15 @@
 //!
 //! What is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::files::zip::{self, Archive, ZipError};
+use crate::compute;
 use crate::http::{ApiError, BodyLimits, MAX_BODY, ParsedJson, UploadedFile, UploadedFiles, last_segment};
 
 /// The most files in one archive.
@@ -14,22 +19,41 @@ const MOST_FILES: usize = 1_000;
 /// The most bytes that are unpacked for one request.
 const MOST_UNPACKED: usize = 64 << 20;
 
-/// Reads the files that `is_wanted` by their content, at most `most`, each under its name.
-pub(super) fn read(
-    limits: &BodyLimits,
-    uploaded: &UploadedFiles,
+/// How long the files of one request are read: a hundred times as long as the largest that may be sent take.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// Reads the files that `is_wanted` by their content, at most `most`, each under its name. A dropped future stops the reading.
+pub(super) async fn read(
+    limits: &Arc<BodyLimits>,
+    uploaded: UploadedFiles,
     most: usize,
     is_wanted: fn(&Value) -> bool,
 ) -> Result<Vec<(String, ParsedJson)>, ApiError> {
-    let mut reading = Reading {
-        limits,
-        most,
-        is_wanted,
-        read: Vec::new(),
-        unpacked: 0,
-    };
-    uploaded.files.iter().try_for_each(|file| reading.file(file))?;
-    Ok(reading.read)
+    let stop = StopOnDrop(Arc::default());
+    let (limits, is_stopped) = (Arc::clone(limits), Arc::clone(&stop.0));
+    let reading = compute::run(true, move || {
+        let mut reading = Reading {
+            limits: &limits,
+            most,
+            is_wanted,
+            read: Vec::new(),
+            unpacked: 0,
+            is_stopped: &is_stopped,
+            ends: Instant::now() + MOST_TIME,
+        };
+        uploaded.files.iter().try_for_each(|file| reading.file(file))?;
+        Ok(reading.read)
+    });
+    reading.await?
+}
+
+/// Stops the reading of files whose request has ended, as when its client disconnects or the server does not wait for it.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 struct Reading<'a> {
@@ -38,6 +62,8 @@ struct Reading<'a> {
     is_wanted: fn(&Value) -> bool,
     read: Vec<(String, ParsedJson)>,
     unpacked: usize,
+    is_stopped: &'a AtomicBool,
+    ends: Instant,
 }
 
 impl Reading<'_> {
@@ -56,7 +82,8 @@ impl Reading<'_> {
         for entry in archive.entries.iter().filter(|entry| has_json_name(&entry.name)) {
             let name = format!("{}/{}", file.name, last_segment(&entry.name));
             let room = MOST_UNPACKED.saturating_sub(self.unpacked).min(MAX_BODY);
-            let content = archive.unpack(entry, room);
+            let is_stopped = || self.is_stopped.load(Ordering::Relaxed) || Instant::now() > self.ends;
+            let content = archive.unpack(entry, room, &is_stopped);
             let content = content.map_err(|error| refused(error).of_file(&name))?;
             self.unpacked += content.len();
             self.json(name, &content)?;
@@ -65,6 +92,9 @@ impl Reading<'_> {
     }
 
     fn json(&mut self, name: String, text: &[u8]) -> Result<(), ApiError> {
+        if self.is_stopped.load(Ordering::Relaxed) || Instant::now() > self.ends {
+            return Err(refused(ZipError::Stopped).of_file(&name));
+        }
         let parsed = self.limits.parse("The file", text);
         let parsed = parsed.map_err(|error| error.of_file(&name))?;
         if !parsed.value.as_ref().is_some_and(self.is_wanted) {
@@ -86,6 +116,11 @@ fn has_json_name(name: &str) -> bool {
 fn refused(error: ZipError) -> ApiError {
     match error {
         ZipError::Damaged => invalid_file("The zip archive is damaged."),
+        ZipError::Overlapping => invalid_file("Files of the zip archive share bytes of it; pack it again."),
+        ZipError::Stopped => too_large(format!(
+            "The files take longer than {} s to read; send fewer at once.",
+            MOST_TIME.as_secs()
+        )),
         ZipError::Unsupported => {
             invalid_file("A zip archive must be in one part, without encryption, and stored or deflated.")
         }

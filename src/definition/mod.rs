@@ -37,7 +37,7 @@ pub(crate) use kept::{CONNECTIONS, KEPT, Kept};
 pub use model::WorkflowDefinition;
 pub use output::{ConverterReference, OutputBinding};
 pub(crate) use placeholder::{PLACEHOLDER, placeholder, readable_custom_properties, readable_metadata};
-pub(crate) use publication::unknown_strategy;
+pub(crate) use publication::{Problems, unknown_strategy};
 pub use publication::{Trigger, ValidationError};
 pub use raw_activity::RawActivity;
 pub use variable::{Argument, Variable};

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::WorkflowDefinition;
 use crate::id::{ActivityId, StimulusHash};
+use crate::shortened::shortened;
 
 /// A reason why a definition cannot be published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,57 @@ impl ValidationError {
         Self {
             activity_id: activity_id.into(),
             message: message.into(),
+        }
+    }
+}
+
+/// What is wrong with a definition, as far as an answer can say it: whatever is checked ends once it is full.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<ValidationError>);
+
+impl Problems {
+    /// The most problems.
+    pub(crate) const MOST: usize = 100;
+
+    /// In bytes: the longest message, as messages quote names and values of any length.
+    const MAX_MESSAGE: usize = 2_000;
+
+    /// In bytes: what is kept of the id of an activity, which can be longer only where it is not checked.
+    const MAX_ID: usize = 500;
+
+    /// Adds a problem, unless there are enough.
+    pub(crate) fn push(&mut self, mut problem: ValidationError) {
+        for (text, most) in [
+            (&mut problem.activity_id, Self::MAX_ID),
+            (&mut problem.message, Self::MAX_MESSAGE),
+        ] {
+            if text.len() > most {
+                *text = shortened(text, most).into_owned();
+            }
+        }
+        if !self.is_full() {
+            self.0.push(problem);
+        }
+    }
+
+    /// Whether there are so many that nothing more needs to be checked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= Self::MOST
+    }
+
+    /// The problems in the order in which they were found.
+    pub(crate) fn into_list(self) -> Vec<ValidationError> {
+        self.0
+    }
+}
+
+impl Extend<ValidationError> for Problems {
+    fn extend<T: IntoIterator<Item = ValidationError>>(&mut self, problems: T) {
+        for problem in problems {
+            self.push(problem);
+            if self.is_full() {
+                return;
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of single activities: the interface of [`Interpreter`] for them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ use super::scope;
 use super::state::InstanceState;
 use super::workflow_options::JournalLevel;
 use crate::activity::AllPublished;
-use crate::definition::WorkflowDefinition;
+use crate::definition::{Variable, WorkflowDefinition};
 use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
 use crate::{Error, Result};
 
@@ -39,8 +39,12 @@ pub(crate) fn test_values(definition: &WorkflowDefinition) -> Map<String, Value>
     let given = properties.find(|(name, _)| name.eq_ignore_ascii_case(TEST_VALUES));
     let given = given.and_then(|(_, values)| values.as_object());
     let declared = definition.declared_variables();
+    let mut by_id: HashMap<&str, &Variable> = HashMap::new();
+    for variable in &declared {
+        by_id.entry(&variable.id).or_insert(variable);
+    }
     let values = given.into_iter().flatten().filter_map(|(id, value)| {
-        let variable = declared.iter().find(|variable| variable.id == *id)?;
+        let variable = *by_id.get(id.as_str())?;
         Some((variable.name.clone(), scope::convert(value.clone(), Some(variable))))
     });
     values.collect()

@@ -87,7 +87,7 @@ fn names_of(
             *known = Ty::Dynamic;
         }
     };
-    for node in tree.iter().filter(|node| node.workflow == workflow) {
+    for node in tree.of_workflow(workflow) {
         for variable in &node.variables {
             add(&variable.name, type_of(variable));
         }

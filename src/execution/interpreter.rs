@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -25,11 +25,14 @@ use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use super::validate;
 use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput};
-use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
+use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
+
+/// For how long the triggers of a definition are worked out before other tasks of the thread run.
+const LONGEST_TURN: Duration = Duration::from_millis(1);
 
 /// The triggers of a definition.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +111,15 @@ impl Interpreter {
         definition: &WorkflowDefinition,
         composition: &Composition,
     ) -> Vec<ValidationError> {
-        validate::validate(&self.catalogue, definition, composition)
+        match self.compile_composed(definition, composition) {
+            Ok(program) => self.validate_compiled(definition, &program),
+            Err(error) => vec![ValidationError::of("", error.message())],
+        }
+    }
+
+    /// The same for a definition that is compiled: a publish needs the program, too, and compiles once.
+    pub(crate) fn validate_compiled(&self, definition: &WorkflowDefinition, program: &Program) -> Vec<ValidationError> {
+        validate::validate(&self.catalogue, definition, program)
     }
 
     /// What a definition that can be published hardly means, as a fork without branches: each activity, the effect and the
@@ -221,8 +232,17 @@ impl Interpreter {
             arguments: None,
         };
         let mut triggers = WorkflowTriggers::default();
-        let mut errors: Vec<(String, String)> = Vec::new();
+        let mut errors = Problems::default();
+        let mut begun = Instant::now();
         for node in program.tree.iter() {
+            if errors.is_full() {
+                break;
+            }
+            // Other tasks of the thread run between the triggers of a large definition.
+            if begun.elapsed() > LONGEST_TURN {
+                tokio::task::yield_now().await;
+                begun = Instant::now();
+            }
             let is_trigger = program
                 .descriptor(node.index)
                 .is_some_and(|descriptor| descriptor.kind == ActivityKind::Trigger);
@@ -277,16 +297,17 @@ impl Interpreter {
             let what = if node.can_start { "trigger" } else { "activity" };
             errors.extend(problems.into_iter().map(|problem| {
                 let message = format!("The {what} {} cannot be used: {problem}", node.id);
-                (node.id.clone(), message)
+                ValidationError::of(&node.id, message)
             }));
         }
+        let errors = errors.into_list();
         match errors.first() {
             None => Ok(triggers),
-            Some((_, first)) => {
-                let error = Error::invalid("invalid-trigger", first.clone());
-                Err(errors
-                    .into_iter()
-                    .fold(error, |error, (activity, message)| error.field(activity, message)))
+            Some(first) => {
+                let error = Error::invalid("invalid-trigger", first.message.clone());
+                Err(errors.into_iter().fold(error, |error, problem| {
+                    error.field(problem.activity_id, problem.message)
+                }))
             }
         }
     }

@@ -3,6 +3,9 @@
 /// Longer than any name of a zone; a longer text is not compared.
 const MAX_LENGTH: usize = 64;
 
+/// The most names that are compared: more than there are zones.
+const MOST_NAMES: usize = 1_000;
+
 /// Up to three of the names, the most similar first. Case does not matter, nor whether a space or an underscore is
 /// written, and the part after the last `/` is compared, too.
 pub(crate) fn similar_names(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
@@ -11,6 +14,8 @@ pub(crate) fn similar_names(wanted: &str, names: impl Iterator<Item = String>) -
     }
     let wanted = normalised(wanted);
     let mut near: Vec<(usize, String)> = names
+        .filter(|name| name.len() <= 4 * MAX_LENGTH)
+        .take(MOST_NAMES)
         .filter_map(|name| {
             let whole = normalised(&name);
             let city = whole.rsplit('/').next().unwrap_or(&whole);

@@ -3,8 +3,6 @@
 //! All files are read and checked before the first one is saved: an invalid one is named, and nothing is imported then. What
 //! is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -17,7 +15,6 @@ use crate::api::Api;
 use crate::api::openapi::Count;
 use crate::api::upload;
 use crate::auth::cross_site;
-use crate::compute;
 use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, UploadedFiles};
 
@@ -50,9 +47,7 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     if api.is_anonymous {
         cross_site::reject_forgeable(&headers)?;
     }
-    let limits = Arc::clone(&api.body_limits);
-    let reading = compute::run(true, move || upload::read(&limits, &uploaded, MOST_FILES, is_workflow));
-    let models = reading.await??;
+    let models = upload::read(&api.body_limits, uploaded, MOST_FILES, is_workflow).await?;
     let mut drafts = Vec::with_capacity(models.len());
     for (name, mut parsed) in models {
         let draft = draft_of(&api, parsed.value.take().unwrap_or_default()).await;

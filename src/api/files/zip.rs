@@ -4,9 +4,10 @@
 //! archive is read within a limit of entries, and an entry is unpacked within a limit of bytes, whatever sizes the archive
 //! declares. Names are texts: nothing here opens a file.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
+use std::ops::Range;
 
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
@@ -16,6 +17,9 @@ const END_OF_DIRECTORY: u32 = 0x0605_4b50;
 /// The bytes of the end of the directory, and of the longest comment after it.
 const END_BYTES: usize = 22;
 const LONGEST_COMMENT: usize = 65_535;
+
+/// How many packed bytes are read at once.
+const BYTES_OF_TURN: usize = 4 << 10;
 
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
@@ -38,6 +42,10 @@ pub(in crate::api) enum ZipError {
     TooManyEntries,
     /// An entry has more bytes than may be.
     TooLarge,
+    /// Entries share bytes of the archive.
+    Overlapping,
+    /// Nobody waits for the content any more, or it takes too long.
+    Stopped,
 }
 
 /// One file of an archive.
@@ -107,22 +115,56 @@ impl<'a> Archive<'a> {
                 entries.push(entry);
             }
         }
-        Ok(Self { bytes, entries })
+        let archive = Self { bytes, entries };
+        archive.refuse_overlaps(before + offset as usize)?;
+        Ok(archive)
     }
 
-    /// The content of a file.
-    pub(in crate::api) fn unpack(&self, entry: &Entry, most_bytes: usize) -> Result<Vec<u8>, ZipError> {
+    /// Refuses entries that share bytes: so what is read of all entries is no more than the archive has.
+    fn refuse_overlaps(&self, directory: usize) -> Result<(), ZipError> {
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            ranges.push(self.range(entry)?);
+        }
+        ranges.sort_unstable_by_key(|range| range.start);
+        let ends = ranges.iter().map(|range| range.end);
+        let next = ranges.iter().skip(1).map(|range| range.start).chain([directory]);
+        if ends.zip(next).any(|(end, next)| end > next) {
+            return Err(ZipError::Overlapping);
+        }
+        Ok(())
+    }
+
+    /// Where an entry is, from its local header to the end of its content.
+    fn range(&self, entry: &Entry) -> Result<Range<usize>, ZipError> {
+        let start = self.content_start(entry)?;
+        let end = start.checked_add(entry.packed_bytes).ok_or(ZipError::Damaged)?;
+        Ok(entry.at..end)
+    }
+
+    /// Where the content of an entry begins.
+    fn content_start(&self, entry: &Entry) -> Result<usize, ZipError> {
+        if u32_at(self.bytes, entry.at)? != LOCAL_HEADER {
+            return Err(ZipError::Damaged);
+        }
+        let [name, extra] = [26, 28].map(|field| u16_at(self.bytes, entry.at + field).map(usize::from));
+        Ok(entry.at + 30 + name? + extra?)
+    }
+
+    /// The content of a file, unless `is_stopped` becomes true.
+    pub(in crate::api) fn unpack(
+        &self,
+        entry: &Entry,
+        most_bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Vec<u8>, ZipError> {
         if entry.flags & IS_ENCRYPTED != 0 {
             return Err(ZipError::Unsupported);
         }
         if entry.bytes > most_bytes {
             return Err(ZipError::TooLarge);
         }
-        if u32_at(self.bytes, entry.at)? != LOCAL_HEADER {
-            return Err(ZipError::Damaged);
-        }
-        let [name, extra] = [26, 28].map(|field| u16_at(self.bytes, entry.at + field).map(usize::from));
-        let start = entry.at + 30 + name? + extra?;
+        let start = self.content_start(entry)?;
         let packed = start
             .checked_add(entry.packed_bytes)
             .and_then(|end| self.bytes.get(start..end));
@@ -132,15 +174,38 @@ impl<'a> Archive<'a> {
         let most = entry.bytes as u64 + 1;
         let read = match entry.method {
             STORED => packed.take(most).read_to_end(&mut content),
-            DEFLATED => DeflateDecoder::new(packed).take(most).read_to_end(&mut content),
+            DEFLATED => {
+                let packed = Asking { packed, is_stopped };
+                // A small buffer, so that what does not grow into content is asked about, too.
+                let packed = BufReader::with_capacity(BYTES_OF_TURN, packed);
+                DeflateDecoder::new(packed).take(most).read_to_end(&mut content)
+            }
             _ => return Err(ZipError::Unsupported),
         };
+        if is_stopped() {
+            return Err(ZipError::Stopped);
+        }
         let mut crc = Crc::new();
         crc.update(&content);
         if read.is_err() || content.len() != entry.bytes || crc.sum() != entry.checksum {
             return Err(ZipError::Damaged);
         }
         Ok(content)
+    }
+}
+
+/// Asks before each part of the packed bytes whether to go on.
+struct Asking<'a> {
+    packed: &'a [u8],
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Read for Asking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if (self.is_stopped)() {
+            return Err(io::Error::other("the archive is not read any further"));
+        }
+        self.packed.read(buffer)
     }
 }
 
@@ -240,8 +305,14 @@ mod tests {
             let archive = Archive::read(&shifted, 2).unwrap();
             let names: Vec<&str> = archive.entries.iter().map(|entry| entry.name.as_str()).collect();
             assert_eq!(names, ["a.json", "ü/b.json"]);
-            assert_eq!(archive.unpack(&archive.entries[0], 8).unwrap(), b"{\"a\": 1}");
-            assert_eq!(archive.unpack(&archive.entries[1], 100_000).unwrap().len(), 100_000);
+            assert_eq!(
+                archive.unpack(&archive.entries[0], 8, &|| false).unwrap(),
+                b"{\"a\": 1}"
+            );
+            assert_eq!(
+                archive.unpack(&archive.entries[1], 100_000, &|| false).unwrap().len(),
+                100_000
+            );
         }
         assert_eq!(packed(), bytes);
     }
@@ -251,13 +322,19 @@ mod tests {
         let mut bytes = packed();
         assert_eq!(Archive::read(&bytes, 1).unwrap_err(), ZipError::TooManyEntries);
         let archive = Archive::read(&bytes, 2).unwrap();
-        assert_eq!(archive.unpack(&archive.entries[1], 99_999), Err(ZipError::TooLarge));
+        assert_eq!(
+            archive.unpack(&archive.entries[1], 99_999, &|| false),
+            Err(ZipError::TooLarge)
+        );
         // The second entry declares ten bytes.
         let signature = DIRECTORY_HEADER.to_le_bytes();
         let at = bytes.windows(4).rposition(|four| four == signature).unwrap();
         bytes[at + 24..at + 28].copy_from_slice(&10u32.to_le_bytes());
         let archive = Archive::read(&bytes, 2).unwrap();
-        assert_eq!(archive.unpack(&archive.entries[1], 10), Err(ZipError::Damaged));
+        assert_eq!(
+            archive.unpack(&archive.entries[1], 10, &|| false),
+            Err(ZipError::Damaged)
+        );
     }
 
     #[test]
@@ -276,13 +353,79 @@ mod tests {
                 match Archive::read(&bad, 9) {
                     Err(_) => unreadable += 1,
                     Ok(archive) => {
-                        let contents = archive.entries.iter().map(|entry| archive.unpack(entry, 100_000));
+                        let contents = archive
+                            .entries
+                            .iter()
+                            .map(|entry| archive.unpack(entry, 100_000, &|| false));
                         differ += usize::from(contents.into_iter().any(|content| content.is_err()));
                     }
                 }
             }
         }
         assert!(differ > 100 && unreadable > 50, "{differ} {unreadable}");
+    }
+
+    /// An archive whose directory names one entry of empty blocks so many times.
+    fn empty_blocks(bytes: usize, times: usize) -> Vec<u8> {
+        // Ten bits are an empty block of fixed codes, so five bytes are four of them.
+        let block = [0x02, 0x08, 0x20, 0x80, 0x00];
+        let packed: Vec<u8> = block
+            .iter()
+            .copied()
+            .cycle()
+            .take(bytes / 5 * 5)
+            .chain([0x03, 0x00])
+            .collect();
+        let size = u32::try_from(packed.len()).unwrap().to_le_bytes();
+        let mut common = Vec::new();
+        for field in [VERSION, IS_UTF8, DEFLATED, 0, FIRST_DAY] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend([[0; 4], size, [0; 4]].concat());
+        common.extend(6u16.to_le_bytes());
+        common.extend([0; 2]);
+        let mut archive = [&LOCAL_HEADER.to_le_bytes()[..], &common, b"a.json", &packed].concat();
+        let at = archive.len();
+        for _ in 0..times {
+            archive.extend(DIRECTORY_HEADER.to_le_bytes());
+            archive.extend(VERSION.to_le_bytes());
+            archive.extend(&common);
+            archive.extend([0; 14]);
+            archive.extend(b"a.json");
+        }
+        let size = archive.len() - at;
+        archive.extend(END_OF_DIRECTORY.to_le_bytes());
+        archive.extend([0; 4]);
+        archive.extend(u16::try_from(times).unwrap().to_le_bytes().repeat(2));
+        archive.extend(u32::try_from(size).unwrap().to_le_bytes());
+        archive.extend(u32::try_from(at).unwrap().to_le_bytes());
+        archive.extend([0; 2]);
+        archive
+    }
+
+    #[test]
+    fn entries_that_share_bytes_are_refused() {
+        let shared = empty_blocks(1 << 20, 1_000);
+        assert_eq!(Archive::read(&shared, 1_000).unwrap_err(), ZipError::Overlapping);
+        let single = empty_blocks(1 << 10, 1);
+        let archive = Archive::read(&single, 1).unwrap();
+        assert_eq!(archive.unpack(&archive.entries[0], 100, &|| false).unwrap(), b"");
+    }
+
+    #[test]
+    fn unpacking_ends_when_nobody_waits() {
+        let long = empty_blocks(4 << 20, 1);
+        let archive = Archive::read(&long, 1).unwrap();
+        let asked = std::cell::Cell::new(0);
+        let is_stopped = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 10
+        };
+        assert_eq!(
+            archive.unpack(&archive.entries[0], 100, &is_stopped),
+            Err(ZipError::Stopped)
+        );
+        assert!(asked.get() < 20, "{}", asked.get());
     }
 
     #[test]
@@ -294,7 +437,7 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at] = value;
             let archive = Archive::read(&changed, 9).unwrap();
-            archive.unpack(&archive.entries[0], 100).unwrap_err()
+            archive.unpack(&archive.entries[0], 100, &|| false).unwrap_err()
         };
         assert_eq!(with(directory + 8, 1), ZipError::Unsupported);
         assert_eq!(with(directory + 10, 12), ZipError::Unsupported);

@@ -1,7 +1,5 @@
 //! Instances as files: exports, and imports of them.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -152,9 +150,7 @@ pub(super) async fn import(State(api): State<Api>, headers: HeaderMap, uploaded:
     if api.is_anonymous {
         cross_site::reject_forgeable(&headers)?;
     }
-    let limits = Arc::clone(&api.body_limits);
-    let reading = compute::run(true, move || upload::read(&limits, &uploaded, MAX_INSTANCES, |_| true));
-    let read = reading.await??;
+    let read = upload::read(&api.body_limits, uploaded, MAX_INSTANCES, |_| true).await?;
     // Their memory stays reserved until all are written.
     let (mut files, mut memory) = (Vec::with_capacity(read.len()), Vec::with_capacity(read.len()));
     for (name, mut parsed) in read {

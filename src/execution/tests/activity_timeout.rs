@@ -10,10 +10,17 @@ use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::{
     Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step,
 };
-use crate::execution::{BurstResult, Composition, Status, SubStatus, validate};
+use crate::definition::{ValidationError, WorkflowDefinition};
+use crate::execution::{BurstResult, Composition, Status, SubStatus, program, validate};
 
 /// A timeout that expires at once.
 const SHORT: Duration = Duration::from_millis(20);
+
+/// What keeps a definition from being published.
+fn problems(catalogue: &Catalogue, definition: &WorkflowDefinition) -> Vec<ValidationError> {
+    let program = program::compile(catalogue, definition, &Composition::default()).unwrap();
+    validate::validate(catalogue, definition, &program)
+}
 
 /// Never returns, or faults at once.
 #[derive(Clone, Default)]
@@ -82,7 +89,7 @@ async fn run_hangs(hangs: &Hangs, mode: &str, custom: Value, server: Duration) -
     let mut catalogue = Catalogue::standard();
     catalogue.register(hangs.clone());
     let definition = definition(model(mode, custom));
-    assert_eq!(validate::validate(&catalogue, &definition, &Composition::default()), []);
+    assert_eq!(problems(&catalogue, &definition), []);
     let mut instance = InMemoryInstance::with(&definition, catalogue, |options| options.activity_timeout = server);
     let result = instance.start().await;
     (instance, result)
@@ -154,7 +161,7 @@ fn an_invalid_timeout_is_refused_at_publish() {
         json!({}),
     ] {
         let definition = definition(model("hangs", json!({ "activityTimeout": invalid })));
-        let errors = validate::validate(&catalogue, &definition, &Composition::default());
+        let errors = problems(&catalogue, &definition);
         assert_eq!(errors.len(), 1, "{invalid}: {errors:?}");
         assert!(
             errors[0].message.contains("activityTimeout of the activity h"),
@@ -162,5 +169,5 @@ fn an_invalid_timeout_is_refused_at_publish() {
         );
     }
     let definition = definition(model("hangs", json!({ "activityTimeout": null })));
-    assert_eq!(validate::validate(&catalogue, &definition, &Composition::default()), []);
+    assert_eq!(problems(&catalogue, &definition), []);
 }

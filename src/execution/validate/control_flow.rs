@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::shown::short;
 use crate::activity::{CASES, Descriptor};
-use crate::definition::{InputBinding, ValidationError};
+use crate::definition::{InputBinding, Problems, ValidationError};
 
 /// How many items of a parallel loop have a round at once.
 const DEGREE: &str = "mainspringDegreeOfParallelism";
@@ -17,7 +17,7 @@ const MODES: [(&str, &str, &[&str]); 4] = [
     ("Elsa.FlowSwitch", "mode", &["MatchFirst", "MatchAny"]),
 ];
 
-pub(super) fn check(descriptor: &Descriptor, fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
+pub(super) fn check(descriptor: &Descriptor, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let type_name = descriptor.type_name.as_str();
     for (_, property, known) in MODES.iter().filter(|(of, ..)| *of == type_name) {
         if let Some(Value::String(mode)) = literal(fields, property)
@@ -70,7 +70,7 @@ fn alternatives(words: &[&str]) -> String {
 }
 
 /// The cases of a switch. What is no list of objects is reported with the structure.
-fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
+fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let cases = match fields.get(CASES) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(cases)) => cases.as_slice(),

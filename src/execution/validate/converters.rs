@@ -1,9 +1,10 @@
 //! The converters of outputs: known, between types that they convert, with settings that they accept.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use crate::activity::{ActivityNode, Catalogue, NodeIndex, OutputDescriptor};
-use crate::definition::{Argument, ConverterReference, ValidationError};
+use crate::definition::{Argument, ConverterReference, Problems, ValidationError, Variable};
 use crate::execution::program::Program;
 use crate::expression::is_assignable;
 
@@ -11,6 +12,27 @@ use crate::expression::is_assignable;
 pub(super) struct Targets<'p> {
     program: &'p Program,
     parents: HashMap<NodeIndex, NodeIndex>,
+    variables: OnceCell<Variables<'p>>,
+}
+
+/// The variables by the activity that declares them, and their id or name; of equal ones the first counts.
+#[derive(Default)]
+struct Variables<'p> {
+    by_id: HashMap<(NodeIndex, &'p str), &'p Variable>,
+    by_name: HashMap<(NodeIndex, &'p str), &'p Variable>,
+}
+
+impl<'p> Variables<'p> {
+    fn of(program: &'p Program) -> Self {
+        let mut all = Self::default();
+        for node in program.tree.iter() {
+            for variable in &node.variables {
+                all.by_id.entry((node.index, &variable.id)).or_insert(variable);
+                all.by_name.entry((node.index, &variable.name)).or_insert(variable);
+            }
+        }
+        all
+    }
 }
 
 impl<'p> Targets<'p> {
@@ -20,20 +42,24 @@ impl<'p> Targets<'p> {
             let children = node.ports.iter().map(|(_, child)| child).chain(&node.activities);
             parents.extend(children.map(|child| (*child, node.index)));
         }
-        Self { program, parents }
+        Self {
+            program,
+            parents,
+            variables: OnceCell::new(),
+        }
     }
 
     /// The type of a variable in scope or, if there is none, of an output of the workflow.
     fn type_of(&self, node: &ActivityNode, key: &str) -> Option<String> {
         let mut next = Some(node.index);
         let mut by_name = None;
-        while let Some(node) = next.and_then(|index| self.program.tree.get(index)) {
-            if let Some(variable) = node.variables.iter().find(|variable| variable.id == key) {
+        let variables = self.variables.get_or_init(|| Variables::of(self.program));
+        while let Some(index) = next {
+            if let Some(variable) = variables.by_id.get(&(index, key)) {
                 return Some(variable.full_type_name().into_owned());
             }
-            let named = || node.variables.iter().find(|variable| variable.name == key);
-            by_name = by_name.or_else(named);
-            next = self.parents.get(&node.index).copied();
+            by_name = by_name.or_else(|| variables.by_name.get(&(index, key)).copied());
+            next = self.parents.get(&index).copied();
         }
         let output = || self.program.outputs.iter().find(|output| output.name == key);
         let variable = by_name.map(|variable| variable.full_type_name());
@@ -42,12 +68,7 @@ impl<'p> Targets<'p> {
     }
 }
 
-pub(super) fn check(
-    catalogue: &Catalogue,
-    targets: &Targets<'_>,
-    node: &ActivityNode,
-    errors: &mut Vec<ValidationError>,
-) {
+pub(super) fn check(catalogue: &Catalogue, targets: &Targets<'_>, node: &ActivityNode, errors: &mut Problems) {
     let descriptor = targets.program.descriptor(node.index);
     let Some(descriptor) = descriptor else { return };
     for bound in &node.outputs {

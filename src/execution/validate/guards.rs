@@ -1,16 +1,44 @@
 //! What a `Mainspring.Try` needs: a part to guard, something to do with its faults, and categories that exist.
 
+use std::cell::OnceCell;
+
 use crate::activity::{ActivityNode, Catalogue, NodeInput, TRY, camel_case, known_categories};
-use crate::definition::ValidationError;
+use crate::definition::{Problems, ValidationError};
 use crate::execution::evaluate::object;
 use crate::execution::program::Program;
 use crate::expression::coerce;
 use crate::schedule::similar_names;
+use crate::shortened::shortened;
 
-pub(super) fn check(catalogue: &Catalogue, program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
-    if node.type_name != TRY {
-        return;
+/// What the guards of a definition can name.
+pub(super) struct Guards<'p> {
+    catalogue: &'p Catalogue,
+    program: &'p Program,
+    /// The categories that faults of the workflow can have, sorted; none if that depends on an instance.
+    categories: OnceCell<Option<Vec<String>>>,
+}
+
+impl<'p> Guards<'p> {
+    pub(super) fn of(catalogue: &'p Catalogue, program: &'p Program) -> Self {
+        Self {
+            catalogue,
+            program,
+            categories: OnceCell::new(),
+        }
     }
+
+    pub(super) fn check(&self, node: &ActivityNode, errors: &mut Problems) {
+        if node.type_name == TRY {
+            let known = || {
+                let known = self.categories.get_or_init(|| categories(self.catalogue, self.program));
+                known.as_deref()
+            };
+            check(node, known, errors);
+        }
+    }
+}
+
+fn check<'k>(node: &ActivityNode, known: impl FnOnce() -> Option<&'k [String]>, errors: &mut Problems) {
     let id = &node.id;
     let has = |port: &str| node.ports.iter().any(|(name, _)| name == port);
     let mut report = |message: String| errors.push(ValidationError::of(id, message));
@@ -39,23 +67,34 @@ pub(super) fn check(catalogue: &Catalogue, program: &Program, node: &ActivityNod
     let Some(given) = literals(node, "CatchCategories") else {
         return;
     };
-    let Some(known) = categories(catalogue, program) else {
+    let Some(known) = known() else {
         return;
     };
+    let mut found = 0;
     for category in given {
         if known.iter().any(|known| known.eq_ignore_ascii_case(category.trim())) {
             continue;
         }
+        found += 1;
+        if found > Problems::MOST {
+            return;
+        }
         let near = similar_names(&category, known.iter().cloned());
         let hint = match near.first() {
             Some(meant) => format!("did you mean {meant}?"),
-            None => format!("known are {}.", known.join(", ")),
+            None => format!("known are {}.", listed(known)),
         };
         report(format!(
             "The activity {id} catches the category {category}, which no activity has; {hint} An activity type declares its own \
              categories in its descriptor"
         ));
     }
+}
+
+/// The first names, as a message lists them.
+fn listed(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(100).map(String::as_str).collect();
+    shortened(&first.join(", "), 1_000).into_owned()
 }
 
 /// The categories that faults of the workflow can have, sorted; none if that depends on an instance.

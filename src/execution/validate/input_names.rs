@@ -5,7 +5,7 @@
 //! input.
 
 use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsa_type};
-use crate::definition::ValidationError;
+use crate::definition::{Problems, ValidationError};
 use crate::execution::bindings::property;
 use crate::schedule::similar_names;
 
@@ -39,7 +39,7 @@ const COMMON: [&str; 26] = [
     "variables",
 ];
 
-pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut Vec<ValidationError>) {
+pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut Problems) {
     // The inputs of a workflow as an activity may have changed since its consumer was written: what it lacks is ignored.
     if descriptor.inputs.is_empty() || node.property("workflowDefinitionId").is_some_and(|id| id.is_string()) {
         return;
@@ -80,7 +80,7 @@ fn report_unknown(
     descriptor: &Descriptor,
     name: &str,
     missing: &[&InputDescriptor],
-    errors: &mut Vec<ValidationError>,
+    errors: &mut Problems,
 ) {
     let near = similar_names(name, missing.iter().map(|input| camel_case(&input.name)));
     let hint = match near.first() {

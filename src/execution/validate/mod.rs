@@ -7,17 +7,16 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::activity::{ActivityNode, Catalogue};
-use crate::definition::{ValidationError, Variable, WorkflowDefinition};
+use crate::activity::{ActivityNode, Catalogue, NodeInput, RUN_JAVASCRIPT, SCRIPT};
+use crate::definition::{Problems, ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
-use crate::execution::composition::Composition;
 use crate::execution::csharp::script_of;
 use crate::execution::evaluate::{named, object};
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
-use crate::execution::program::{self, Program};
-use crate::expression::{TypeName, coerce, is_runnable};
+use crate::execution::program::Program;
+use crate::expression::{TypeName, coerce, is_runnable, too_long_script};
 
 mod control_flow;
 mod converters;
@@ -31,25 +30,27 @@ mod unsupported;
 mod warnings;
 
 use converters::Targets;
+use guards::Guards;
 use templates::Templates;
 
+/// What keeps a definition from being published, with the program that was compiled from it.
 pub(super) fn validate(
     catalogue: &Catalogue,
     definition: &WorkflowDefinition,
-    composition: &Composition,
+    program: &Program,
 ) -> Vec<ValidationError> {
-    let mut errors = Vec::new();
-    let program = match program::compile(catalogue, definition, composition) {
-        Ok(program) => program,
-        Err(error) => return vec![ValidationError::of("", error.message())],
-    };
+    let mut errors = Problems::default();
     structure::check(catalogue, definition, &mut errors);
     persistence("", Some(&definition.custom_properties), &mut errors);
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
-    identities(&program, &mut errors);
-    let templates = Templates::of(&program);
-    let targets = Targets::of(&program);
+    identities(program, &mut errors);
+    let templates = Templates::of(program);
+    let targets = Targets::of(program);
+    let guards = Guards::of(catalogue, program);
     for node in program.tree.iter().filter(|node| node.is_own()) {
+        if errors.is_full() {
+            break;
+        }
         variables(node, &mut errors);
         let Some(descriptor) = program.descriptor(node.index) else {
             errors.push(ValidationError::of(
@@ -61,15 +62,15 @@ pub(super) fn validate(
         input_names::check(node, descriptor, &mut errors);
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
-        guards::check(catalogue, &program, node, &mut errors);
+        guards.check(node, &mut errors);
         inputs(&templates, node, &mut errors);
-        csharp(&program, node, &mut errors);
+        csharp(program, node, &mut errors);
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
-        connections(&program, node, &mut errors);
+        connections(program, node, &mut errors);
     }
-    errors
+    errors.into_list()
 }
 
 /// What is worth a look in a definition that can be published.
@@ -111,7 +112,7 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
     format!("The activity {} is of an unknown type: {known}", node.id)
 }
 
-fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut Vec<ValidationError>) {
+fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut Problems) {
     for (place, kind) in settings.map(foreign_expressions).unwrap_or_default() {
         let message = format!(
             "The log persistence of {place} is an expression of type {kind}, which is not supported; use a strategy, or a \
@@ -121,7 +122,7 @@ fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut 
     }
 }
 
-fn identities(program: &Program, errors: &mut Vec<ValidationError>) {
+fn identities(program: &Program, errors: &mut Problems) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for node in program.tree.iter().filter(|node| node.is_own()) {
         let count = seen.entry(&node.id).or_default();
@@ -163,9 +164,12 @@ fn identities(program: &Program, errors: &mut Vec<ValidationError>) {
     }
 }
 
-fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+fn variables(node: &ActivityNode, errors: &mut Problems) {
     let owner = if node.id == WORKFLOW_ID { "" } else { &node.id };
     for variable in &node.variables {
+        if errors.is_full() {
+            return;
+        }
         let Variable {
             name,
             type_name,
@@ -185,9 +189,17 @@ fn variables(node: &ActivityNode, errors: &mut Vec<ValidationError>) {
     }
 }
 
-fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
+        if errors.is_full() {
+            return;
+        }
         let Some(expression) = &input.expression else { continue };
+        if let Some(problem) = script_problem(node, input) {
+            let message = format!("The input {} of the activity {}: {problem}", input.name, node.id);
+            errors.push(ValidationError::of(&node.id, message));
+            continue;
+        }
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),
@@ -225,8 +237,17 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Vec<Valid
     }
 }
 
+/// Why a script in JavaScript can be no one that runs, without parsing it.
+fn script_problem(node: &ActivityNode, input: &NodeInput) -> Option<String> {
+    let expression = input.expression.as_ref()?;
+    let is_activity = node.type_name == RUN_JAVASCRIPT && input.name == SCRIPT && expression.kind == "Literal";
+    (is_activity || expression.kind == "JavaScript")
+        .then(|| expression.value.as_str().and_then(too_long_script))
+        .flatten()
+}
+
 /// The problems of scripts in C#, each with its place.
-fn csharp(program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+fn csharp(program: &Program, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
         let Some((text, is_activity)) = script_of(&node.type_name, input) else {
             continue;
@@ -241,7 +262,7 @@ fn csharp(program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationErr
     }
 }
 
-fn connections(program: &Program, node: &ActivityNode, errors: &mut Vec<ValidationError>) {
+fn connections(program: &Program, node: &ActivityNode, errors: &mut Problems) {
     if node.connections.is_empty() {
         return;
     }
@@ -252,6 +273,9 @@ fn connections(program: &Program, node: &ActivityNode, errors: &mut Vec<Validati
         .map(|child| child.id.as_str())
         .collect();
     for connection in &node.connections {
+        if errors.is_full() {
+            return;
+        }
         for (end, activity) in [
             ("comes from", &connection.source.activity),
             ("leads to", &connection.target.activity),

@@ -1,18 +1,19 @@
 //! States that have names of their own, transitions between states that exist, and a state to begin with.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::shown::short;
 use crate::activity::{ActivityNode, STATES, TRANSITIONS, item_port};
-use crate::definition::ValidationError;
+use crate::definition::{Problems, ValidationError};
+use crate::shortened::shortened;
 
 /// How many names of states a message lists.
 const MOST_NAMES: usize = 10;
 
 /// What is no list of objects is reported with the structure.
-pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
+pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let mut names: HashMap<&str, usize> = HashMap::new();
     let mut known = Vec::new();
     for (number, state) in objects(fields.get(STATES)) {
@@ -41,6 +42,9 @@ pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Vec<Vali
         }
     }
     for (number, transition) in objects(fields.get(TRANSITIONS)) {
+        if errors.is_full() {
+            return;
+        }
         for (end, wrong) in [("from", "comes from"), ("to", "leads to")] {
             let name = transition.get(end).unwrap_or(&Value::Null);
             if name.as_str().is_some_and(|name| names.contains_key(name)) {
@@ -57,7 +61,7 @@ pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Vec<Vali
 }
 
 /// A state machine that completes at once, and transitions that are never taken.
-pub(super) fn warn(node: &ActivityNode, warnings: &mut Vec<ValidationError>) {
+pub(super) fn warn(node: &ActivityNode, warnings: &mut Problems) {
     let names: Vec<&str> = objects(node.property(STATES))
         .filter_map(|(_, state)| state.get("name").and_then(Value::as_str))
         .collect();
@@ -82,9 +86,10 @@ pub(super) fn warn(node: &ActivityNode, warnings: &mut Vec<ValidationError>) {
         );
         warnings.push(ValidationError::of(&node.id, message));
     }
+    let ports: HashSet<&str> = node.ports.iter().map(|(port, _)| port.as_str()).collect();
     for (number, _) in objects(node.property(TRANSITIONS)) {
         let port = item_port(TRANSITIONS, number, "trigger");
-        if !node.ports.iter().any(|(other, _)| *other == port) {
+        if !ports.contains(port.as_str()) {
             let message = format!(
                 "{TRANSITIONS}[{number}] of the state machine {} has no trigger, so it is never taken; add an activity to \
                  wait for, or remove the transition",
@@ -105,7 +110,7 @@ fn remedy(known: &[&str]) -> String {
     match known {
         [] => format!("add a state to its property {STATES}"),
         known => {
-            let listed: Vec<&str> = known.iter().copied().take(MOST_NAMES).collect();
+            let listed: Vec<_> = known.iter().take(MOST_NAMES).map(|name| shortened(name, 100)).collect();
             let more = if known.len() > MOST_NAMES { ", …" } else { "" };
             format!("name one of its states: {}{more}", listed.join(", "))
         }

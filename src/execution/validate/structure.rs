@@ -10,10 +10,10 @@ use crate::activity::{
     ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition,
     transition_condition,
 };
-use crate::definition::{RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
+use crate::definition::{Problems, RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::runnable_types;
 
-pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
+pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Problems) {
     activation(definition, errors);
     declarations("variable", "", &definition.variables, errors);
     declarations("input", "", &definition.inputs, errors);
@@ -23,7 +23,7 @@ pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, erro
     }
 }
 
-fn activation(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>) {
+fn activation(definition: &WorkflowDefinition, errors: &mut Problems) {
     if let Some(name) = unknown_strategy(definition) {
         let message = format!(
             "The activation strategy {name} is unknown; use AllowAlwaysStrategy, SingletonStrategy, \
@@ -34,9 +34,12 @@ fn activation(definition: &WorkflowDefinition, errors: &mut Vec<ValidationError>
 }
 
 /// Variables, inputs and outputs: objects with a name each.
-fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Vec<ValidationError>) {
+fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problems) {
     let mut names = HashSet::new();
     for entry in entries {
+        if errors.is_full() {
+            return;
+        }
         let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
         if name.trim().is_empty() {
             let message = format!(
@@ -65,7 +68,10 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Vec<Val
 }
 
 /// An activity and its children. JSON is at most 128 levels deep, so this may recurse.
-fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<ValidationError>) {
+fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Problems) {
+    if errors.is_full() {
+        return;
+    }
     let Value::Object(fields) = value else {
         errors.push(ValidationError::of(
             path,
@@ -140,13 +146,7 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Vec<V
 }
 
 /// The activities in a list.
-fn children(
-    catalogue: &Catalogue,
-    fields: &Map<String, Value>,
-    property: &str,
-    id: &str,
-    errors: &mut Vec<ValidationError>,
-) {
+fn children(catalogue: &Catalogue, fields: &Map<String, Value>, property: &str, id: &str, errors: &mut Problems) {
     let Some(entries) = objects(fields, property, id, errors) else {
         return;
     };
@@ -156,7 +156,7 @@ fn children(
 }
 
 /// The conditions and the activities in the cases of a switch.
-fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &mut Vec<ValidationError>) {
+fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let Some(entries) = objects(fields, CASES, id, errors) else {
         return;
     };
@@ -181,7 +181,7 @@ fn items(
     fields: &Map<String, Value>,
     (property, names): ItemChildren,
     id: &str,
-    errors: &mut Vec<ValidationError>,
+    errors: &mut Problems,
 ) {
     let Some(entries) = objects(fields, property, id, errors) else {
         return;
@@ -200,12 +200,7 @@ fn items(
 }
 
 /// A list of objects, if there is one; anything else is an error.
-fn objects<'a>(
-    fields: &'a Map<String, Value>,
-    name: &str,
-    id: &str,
-    errors: &mut Vec<ValidationError>,
-) -> Option<&'a [Value]> {
+fn objects<'a>(fields: &'a Map<String, Value>, name: &str, id: &str, errors: &mut Problems) -> Option<&'a [Value]> {
     match fields.get(name)? {
         Value::Null => None,
         Value::Array(entries) => {
@@ -228,7 +223,7 @@ fn objects<'a>(
     }
 }
 
-fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Vec<ValidationError>) {
+fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Problems) {
     let kind = match expression {
         Value::Null => return,
         Value::Object(fields) => fields.get("type"),

@@ -1,21 +1,27 @@
 //! Whether the templates of activities can be rendered, and name variables that exist.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::activity::{ActivityNode, NodeInput};
-use crate::definition::ValidationError;
+use crate::definition::{Problems, ValidationError};
 use crate::execution::program::Program;
 use crate::expression::TEMPLATES;
 use crate::schedule::similar_names;
+use crate::shortened::shortened;
+
+/// The most bytes of scripts that are searched for the names of variables.
+const MOST_SEARCHED: usize = 256 << 20;
 
 /// What the templates of a definition can name.
 pub(super) struct Templates<'p> {
     program: &'p Program,
     known: OnceCell<BTreeSet<&'p str>>,
     scripts: OnceCell<Vec<&'p str>>,
+    /// How many bytes of scripts may still be searched.
+    left: Cell<usize>,
 }
 
 impl<'p> Templates<'p> {
@@ -24,6 +30,7 @@ impl<'p> Templates<'p> {
             program,
             known: OnceCell::new(),
             scripts: OnceCell::new(),
+            left: Cell::new(MOST_SEARCHED),
         }
     }
 
@@ -49,8 +56,10 @@ impl<'p> Templates<'p> {
             .iter()
             .filter(|(name, _)| !known.contains(name.as_str()) && !self.is_in_a_script(name));
         unknown
+            .take(Problems::MOST)
             .map(|(name, place)| {
                 let near = similar_names(name, known.iter().map(|known| (*known).to_owned()));
+                let name = shortened(name, 200);
                 let hint = near.first().map(|meant| format!(": did you mean {meant}?"));
                 let message = format!(
                     "{what} names Variables.{name} in line {}, column {}, which is declared nowhere; declare the variable, or \
@@ -87,6 +96,10 @@ impl<'p> Templates<'p> {
                 expressions.filter(|expression| !matches!(expression.kind.as_str(), "Literal" | "Object" | "Liquid"));
             scripts.filter_map(|expression| expression.value.as_str()).collect()
         });
-        scripts.iter().any(|text| text.contains(name))
+        // Each name is looked for in all texts. Beyond the bound none counts as undeclared, as a missing hint does no harm.
+        let bytes = scripts.iter().map(|text| text.len()).sum::<usize>();
+        let left = self.left.get().checked_sub(bytes.max(1));
+        self.left.set(left.unwrap_or_default());
+        left.is_none() || scripts.iter().any(|text| text.contains(name))
     }
 }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::shown::short;
 use super::state_machine;
 use crate::activity::{ActivityNode, FlowchartMode, MergeMode, NodeIndex};
-use crate::definition::{InputBinding, ValidationError, WorkflowDefinition};
+use crate::definition::{InputBinding, Problems, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
 
 pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
-    let mut warnings = Vec::new();
+    let mut warnings = Problems::default();
     let mode = definition.custom_properties.get(FlowchartMode::PROPERTY);
     if let Some(mode) = mode.filter(|mode| !mode.is_null() && !FlowchartMode::is_known(mode)) {
         let message = format!(
@@ -23,6 +23,9 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         warnings.push(ValidationError::of("", message));
     }
     for node in program.tree.iter().filter(|node| node.is_own()) {
+        if warnings.is_full() {
+            break;
+        }
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
         if node.type_name == "Elsa.StateMachine" {
@@ -30,7 +33,7 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         }
     }
     shadowed(program, &mut warnings);
-    warnings
+    warnings.into_list()
 }
 
 /// What the walk through the activities does next.
@@ -40,10 +43,10 @@ enum Visit {
 }
 
 /// Variables that have the name of one further out, which the activities inside do not see.
-fn shadowed<'p>(program: &'p Program, warnings: &mut Vec<ValidationError>) {
+fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
     let mut in_scope: HashMap<&'p str, Vec<&'p ActivityNode>> = HashMap::new();
     let mut pending = vec![Visit::Enter(NodeIndex(0))];
-    while let Some(visit) = pending.pop() {
+    while let Some(visit) = pending.pop().filter(|_| !warnings.is_full()) {
         match visit {
             Visit::Enter(index) => {
                 let Some(node) = program.tree.get(index).filter(|node| node.is_own()) else {

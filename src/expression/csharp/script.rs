@@ -43,7 +43,8 @@ impl CSharpScript {
         })
     }
 
-    pub(super) fn compile_here(text: &str, names: &CSharpNames) -> Result<Self, Problem> {
+    /// The same on this thread, whose stack must be large.
+    pub(crate) fn compile_here(text: &str, names: &CSharpNames) -> Result<Self, Problem> {
         let ParsedScript { mut statements, depth } = parse(text)?;
         let slots = check(&mut statements, names)?;
         Ok(Self {

@@ -5,7 +5,10 @@
 //! scripts themselves, so a script's text is searched for words that match one. For a script that can construct names at
 //! run time (`eval`, `Function`, `globalThis`), all of them are defined.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::script::ScriptScope;
 
@@ -39,6 +42,7 @@ pub(super) struct Accessor {
 pub(super) fn required_accessors(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
     let mut list = Vec::new();
     let mut seen = HashSet::new();
+    let names = Names::of(scope);
     let mut dynamic = false;
     for word in script.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')) {
         dynamic |= matches!(word, "eval" | "Function" | "globalThis");
@@ -46,7 +50,7 @@ pub(super) fn required_accessors(script: &str, scope: &ScriptScope) -> Vec<Acces
             continue;
         };
         if !rest.is_empty() && seen.insert(word) {
-            resolve(word, rest, scope, &mut list);
+            resolve(word, rest, &names, seen.len(), &mut list);
         }
     }
     if dynamic {
@@ -81,7 +85,98 @@ const FIXED: &[&str] = &[
     "getShortGuid",
 ];
 
-fn resolve(word: &str, rest: &str, scope: &ScriptScope, list: &mut Vec<Accessor>) {
+/// The most comparisons of words and names one by one; beyond them the names are looked up in an index.
+const MOST_COMPARED: usize = 20_000;
+
+/// The most places at which a word is divided into an output and an activity.
+const MOST_DIVISIONS: usize = 16;
+
+/// The names of a scope, and the index of them by their Pascal case, for scripts and scopes that are so large that to compare
+/// each word with each name takes long.
+struct Names<'s> {
+    scope: &'s ScriptScope,
+    count: usize,
+    index: OnceCell<Index<'s>>,
+}
+
+/// Of names that are the same in Pascal case the first counts, as without an index; activities may have it together.
+struct Index<'s> {
+    variables: HashMap<String, &'s str>,
+    inputs: HashMap<String, &'s str>,
+    outputs: HashMap<String, Vec<(&'s str, &'s Value)>>,
+}
+
+impl<'s> Names<'s> {
+    fn of(scope: &'s ScriptScope) -> Self {
+        Self {
+            scope,
+            count: scope.variables.len() + scope.inputs.len() + scope.outputs.len(),
+            index: OnceCell::new(),
+        }
+    }
+
+    /// The index, if so many words are worth it.
+    fn index(&self, words: usize) -> Option<&Index<'s>> {
+        (words.saturating_mul(self.count) > MOST_COMPARED).then(|| self.index.get_or_init(|| Index::of(self.scope)))
+    }
+
+    fn variable(&self, word: &str, words: usize) -> Option<&'s str> {
+        match self.index(words) {
+            Some(index) => index.variables.get(word).copied(),
+            None => {
+                let mut names = self.scope.variables.keys();
+                names.find(|name| is_pascal_of(word, name)).map(String::as_str)
+            }
+        }
+    }
+
+    fn input(&self, word: &str, words: usize) -> Option<&'s str> {
+        match self.index(words) {
+            Some(index) => index.inputs.get(word).copied(),
+            None => {
+                let mut names = self.scope.inputs.keys();
+                names
+                    .find(|name| *name == word || is_pascal_of(word, name))
+                    .map(String::as_str)
+            }
+        }
+    }
+
+    fn outputs(&self, word: &str, words: usize) -> Vec<(&'s str, &'s Value)> {
+        match self.index(words) {
+            Some(index) => index.outputs.get(word).cloned().unwrap_or_default(),
+            None => {
+                let all = self.scope.outputs.iter();
+                all.filter(|(name, _)| is_pascal_of(word, name))
+                    .map(|(name, outputs)| (name.as_str(), outputs))
+                    .collect()
+            }
+        }
+    }
+}
+
+impl<'s> Index<'s> {
+    fn of(scope: &'s ScriptScope) -> Self {
+        let mut index = Self {
+            variables: HashMap::new(),
+            inputs: HashMap::new(),
+            outputs: HashMap::new(),
+        };
+        for name in scope.variables.keys() {
+            index.variables.entry(pascal(name)).or_insert(name);
+        }
+        for name in scope.inputs.keys() {
+            index.inputs.entry(pascal(name)).or_insert(name);
+            index.inputs.entry(name.clone()).or_insert(name);
+        }
+        for (name, outputs) in &scope.outputs {
+            index.outputs.entry(pascal(name)).or_default().push((name, outputs));
+        }
+        index
+    }
+}
+
+fn resolve(word: &str, rest: &str, names: &Names<'_>, words: usize, list: &mut Vec<Accessor>) {
     let write = word.starts_with("set");
     let kind = if write { AccessorKind::Write } else { AccessorKind::Read };
     let add = |kind, target: &str, part| Accessor {
@@ -90,29 +185,26 @@ fn resolve(word: &str, rest: &str, scope: &ScriptScope, list: &mut Vec<Accessor>
         target: target.to_owned(),
         part,
     };
-    if let Some(name) = scope.variables.keys().find(|name| is_pascal_of(rest, name)) {
+    let variable = names.variable(rest, words);
+    if let Some(name) = variable {
         list.push(add(kind, name, None));
     }
     if write {
         return;
     }
-    if let Some(name) = scope
-        .inputs
-        .keys()
-        .find(|name| *name == rest || is_pascal_of(rest, name))
-    {
+    let input = names.input(rest, words);
+    if let Some(name) = input {
         list.push(add(AccessorKind::Input, name, None));
     }
-    if let Some(found) = output(word, rest, scope) {
-        list.push(found);
-    }
+    let is_taken = variable.is_some() || input.is_some();
+    list.extend(output(word, rest, names, words, is_taken));
 }
 
 /// `ResultFromHttpRequest`: the existing outputs decide which "From" separates the names. An activity that has not run
 /// yet has none, and reads as null, as in Elsa, unless the word names a variable or an input.
-fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
+fn output(word: &str, rest: &str, names: &Names<'_>, words: usize, is_taken: bool) -> Option<Accessor> {
     let mut unknown = None;
-    for (at, from) in rest.match_indices("From") {
+    for (at, from) in rest.match_indices("From").take(MOST_DIVISIONS) {
         let (Some(part), Some(activity)) = (rest.get(..at), rest.get(at + from.len()..)) else {
             continue;
         };
@@ -125,7 +217,7 @@ fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
             target: target.to_owned(),
             part: Some(part.to_owned()),
         };
-        for (target, outputs) in scope.outputs.iter().filter(|(name, _)| is_pascal_of(activity, name)) {
+        for (target, outputs) in names.outputs(activity, words) {
             let name = outputs
                 .as_object()
                 .and_then(|outputs| outputs.keys().find(|name| is_pascal_of(part, name)));
@@ -135,12 +227,7 @@ fn output(word: &str, rest: &str, scope: &ScriptScope) -> Option<Accessor> {
         }
         unknown.get_or_insert_with(|| make(activity, part));
     }
-    let taken = scope
-        .variables
-        .keys()
-        .chain(scope.inputs.keys())
-        .any(|name| is_pascal_of(rest, name));
-    unknown.filter(|_| !taken)
+    unknown.filter(|_| !is_taken)
 }
 
 fn all_accessors(scope: &ScriptScope, list: &mut Vec<Accessor>) {

@@ -64,5 +64,7 @@ pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 pub(crate) use long_script::LongScript;
 pub use named_values::NamedValues;
-pub(crate) use script::ScriptErrorKind;
+#[cfg(test)]
+pub(crate) use realm::search_script;
+pub(crate) use script::{ScriptErrorKind, too_long_script};
 pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};

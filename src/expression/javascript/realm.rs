@@ -558,3 +558,16 @@ fn short_text(value: &JsValue<'_>) -> String {
     };
     text.chars().filter(|c| *c != '\0').take(MAX_MESSAGE).collect()
 }
+
+/// Searches the text of a script for what decides how it runs, as each evaluation does.
+#[cfg(test)]
+pub(crate) fn search_script(script: &str, scope: &ScriptScope) {
+    let _ = (
+        accessor::required_accessors(script, scope),
+        pure_script::is_pure(script),
+    );
+    let _ = (
+        own_realm::needs_own_realm(script),
+        CompiledScripts::may_be_expression(script),
+    );
+}

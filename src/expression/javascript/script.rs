@@ -8,6 +8,20 @@ use serde_json::{Map, Value};
 use super::event_urls::EventUrls;
 use super::named_values::NamedValues;
 
+/// The longest script, in bytes: parsing a text takes time that depends on its length.
+const LONGEST: usize = 256 << 10;
+
+/// Why a text is too long for a script, if it is.
+pub(crate) fn too_long_script(text: &str) -> Option<String> {
+    (text.len() > LONGEST).then(|| {
+        format!(
+            "the script has {} bytes, more than {LONGEST}; move parts of it into activities of their own, and long texts into \
+             variables",
+            text.len()
+        )
+    })
+}
+
 /// What a script can see.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptScope {

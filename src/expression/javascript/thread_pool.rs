@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
 use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
@@ -116,6 +116,9 @@ impl PoolSession {
 
     /// Runs a script on the session's queue. Cancellation safe: dropping the future cancels the task.
     pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
+        if let Some(problem) = too_long_script(script) {
+            return Err(ScriptError::new(ScriptErrorKind::Syntax, problem));
+        }
         let queue = self.queue()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
         let handle = Arc::new(TaskHandle::of_script(&scope.workflow, script));

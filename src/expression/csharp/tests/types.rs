@@ -120,7 +120,7 @@ fn names_of_any_number_and_length_cost_little() {
             .collect(),
         ..CSharpNames::default()
     };
-    let sets: String = (0..2_500)
+    let sets: String = (0..1_500)
         .map(|number| format!("Variables.SomeName{number} = 1;"))
         .collect();
     let shown = problem(&format!("{sets}Variables.Missing"), &many);

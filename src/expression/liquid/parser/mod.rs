@@ -10,10 +10,14 @@ mod tag;
 
 use super::error::{TemplateError, TemplateErrorKind};
 use super::syntax::{Block, Statement};
+use crate::shortened::shortened;
 use cursor::Cursor;
 
 /// Bytes of a template.
 pub(super) const LONGEST: usize = 256 << 10;
+
+/// In bytes: the longest message, as messages quote names of any length.
+const MAX_MESSAGE: usize = 1_000;
 
 /// Blocks in blocks, and indexes in indexes.
 const DEEPEST: usize = 100;
@@ -34,6 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Block, TemplateError> {
         depth: 0,
         in_liquid: false,
         strips_next: false,
+        last_break: text.rfind(['\n', '\r']).unwrap_or(0),
     };
     parser
         .block(None)
@@ -56,6 +61,8 @@ struct Parser<'t> {
     in_liquid: bool,
     /// The last tag or output ended with a dash: the text after it loses the white space at its start.
     strips_next: bool,
+    /// The last line break of the text.
+    last_break: usize,
 }
 
 /// The tag that a block belongs to, and those that end it or a part of it.
@@ -69,7 +76,7 @@ impl<'t> Parser<'t> {
     fn problem<T>(&self, at: usize, message: impl Into<String>) -> Parsed<T> {
         Err(Problem {
             at,
-            message: message.into(),
+            message: shortened(&message.into(), MAX_MESSAGE).into_owned(),
         })
     }
 

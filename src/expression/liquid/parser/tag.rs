@@ -167,7 +167,10 @@ impl<'t> Parser<'t> {
     fn line_comment(&mut self, start: usize) -> Parsed<()> {
         let rest = self.cursor.rest();
         let end = if self.in_liquid {
-            rest.find(['\n', '\r']).or_else(|| rest.find("%}"))
+            // Without a line break left the rest is not searched for one at each comment.
+            let has_break = self.cursor.at <= self.last_break;
+            let line_end = has_break.then(|| rest.find(['\n', '\r'])).flatten();
+            line_end.or_else(|| rest.find("%}"))
         } else {
             rest.find("%}")
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{compiled, model};
+use super::{compiled, is_large, model};
 use crate::activity::{Descriptor, describe};
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Composition, Program, References, WorkflowReference};
@@ -42,9 +42,11 @@ impl Engine {
         definition: &WorkflowDefinition,
         composition: &Composition,
     ) -> Result<(Program, Vec<ValidationError>)> {
-        // Not on a compute thread: the parts are borrowed, and a publish is rare.
-        tokio::task::yield_now().await;
-        compiled(&self.inner.interpreter, definition, composition)
+        let used = &composition.used;
+        let is_long = is_large(definition) || used.len() > 10 || used.values().any(|part| is_large(&part.definition));
+        let (interpreter, definition, composition) =
+            (self.inner.interpreter.clone(), definition.clone(), composition.clone());
+        compute::check(is_long, move || compiled(&interpreter, &definition, &composition)).await?
     }
 
     /// What a definition uses: the versions that its references mean now, through all levels of drafts; a version that was

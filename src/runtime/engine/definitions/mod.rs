@@ -45,9 +45,6 @@ const LONGEST_ID: usize = 255;
 /// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
 
-/// The most validation errors in one error, and the most warnings of one publish.
-const MOST_ERRORS: usize = 100;
-
 impl Engine {
     /// Saves a definition as a draft, whether or not it is marked as published; returns the saved version. A draft may be
     /// unfinished: only a publish validates. Where the newest version is published and equal (except for its id, number and
@@ -108,7 +105,7 @@ impl Engine {
             let (saved, warnings) = self.publish_composed(&node, &subject).await?;
             return self.published(saved, warnings).await;
         }
-        let preparing = compute::run(is_large(&definition), move || {
+        let preparing = compute::check(is_large(&definition), move || {
             let (program, warnings) = compiled(&interpreter, &definition, &Composition::default())?;
             Ok::<_, Error>((new_definition(tenant, &interpreter, definition)?, program, warnings))
         });
@@ -158,7 +155,7 @@ impl Engine {
                 return self.published(saved, warnings).await;
             }
             let (draft, interpreter) = (row.clone(), self.inner.interpreter.clone());
-            let compiling = compute::run(compute::is_large(&row.body), move || {
+            let compiling = compute::check(compute::is_large(&row.body), move || {
                 compiled(&interpreter, &model(&draft)?, &Composition::default())
             });
             let (program, warnings) = compiling.await??;
@@ -318,13 +315,13 @@ fn compiled(
         return Err(Error::invalid("missing-root", message).field("root", "must hold an activity"));
     };
     interpreter.check_ids(root)?;
-    let problems = interpreter.validate_composed(definition, composition);
+    let program = interpreter.compile_composed(definition, composition);
+    let program = program.map_err(|error| invalid(vec![ValidationError::of("", error.message())]))?;
+    let problems = interpreter.validate_compiled(definition, &program);
     if !problems.is_empty() {
         return Err(invalid(problems));
     }
-    let program = interpreter.compile_composed(definition, composition)?;
-    let mut warnings = interpreter.warnings(&program, definition);
-    warnings.truncate(MOST_ERRORS);
+    let warnings = interpreter.warnings(&program, definition);
     Ok((program, warnings))
 }
 
@@ -336,8 +333,12 @@ fn log_warnings(definition: &DefinitionId, warnings: &[ValidationError]) {
 
 /// Whether it is processed on the compute threads.
 fn is_large(definition: &WorkflowDefinition) -> bool {
+    let lists = [&definition.variables, &definition.inputs, &definition.outputs];
     definition.root.as_ref().is_some_and(compute::is_large)
-        || definition.variables.len() + definition.inputs.len() + definition.extra.len() > 100
+        || lists
+            .iter()
+            .any(|list| list.len() > 100 || list.iter().any(compute::is_large))
+        || definition.extra.len() > 100
 }
 
 /// The triggers and schedules of a version that may be published.
@@ -357,7 +358,7 @@ impl Validated {
 
 fn invalid(problems: Vec<ValidationError>) -> Error {
     let error = Error::invalid("invalid-definition", "the workflow definition cannot be published");
-    problems.into_iter().take(MOST_ERRORS).fold(error, |error, problem| {
+    problems.into_iter().fold(error, |error, problem| {
         error.field(problem.activity_id, problem.message)
     })
 }

@@ -46,7 +46,7 @@ impl Engine {
                 self.freeze_composed_draft(node, &found.version_id).await?;
                 return Ok(Some(found.version_id));
             }
-            let checking = compute::run(compute::is_large(&row.body), move || {
+            let checking = compute::check(compute::is_large(&row.body), move || {
                 compiled(&interpreter, &model(&row)?, &Composition::default()).map(drop)
             });
             checking.await??;
