@@ -8,7 +8,7 @@
 //! The current state is a property of the execution; which part a child is comes back as its tag, where the id of its trigger names
 //! a transition.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -205,6 +205,7 @@ struct Transition {
 impl Machine {
     fn of(context: &ActivityContext<'_>) -> Self {
         let node = context.node();
+        let inputs: HashSet<&str> = node.inputs.iter().map(|input| input.name.as_str()).collect();
         let ports: HashMap<&str, NodeIndex> = node.ports.iter().map(|(port, child)| (port.as_str(), *child)).collect();
         let child = |property: &str, number: usize, name: &str| {
             let port = item_port(property, number, name);
@@ -244,7 +245,7 @@ impl Machine {
                     to,
                     trigger,
                     action: child(TRANSITIONS, number, "action"),
-                    condition: Some(condition).filter(|name| node.inputs.iter().any(|input| input.name == *name)),
+                    condition: Some(condition).filter(|name| inputs.contains(name.as_str())),
                 });
             }
         }

@@ -138,3 +138,28 @@ fn invalid_file(message: &str) -> ApiError {
 fn too_large(message: String) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::files::zip::empty_blocks;
+
+    /// Each of the places for long work is free again soon after nobody waits for the files.
+    #[tokio::test]
+    async fn a_request_that_ends_stops_the_reading_of_its_files() {
+        let limits = Arc::new(BodyLimits::new(Duration::from_secs(60), 64));
+        for _ in 0..compute::half_of_processors() {
+            let uploaded = UploadedFiles::of("long.zip", empty_blocks(10 << 20, 1));
+            let reading = read(&limits, uploaded, 10, |_| true);
+            assert!(tokio::time::timeout(Duration::from_millis(100), reading).await.is_err());
+        }
+        let after = compute::run(true, || 7);
+        assert_eq!(
+            tokio::time::timeout(Duration::from_secs(10), after)
+                .await
+                .unwrap()
+                .unwrap(),
+            7
+        );
+    }
+}

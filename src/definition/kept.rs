@@ -197,11 +197,11 @@ pub(super) fn put_back(edited: &mut Map<String, Value>, was: &Map<String, Value>
             (Some(_), None) | (None, Some(_)) => {}
         }
     }
-    for (name, shown) in shown {
-        if !was.contains_key(name) && edited.get(name).is_some_and(|edited| is_same(edited, shown)) {
-            edited.shift_remove(name);
-        }
-    }
+    // All at once: to remove one property moves those behind it.
+    edited.retain(|name, edited| {
+        let only_shown = shown.get(name).filter(|_| !was.contains_key(name));
+        only_shown.is_none_or(|shown| !is_same(edited, shown))
+    });
 }
 
 fn put_back_value(edited: &mut Value, was: &Value, shown: &Value) {

@@ -39,6 +39,22 @@ pub(crate) struct UploadedFiles {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
+#[cfg(test)]
+impl UploadedFiles {
+    /// One file, as if a client had sent it.
+    pub(crate) fn of(name: &str, content: Vec<u8>) -> Self {
+        let file = UploadedFile {
+            name: name.to_owned(),
+            is_json: false,
+            content: content.into(),
+        };
+        Self {
+            files: vec![file],
+            _permit: None,
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequest<S> for UploadedFiles
 where
     Arc<BodyLimits>: FromRef<S>,

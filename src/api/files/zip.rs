@@ -284,6 +284,45 @@ fn narrow<T: TryFrom<usize>>(number: usize) -> io::Result<T> {
     T::try_from(number).map_err(|_| io::Error::other("too large for a zip archive"))
 }
 
+/// An archive whose directory names one entry so many times; its content is of empty blocks, which unpack to nothing.
+#[cfg(test)]
+pub(in crate::api) fn empty_blocks(bytes: usize, times: usize) -> Vec<u8> {
+    // Ten bits are an empty block of fixed codes, so five bytes are four of them.
+    let block = [0x02, 0x08, 0x20, 0x80, 0x00];
+    let packed: Vec<u8> = block
+        .iter()
+        .copied()
+        .cycle()
+        .take(bytes / 5 * 5)
+        .chain([0x03, 0x00])
+        .collect();
+    let size = u32::try_from(packed.len()).unwrap().to_le_bytes();
+    let mut common = Vec::new();
+    for field in [VERSION, IS_UTF8, DEFLATED, 0, FIRST_DAY] {
+        common.extend(field.to_le_bytes());
+    }
+    common.extend([[0; 4], size, [0; 4]].concat());
+    common.extend(6u16.to_le_bytes());
+    common.extend([0; 2]);
+    let mut archive = [&LOCAL_HEADER.to_le_bytes()[..], &common, b"a.json", &packed].concat();
+    let at = archive.len();
+    for _ in 0..times {
+        archive.extend(DIRECTORY_HEADER.to_le_bytes());
+        archive.extend(VERSION.to_le_bytes());
+        archive.extend(&common);
+        archive.extend([0; 14]);
+        archive.extend(b"a.json");
+    }
+    let size = archive.len() - at;
+    archive.extend(END_OF_DIRECTORY.to_le_bytes());
+    archive.extend([0; 4]);
+    archive.extend(u16::try_from(times).unwrap().to_le_bytes().repeat(2));
+    archive.extend(u32::try_from(size).unwrap().to_le_bytes());
+    archive.extend(u32::try_from(at).unwrap().to_le_bytes());
+    archive.extend([0; 2]);
+    archive
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,44 +402,6 @@ mod tests {
             }
         }
         assert!(differ > 100 && unreadable > 50, "{differ} {unreadable}");
-    }
-
-    /// An archive whose directory names one entry of empty blocks so many times.
-    fn empty_blocks(bytes: usize, times: usize) -> Vec<u8> {
-        // Ten bits are an empty block of fixed codes, so five bytes are four of them.
-        let block = [0x02, 0x08, 0x20, 0x80, 0x00];
-        let packed: Vec<u8> = block
-            .iter()
-            .copied()
-            .cycle()
-            .take(bytes / 5 * 5)
-            .chain([0x03, 0x00])
-            .collect();
-        let size = u32::try_from(packed.len()).unwrap().to_le_bytes();
-        let mut common = Vec::new();
-        for field in [VERSION, IS_UTF8, DEFLATED, 0, FIRST_DAY] {
-            common.extend(field.to_le_bytes());
-        }
-        common.extend([[0; 4], size, [0; 4]].concat());
-        common.extend(6u16.to_le_bytes());
-        common.extend([0; 2]);
-        let mut archive = [&LOCAL_HEADER.to_le_bytes()[..], &common, b"a.json", &packed].concat();
-        let at = archive.len();
-        for _ in 0..times {
-            archive.extend(DIRECTORY_HEADER.to_le_bytes());
-            archive.extend(VERSION.to_le_bytes());
-            archive.extend(&common);
-            archive.extend([0; 14]);
-            archive.extend(b"a.json");
-        }
-        let size = archive.len() - at;
-        archive.extend(END_OF_DIRECTORY.to_le_bytes());
-        archive.extend([0; 4]);
-        archive.extend(u16::try_from(times).unwrap().to_le_bytes().repeat(2));
-        archive.extend(u32::try_from(size).unwrap().to_le_bytes());
-        archive.extend(u32::try_from(at).unwrap().to_le_bytes());
-        archive.extend([0; 2]);
-        archive
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The REST API.
 
 mod activity_test;
+mod bounds;
 mod cluster;
 mod definitions;
 mod descriptors;

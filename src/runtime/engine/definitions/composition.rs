@@ -1,6 +1,6 @@
 //! Definitions that use others as activities: which versions they mean.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{compiled, is_large, model};
 use crate::activity::{Descriptor, describe};
@@ -65,6 +65,9 @@ impl Engine {
         found.composition.references = References::new();
         // The references that are not decided yet, each with the draft that has it; none: the definition itself.
         let mut pending: Vec<(Option<VersionId>, WorkflowReference)> = Vec::new();
+        // The references that are noted, by their owner, and the places of the drafts.
+        let mut noted: HashSet<(Option<VersionId>, ReferenceKey)> = HashSet::new();
+        let mut places: HashMap<VersionId, usize> = HashMap::new();
         let of_definition = interpreter.references(definition);
         pending.extend(of_definition.into_iter().map(|(reference, _)| (None, reference)));
         while !pending.is_empty() {
@@ -81,6 +84,7 @@ impl Engine {
                 if !found.composition.used.contains_key(&used) {
                     wanted.insert(used.clone());
                 }
+                let is_new = noted.insert((owner.clone(), key.clone()));
                 let row = ReferenceRow {
                     key,
                     used_definition: version.definition_id.clone(),
@@ -89,17 +93,14 @@ impl Engine {
                 match owner {
                     None => {
                         found.composition.references.insert(reference, used);
-                        if !found.references.contains(&row) {
-                            found.references.push(row);
-                        }
+                        found.references.extend(is_new.then_some(row));
                     }
                     Some(owner) => {
                         if let Some(part) = found.composition.used.get_mut(&owner) {
                             part.references.insert(reference, used);
                         }
-                        if let Some(draft) = found.drafts.iter_mut().find(|draft| draft.version_id == owner)
-                            && !draft.references.contains(&row)
-                        {
+                        let draft = places.get(&owner).and_then(|place| found.drafts.get_mut(*place));
+                        if let Some(draft) = draft.filter(|_| is_new) {
                             draft.references.push(row);
                         }
                     }
@@ -124,6 +125,7 @@ impl Engine {
                 if let Some(draft) = draft {
                     let inner = interpreter.references(&part.definition).into_iter();
                     pending.extend(inner.map(|(reference, _)| (Some(draft.version_id.clone()), reference)));
+                    places.insert(draft.version_id.clone(), found.drafts.len());
                     found.drafts.push(draft);
                 }
                 found.composition.used.insert(part.definition.id.clone(), part);
