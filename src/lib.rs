@@ -33,8 +33,8 @@
 //! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
 //! `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
-//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `refusals`, `private_file`, `failpoint`, and
-//! `internals` for benches.
+//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in messages),
+//! `refusals` (what is refused again and again), `private_file`, `failpoint`, and `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
 //! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says

@@ -22,6 +22,7 @@ mod generated_expressions;
 mod in_memory;
 mod incidents;
 mod large_flowcharts;
+mod large_graphs;
 mod long_ids;
 mod nested;
 mod numbers;

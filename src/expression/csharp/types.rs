@@ -107,9 +107,9 @@ impl Size {
 /// A type inside another one. It is shared and knows its size, so a type is copied and measured in constant time, and what
 /// compares or prints one has an end.
 #[derive(Clone, Debug)]
-pub(crate) struct Part(Arc<(Ty, Size)>);
+pub(crate) struct SharedTy(Arc<(Ty, Size)>);
 
-impl Part {
+impl SharedTy {
     /// One that is larger than the checker allows comes only from values that nest while a script runs: `object` stands for it.
     pub(super) fn new(ty: Ty) -> Self {
         let size = ty.size();
@@ -124,7 +124,7 @@ impl Part {
     }
 }
 
-impl Deref for Part {
+impl Deref for SharedTy {
     type Target = Ty;
 
     fn deref(&self) -> &Ty {
@@ -132,13 +132,13 @@ impl Deref for Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for SharedTy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl PartialEq for Part {
+impl PartialEq for SharedTy {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.size() == other.size() && **self == **other)
     }
@@ -162,11 +162,11 @@ pub(crate) enum Ty {
     Span,
     Guid,
     Enum(EnumKind),
-    Nullable(Part),
-    List(ListKind, Part),
-    Map(Part, Part),
-    Pair(Part, Part),
-    Group(Part, Part),
+    Nullable(SharedTy),
+    List(ListKind, SharedTy),
+    Map(SharedTy, SharedTy),
+    Pair(SharedTy, SharedTy),
+    Group(SharedTy, SharedTy),
     /// An anonymous object or a tuple: names and types.
     Record(Arc<Vec<(Arc<str>, Ty)>>),
     Lambda,
@@ -174,11 +174,11 @@ pub(crate) enum Ty {
 
 impl Ty {
     pub(crate) fn list(kind: ListKind, item: Self) -> Self {
-        Self::List(kind, Part::new(item))
+        Self::List(kind, SharedTy::new(item))
     }
 
     pub(super) fn map(key: Self, value: Self) -> Self {
-        Self::Map(Part::new(key), Part::new(value))
+        Self::Map(SharedTy::new(key), SharedTy::new(value))
     }
 
     /// Of how many types it is made, and how deep they are nested.
@@ -204,7 +204,7 @@ impl Ty {
     /// `T?`; a reference type stays as it is.
     pub(crate) fn nullable(self) -> Self {
         if self.is_value() {
-            Self::Nullable(Part::new(self))
+            Self::Nullable(SharedTy::new(self))
         } else {
             self
         }

@@ -18,7 +18,7 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 8] = [
+const GROUND: [&str; 9] = [
     "compute",
     "error",
     "id",

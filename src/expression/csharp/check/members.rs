@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Checker;
-use super::names::Similar;
+use super::names::{Similar, pascal};
 use super::results::{Known, result};
 use super::type_names::simple;
 use crate::expression::csharp::library;
@@ -55,20 +55,6 @@ pub(super) fn owner_of(global: Global) -> &'static str {
         Global::Arguments => "Arguments",
         Global::WorkflowInstanceId | Global::CorrelationId | Global::WorkflowInstanceName => ".string",
     }
-}
-
-/// A name in Pascal case, as Elsa writes the members of `Variables`.
-pub(in crate::expression::csharp) fn pascal(name: &str) -> String {
-    let mut start = true;
-    let chars = name.chars().filter_map(|c| match c {
-        ' ' | '-' | '_' => {
-            start = true;
-            None
-        }
-        _ if std::mem::take(&mut start) => Some(c.to_uppercase().next().unwrap_or(c)),
-        _ => Some(c),
-    });
-    chars.collect()
 }
 
 impl Checker<'_> {

@@ -21,8 +21,8 @@ use super::problem::{Checked, Position, Problem};
 use super::syntax::{Expr, Kind, Statement};
 use super::types::Ty;
 
-pub(super) use members::pascal;
 pub(crate) use names::CSharpNames;
+pub(super) use names::pascal;
 pub(crate) use type_names::declared_type;
 
 /// Checks a script; returns the number of slots for its locals.

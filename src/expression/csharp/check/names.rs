@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
-use super::members::pascal;
 use crate::expression::csharp::types::Ty;
 
 /// What a definition declares: a script can name it.
@@ -63,6 +62,20 @@ impl CSharpNames {
             }
         })
     }
+}
+
+/// A name in Pascal case, as Elsa writes the members of `Variables`.
+pub(in crate::expression::csharp) fn pascal(name: &str) -> String {
+    let mut start = true;
+    let chars = name.chars().filter_map(|c| match c {
+        ' ' | '-' | '_' => {
+            start = true;
+            None
+        }
+        _ if std::mem::take(&mut start) => Some(c.to_uppercase().next().unwrap_or(c)),
+        _ => Some(c),
+    });
+    chars.collect()
 }
 
 fn without_case<'n>(names: impl Iterator<Item = &'n String>) -> HashMap<String, String> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expression::csharp::types::{EnumKind, ListKind, Part, Ty};
+use crate::expression::csharp::types::{EnumKind, ListKind, SharedTy, Ty};
 
 /// What is known when a result is worked out.
 pub(super) struct Known<'a> {
@@ -117,7 +117,10 @@ pub(super) fn result(letters: &str, known: &Known<'_>) -> Ty {
         }
         'Q' => {
             let item = known.lambda(1).unwrap_or_else(|| known.item());
-            let group = Ty::Group(Part::new(known.lambda(0).unwrap_or(Ty::Dynamic)), Part::new(item));
+            let group = Ty::Group(
+                SharedTy::new(known.lambda(0).unwrap_or(Ty::Dynamic)),
+                SharedTy::new(item),
+            );
             Ty::list(ListKind::Sequence, group)
         }
         'U' => known.lambda(1).unwrap_or_else(|| known.argument(0)),

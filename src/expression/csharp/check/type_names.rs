@@ -4,7 +4,7 @@ use super::Checker;
 use crate::expression::csharp::parse::remedy;
 use crate::expression::csharp::problem::{Checked, Position, Problem};
 use crate::expression::csharp::syntax::{Suffix, TypeName};
-use crate::expression::csharp::types::{EnumKind, ListKind, Part, Size, Ty};
+use crate::expression::csharp::types::{EnumKind, ListKind, SharedTy, Size, Ty};
 use crate::expression::type_name::short_type_name;
 
 /// A type without arguments.
@@ -67,8 +67,8 @@ impl Checker<'_> {
                 "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" => {
                     Ty::map(key.clone(), value.clone())
                 }
-                "KeyValuePair" => Ty::Pair(Part::new(key.clone()), Part::new(value.clone())),
-                "IGrouping" => Ty::Group(Part::new(key.clone()), Part::new(value.clone())),
+                "KeyValuePair" => Ty::Pair(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
+                "IGrouping" => Ty::Group(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
                 "Func" => {
                     let message = "locals cannot hold lambdas; write the lambda where it is used";
                     return Err(Problem::new(written.at, message));
