@@ -26,6 +26,7 @@ struct Inner {
 enum Kind {
     Invalid,
     TooLarge,
+    OverBudget,
     NotFound,
     Conflict,
     Unprocessable,
@@ -58,6 +59,11 @@ impl Error {
     /// The input is larger than its bound; nothing was changed.
     pub(crate) fn too_large(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::TooLarge, code, message)
+    }
+
+    /// What is stored already has used up the budget of its kind; nothing was changed.
+    pub(crate) fn over_budget(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::OverBudget, code, message)
     }
 
     /// The named item does not exist.
@@ -166,6 +172,11 @@ impl Error {
     /// The input is larger than its documented bound.
     pub fn is_too_large(&self) -> bool {
         matches!(self.0.kind, Kind::TooLarge)
+    }
+
+    /// What is stored already has used up the budget of its kind: the same call succeeds once there is room.
+    pub fn is_over_budget(&self) -> bool {
+        matches!(self.0.kind, Kind::OverBudget)
     }
 
     /// The named item does not exist.

@@ -108,6 +108,10 @@ async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedSe
     }
 }
 
+fn mib(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(1 << 20)
+}
+
 fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
     let builder = end_when_hung(Engine::builder(url))
         .schema(&common.schema)
@@ -120,6 +124,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .answer_timeout(settings.answer_timeout)
         .drain_timeout(settings.drain_timeout)
         .inbox_lifetime(settings.inbox_lifetime)
+        .inbox_bytes(mib(settings.inbox_mib), mib(settings.inbox_mib_per_name))
         .dead_letter_lifetime(settings.dead_letter_lifetime)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)

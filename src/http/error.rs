@@ -154,6 +154,8 @@ fn status_of(error: &Error) -> StatusCode {
         StatusCode::UNPROCESSABLE_ENTITY
     } else if error.is_too_large() {
         StatusCode::PAYLOAD_TOO_LARGE
+    } else if error.is_over_budget() {
+        StatusCode::TOO_MANY_REQUESTS
     } else if error.is_transient() || error.is_unknown_outcome() || error.is_stopped() {
         StatusCode::SERVICE_UNAVAILABLE
     } else {

@@ -41,6 +41,8 @@ pub(crate) struct NewEvent {
     pub(crate) activity_execution_id: Option<String>,
     /// How long the inbox keeps an unmatched event.
     pub(crate) lifetime: Duration,
+    /// Whether the inbox may keep it if it is unmatched; otherwise that is [`PublishedEvent::no_room`].
+    pub(crate) may_keep: bool,
 }
 
 impl NewEvent {
@@ -62,6 +64,8 @@ pub(crate) struct PublishedEvent {
     pub(crate) resumed: u64,
     pub(crate) started: u64,
     pub(crate) kept: bool,
+    /// Nothing matched it, and it may not be kept: nothing was changed.
+    pub(crate) no_room: bool,
     /// More bookmarks wait for it than are given it at once, or an earlier event is not given to all yet.
     pub(crate) fan_out: Option<FanOutId>,
     /// Workflows whose activation strategy refused the start.
@@ -145,7 +149,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let target = event.target();
     let is_targeted = target.is_some() || event.activity_execution_id.is_some();
     let scope = StimulusScope::of(event.correlation_id.as_deref(), is_targeted);
-    let params: [&(dyn ToSql + Sync); 14] = [
+    let params: [&(dyn ToSql + Sync); 15] = [
         &event.tenant.as_str(),
         &event.request.route,
         &event.request.key,
@@ -160,6 +164,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         &MAX_DIRECT,
         &remembered,
         &MAX_DIRECT_BYTES,
+        &event.may_keep,
     ];
     let sent = within(ANSWER_TIMEOUT, async {
         let lock = client.prepare_cached(LOCK).await?;
@@ -170,12 +175,25 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
             client.batch_execute(BEGIN),
             client.query(&lock, &lock_params),
             client.query(&publish, &params),
-            client.batch_execute("COMMIT"),
+            async {
+                // What may find no room is committed or rolled back by its answer.
+                if event.may_keep {
+                    client.batch_execute("COMMIT").await
+                } else {
+                    Ok(())
+                }
+            },
         );
         begun?;
         locked?;
         let rows = published?;
         committed?;
+        if !event.may_keep {
+            let has_no_room = rows.first().is_some_and(|row| row.get("no_room"));
+            client
+                .batch_execute(if has_no_room { "ROLLBACK" } else { "COMMIT" })
+                .await?;
+        }
         Ok::<_, tokio_postgres::Error>(rows)
     })
     .await;
@@ -187,12 +205,16 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let row = rows
         .first()
         .ok_or_else(|| Error::internal("the publish of an event returned no row"))?;
+    let published = published_event(row);
+    if published.no_room {
+        return Ok(published);
+    }
     if count(row, "accepted") == 0 {
         // Published before under this key; another fingerprint is an error.
         find_request(pool, &event.tenant, &event.request).await?;
     }
     metrics::counter!("mainspring_events_total").increment(1);
-    Ok(published_event(row))
+    Ok(published)
 }
 
 fn count(row: &Row, name: &str) -> u64 {
@@ -205,6 +227,7 @@ pub(super) fn published_event(row: &Row) -> PublishedEvent {
         resumed: count(row, "resumed"),
         started: count(row, "started"),
         kept: count(row, "kept") > 0,
+        no_room: row.get("no_room"),
         fan_out: row.get::<_, Option<i64>>("fan_out").map(FanOutId),
         refused: row.get("refused"),
         doubted: false,

@@ -7,7 +7,7 @@
 //!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
-//! - `inbox_match`: the starts for what the inbox keeps when a trigger is published.
+//! - `inbox`: what the kept events weigh. `inbox_match`: the starts for what the inbox keeps when a trigger is published.
 //! - `schedule`: what starts when it is time. `activation`: the steps after a publish changed an activation strategy.
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
@@ -31,6 +31,7 @@ pub(crate) mod dead_letter;
 pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod fan_out;
+pub(crate) mod inbox;
 pub(crate) mod inbox_match;
 pub(crate) mod instance;
 pub(crate) mod lock;

@@ -191,18 +191,21 @@ pub(crate) struct QueueRow {
     pub(crate) count: i64,
     pub(crate) oldest_ms: Option<i64>,
     pub(crate) next_at: Option<DateTime<Utc>>,
+    /// What kept events weigh.
+    pub(crate) bytes: Option<i64>,
 }
 
 /// The backlog by kind and state.
 pub(crate) async fn queue(pool: &Pool) -> Result<Vec<QueueRow>> {
     let rows = pool.query(QUEUE, &[]).await?;
-    let at = columns!(rows; kind, state, count, oldest_ms, next_at)?;
+    let at = columns!(rows; kind, state, count, oldest_ms, next_at, bytes)?;
     let row = |row: &tokio_postgres::Row| QueueRow {
         kind: dead_letter::word(row.get(at.kind)),
         state: row.get(at.state),
         count: row.get(at.count),
         oldest_ms: row.get(at.oldest_ms),
         next_at: row.get(at.next_at),
+        bytes: row.get(at.bytes),
     };
     Ok(rows.iter().map(row).collect())
 }

@@ -2,7 +2,7 @@
 --          inbox. If more than $12 bookmarks wait for it, or so many that the copies of its payload take more than $14
 --          bytes, or an earlier event for the same is still being fanned out, it becomes a fan-out instead. A start that
 --          the activation strategy refuses is not made, and reported; while the strategy is being seeded the statement
---          fails, to be tried again
+--          fails, to be tried again. Without $15 nothing is kept, and no_room is what the caller rolls back
 -- caller:  store::event (replays of dead letters, too), in the transaction that holds the stimulus keys
 -- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded), trigger_hash, definition_published, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work, then inbox
@@ -96,12 +96,14 @@ WITH accepted AS (
     FROM accepted
     -- An event whose start is refused has matched its trigger.
     WHERE NOT EXISTS (SELECT 1 FROM waiting) AND NOT EXISTS (SELECT 1 FROM triggered)
-      AND NOT EXISTS (SELECT 1 FROM deferred)
+      AND NOT EXISTS (SELECT 1 FROM deferred) AND $15::boolean
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM accepted) AS accepted, (SELECT count(*) FROM resumed) AS resumed,
        (SELECT count(*) FROM started) AS started, (SELECT count(*) FROM kept) AS kept,
        (SELECT d.id FROM deferred d) AS fan_out,
+       NOT $15::boolean AND EXISTS (SELECT 1 FROM accepted) AND NOT EXISTS (SELECT 1 FROM waiting)
+           AND NOT EXISTS (SELECT 1 FROM triggered) AND NOT EXISTS (SELECT 1 FROM deferred) AS no_room,
        ARRAY(SELECT g.definition_id FROM triggered g
              WHERE NOT EXISTS (SELECT 1 FROM started s WHERE s.instance_id = g.instance_id)) AS refused
 -- While the cluster is paused the statement fails.

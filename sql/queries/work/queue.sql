@@ -36,16 +36,20 @@ WITH runner AS MATERIALIZED (
 )
 SELECT r.kind::smallint, r.state, count(*) AS count,
        greatest(0, extract(epoch FROM now() - min(r.since)) * 1000)::bigint AS oldest_ms,
-       CASE WHEN r.state = 'retrying' THEN min(r.available_at) END AS next_at
+       CASE WHEN r.state = 'retrying' THEN min(r.available_at) END AS next_at, NULL::bigint AS bytes
 FROM rows r
 GROUP BY r.kind, r.state
 UNION ALL
-SELECT 5::smallint, 'scheduled', s.count, NULL, s.next_at
+SELECT 5::smallint, 'scheduled', s.count, NULL, s.next_at, NULL
 FROM (SELECT count(*), min(t.available_at) AS next_at FROM timer t
       WHERE t.claimed_by IS NULL AND t.available_at > now()) s
 WHERE s.count > 0
 UNION ALL
-SELECT 6::smallint, 'kept', k.count, greatest(0, extract(epoch FROM now() - k.since) * 1000)::bigint, NULL
-FROM (SELECT count(*), min(x.created_at) AS since FROM inbox x) k
+SELECT 6::smallint, 'kept', k.count, greatest(0, extract(epoch FROM now() - k.since) * 1000)::bigint, NULL,
+       k.bytes
+FROM (SELECT count(*), min(x.created_at) AS since,
+             -- As in inbox/weigh.sql.
+             sum(256 + coalesce(pg_column_size(x.payload), 0) + coalesce(octet_length(x.correlation_id), 0))::bigint AS bytes
+      FROM inbox x) k
 WHERE k.count > 0
 ORDER BY 1, 2

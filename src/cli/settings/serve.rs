@@ -96,6 +96,12 @@ pub(crate) struct Serve {
     /// How long an event that no instance waits for is kept
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub(crate) inbox_lifetime: Duration,
+    /// How much the events take together that are kept, in MiB; a further one that nothing waits for gets 429
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
+    pub(crate) inbox_mib: usize,
+    /// The same for the events of one name
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = count)]
+    pub(crate) inbox_mib_per_name: usize,
     /// How long the dead letter of an addressed event is kept that no instance waited for
     #[arg(long, alias = "letter-lifetime", value_name = "DURATION", default_value = "720h", value_parser = duration)]
     pub(crate) dead_letter_lifetime: Duration,

@@ -11,6 +11,7 @@
 //! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
+//! - `kept_events`: whether the inbox has room for further events.
 //! - `composition`: versions with all that they use, from their rows.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 
@@ -21,6 +22,7 @@ pub(crate) mod composition;
 pub(crate) mod definition_cache;
 pub(crate) mod in_flight;
 pub(crate) mod instance_list;
+pub(crate) mod kept_events;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::claim_state::ClaimState;
 use super::definition_cache::DefinitionCache;
+use super::kept_events::KeptEvents;
 use super::lifecycle::Lifecycle;
 use super::locks::{InstanceLock, NodeLocks};
 use super::observed::Observed;
@@ -53,6 +54,8 @@ pub(crate) struct NodeContext {
     pub(crate) bulk_actions: Notify,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
+    /// Whether the inbox has room for further events.
+    pub(crate) kept_events: KeptEvents,
 }
 
 /// The database as this incarnation uses it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::services::Services;
 use crate::cluster::election::FiringMode;
 use crate::id::NodeId;
+use crate::store::inbox::InboxBudget;
 use crate::watchdog::HangReport;
 
 /// What a node does in the cluster.
@@ -44,6 +45,7 @@ pub(crate) struct Settings {
     pub(crate) answer_timeout: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) inbox_lifetime: Duration,
+    pub(crate) inbox_budget: InboxBudget,
     pub(crate) dead_letter_lifetime: Duration,
     pub(crate) roles: Vec<Role>,
     pub(crate) single_scheduler: bool,

@@ -11,6 +11,7 @@ use crate::lock::LockProvider;
 use crate::runtime::context::services::Services;
 use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
+use crate::store::inbox::InboxBudget;
 use crate::wake::WakeTransport;
 use crate::watchdog::{Hang, HangReport};
 use crate::{Error, Result};
@@ -47,6 +48,10 @@ impl EngineBuilder {
                 answer_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(20),
                 inbox_lifetime: Duration::from_secs(24 * 3600),
+                inbox_budget: InboxBudget {
+                    tenant: 256 << 20,
+                    stimulus: 64 << 20,
+                },
                 dead_letter_lifetime: Duration::from_secs(30 * 24 * 3600),
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
@@ -139,6 +144,17 @@ impl EngineBuilder {
     /// How long the inbox keeps an event for which no bookmark waited. Default: 24 h.
     pub fn inbox_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.inbox_lifetime = lifetime;
+        self
+    }
+
+    /// How many bytes of events for which no bookmark waited the inbox keeps: all together, and of one event name. Beyond
+    /// that an event for which nothing waits is refused ([`Error::is_over_budget`]); each node counts them once in a while,
+    /// so some more may be kept. Default: 256 MiB and 64 MiB.
+    pub fn inbox_bytes(mut self, all: u64, per_name: u64) -> Self {
+        self.settings.inbox_budget = InboxBudget {
+            tenant: all,
+            stimulus: per_name,
+        };
         self
     }
 

@@ -84,6 +84,8 @@ pub struct QueueItem {
     pub oldest_age_ms: Option<u64>,
     /// When the next of those is due that are not due yet.
     pub next_at: Option<DateTime<Utc>>,
+    /// Of kept events: the bytes of their budget that they take.
+    pub bytes: Option<u64>,
 }
 
 /// An event that is given page by page to the many instances that wait for it.
@@ -185,6 +187,7 @@ impl Engine {
             count: unsigned(row.count),
             oldest_age_ms: row.oldest_ms.map(unsigned),
             next_at: row.next_at,
+            bytes: row.bytes.map(unsigned),
         });
         Ok(paged(items.collect(), page))
     }

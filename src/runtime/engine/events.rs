@@ -15,6 +15,7 @@ use crate::{Error, Result};
 impl Engine {
     /// Publishes an event, once: to every bookmark that waits for it and to every published trigger, otherwise into the
     /// inbox, where the first bookmark that begins to wait for it finds it. Returns when that is durable; the bursts follow.
+    /// [`Error::is_over_budget`], code `inbox-full`: nothing waits for it, and the inbox has no room for it.
     pub async fn trigger_event(&self, mut request: EventRequest) -> Result<EventAccepted> {
         let key = request.idempotency.take().map(|given| request_key("event", given));
         self.trigger_event_once(request, key).await
@@ -53,18 +54,26 @@ impl Engine {
             Some(given) => given,
             None => IdempotencyKey::random("event"),
         };
+        let hash = event_hash(&request.name);
         let event = NewEvent {
             tenant: self.inner.tenant.clone(),
             request: request_key,
-            hash: event_hash(&request.name),
+            hash,
             name: "Elsa.Event".to_owned(),
             payload: request.input,
             correlation_id: request.correlation_id,
             instance: request.instance_id,
             activity_execution_id: request.activity_execution_id,
             lifetime: self.inner.settings.inbox_lifetime,
+            may_keep: node.kept_events.has_room(&self.inner.tenant, &hash),
         };
         let published = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
+        if published.no_room {
+            return Err(node.kept_events.refused(&event.tenant, &event.hash, &request.name));
+        }
+        if published.kept || published.doubted {
+            node.kept_events.arrived.notify_one();
+        }
         for workflow in &published.refused {
             tracing::info!(
                 workflow,

@@ -15,6 +15,7 @@ use crate::id::Incarnation;
 use crate::lock::LockOwner;
 use crate::runtime::context::claim_state::ClaimState;
 use crate::runtime::context::definition_cache::DefinitionCache;
+use crate::runtime::context::kept_events::KeptEvents;
 use crate::runtime::context::lifecycle::Lifecycle;
 use crate::runtime::context::locks::NodeLocks;
 use crate::runtime::context::node_context::{Caches, Commits, Database, NodeContext, Notifications};
@@ -220,6 +221,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
+        kept_events: KeptEvents::new(settings.inbox_budget),
     });
     let in_flight = Arc::clone(&node.claims.in_flight);
     watchdog.watch_bursts(incarnation, move |step| in_flight.polled_since(step));

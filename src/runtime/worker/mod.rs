@@ -8,6 +8,7 @@
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
+//! - `inbox_budget`: weighs the kept events.
 //! - `follow`: follows pauses of the cluster, observed instances and freed locks.
 //! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are
 //!   meant.
@@ -23,6 +24,7 @@ pub(crate) mod execute;
 mod family;
 pub(crate) mod fan_out;
 mod follow;
+mod inbox_budget;
 pub(crate) mod inbox_match;
 pub(crate) mod instance_filter;
 pub(crate) mod instruction;

@@ -65,7 +65,7 @@ pub(crate) async fn replay(
         if !dead_letter.get::<_, bool>("ended") {
             let key = format!("dead-letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
-            let params: [&(dyn ToSql + Sync); 14] = [
+            let params: [&(dyn ToSql + Sync); 15] = [
                 &tenant,
                 &"replay",
                 &key,
@@ -81,6 +81,8 @@ pub(crate) async fn replay(
                 // A retry finds no dead letter: the key is not what keeps the event from being published twice.
                 &i64::try_from(RANDOM_KEY_LIFETIME.as_micros()).unwrap_or(i64::MAX),
                 &MAX_DIRECT_BYTES,
+                // It is stored already: a replay is never refused.
+                &true,
             ];
             published = Some(published_event(
                 &client.query_one(scope.pick(&PUBLISHES), &params).await?,

@@ -94,7 +94,7 @@ const HOT: [Hot; 45] = [
     hot!("instance/child", "'', 'd7', 'i7'", false),
     hot!(
         "event/publish",
-        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216",
+        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216, true",
         false
     ),
     hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null, 51", false),

@@ -10,6 +10,7 @@ mod files;
 mod instance_files;
 mod instance_list;
 mod instance_variables;
+mod kept_events;
 mod live;
 mod openapi;
 mod placeholders;

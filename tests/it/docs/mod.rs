@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a code follows as the first literal: a constructor of `Error` or of the API's error.
-const CONSTRUCTORS: [&str; 11] = [
+const CONSTRUCTORS: [&str; 12] = [
     "Error::invalid(",
     "Error::too_large(",
+    "Error::over_budget(",
     "Error::not_found(",
     "Error::conflict(",
     "Error::unprocessable(",
