@@ -34,7 +34,7 @@
 //! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
 //! `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in messages),
-//! `refusals` (what is refused again and again), `private_file`, `failpoint`, and `internals` for benches.
+//! `refusals` (what is refused again and again), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
 //! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
@@ -70,6 +70,7 @@ pub mod id;
 #[doc(hidden)]
 pub mod internals;
 pub mod lock;
+mod open_files;
 mod private_file;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq_server;

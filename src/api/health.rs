@@ -1,5 +1,6 @@
 //! Liveness and readiness of a node.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::State;
@@ -63,8 +64,11 @@ pub(super) async fn ready(
     shows_key: Option<Extension<ShowsKey>>,
 ) -> (StatusCode, Json<ReadinessView>) {
     let mut readiness = api.engine.readiness();
-    if !api.is_anonymous && shows_key.is_none() && readiness.reason.is_some() {
-        readiness.reason = Some(WITHHELD.to_owned());
+    if !api.is_anonymous && shows_key.is_none() {
+        readiness.causes.clear();
+        if readiness.reason.is_some() {
+            readiness.reason = Some(WITHHELD.to_owned());
+        }
     }
     response(readiness)
 }
@@ -79,6 +83,7 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
             registered: false,
             reason: None,
             away: Vec::new(),
+            causes: BTreeMap::new(),
         };
         response(engine.get().map_or(not_started, Engine::readiness))
     };

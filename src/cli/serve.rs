@@ -81,7 +81,8 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     } else {
         api::health_router(engine.clone(), options)
     };
-    let limits = ConnectionLimits::with_reserved_files(settings.pool_size + settings.read_pool_size + OTHER_FILES);
+    let reserved = settings.pool_size + settings.read_pool_size + OTHER_FILES + services.files();
+    let limits = ConnectionLimits::with_reserved_files(reserved);
     tracing::info!(
         connections = limits.max_connections,
         "connection limit, derived from the limit of open files"

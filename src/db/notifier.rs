@@ -5,15 +5,16 @@
 //! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
 //! - [`Notification::Reconnected`] comes after LISTEN: a receiver that reads the database then misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
+//! - An error that the server answers to a NOTIFY is a lost hint: the connection listens on. Only one that does not answer is replaced.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ANSWER_TIMEOUT, Channel, Connector, Notification, Session, within};
+use super::{ANSWER_TIMEOUT, Channel, Connector, Notification, Session, is_in_doubt, within};
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
@@ -23,6 +24,9 @@ const RECEIVER_QUEUE: usize = 256;
 
 /// How long a NOTIFY may take; a later one is useless.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The least time between two warnings of lost notifications.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The pauses between attempts to connect again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -35,6 +39,8 @@ pub(crate) struct Notifier {
     received: broadcast::Sender<Notification>,
     reconnect: Arc<Notify>,
     names: Arc<[(Channel, String)]>,
+    /// When a lost notification was logged last.
+    warned: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Owns the task that keeps the connection.
@@ -67,6 +73,7 @@ impl Notifier {
                 received,
                 reconnect,
                 names,
+                warned: Arc::default(),
             },
             task,
         ))
@@ -91,7 +98,7 @@ impl Notifier {
                 "the connection for notifications is not open; it is being opened again",
             )
         })?;
-        let sent = within(SEND_TIMEOUT, async {
+        let sent: Result<_> = within(SEND_TIMEOUT, async {
             session
                 .client
                 .query_typed(
@@ -104,12 +111,29 @@ impl Notifier {
                 .await
         })
         .await;
-        if let Err(error) = sent {
-            // A new connection costs little, whatever the cause.
+        let Err(error) = sent else { return Ok(()) };
+        metrics::counter!("mainspring_notify_failures_total").increment(1);
+        if is_in_doubt(&error) || error.code() == "database-read-only" {
             self.reconnect.notify_one();
-            return Err(error);
+        } else if self.is_warning_due() {
+            tracing::warn!(
+                %error,
+                "a notification to other nodes is lost; check-ins find work and changes meanwhile (54000: a session that listens \
+                 stays in a transaction, and the server's queue of notifications is full)"
+            );
         }
-        Ok(())
+        Err(error)
+    }
+}
+
+impl Notifier {
+    fn is_warning_due(&self) -> bool {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = warned.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL);
+        if is_due {
+            *warned = Some(Instant::now());
+        }
+        is_due
     }
 }
 

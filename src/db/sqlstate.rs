@@ -106,6 +106,7 @@ impl From<tokio_postgres::Error> for Error {
                 let what = match code.get(..2) {
                     Some("25") => "it is read-only or in a wrong state",
                     Some("42") => "a right is missing, or the schema was changed",
+                    Some("53") if code == "53200" => "its lock table is full, or its memory: out of shared memory",
                     Some("53") => "it has run out of memory, connections or disk",
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",

@@ -23,6 +23,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::open_files;
+
 /// The upper bound of the connection limit, if the limit of open files allows it.
 const MAX_CONNECTIONS: usize = 8192;
 /// The lower bound of the connection limit, whatever the limit of open files.
@@ -53,8 +55,7 @@ impl ConnectionLimits {
     /// As many connections as this process may have open files (`ulimit -n`) besides `reserved` ones, at most 8,192; 10 s for a
     /// head, 60 s between two requests, 30 s without progress.
     pub fn with_reserved_files(reserved: usize) -> Self {
-        let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let max_connections = open_files(&limits).map_or(MAX_CONNECTIONS, |files| {
+        let max_connections = open_files::limit().map_or(MAX_CONNECTIONS, |files| {
             files.saturating_sub(reserved).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
         });
         Self {
@@ -70,12 +71,6 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self::with_reserved_files(64)
     }
-}
-
-/// The soft limit of open files in the text of `/proc/self/limits`; `None` if it is unlimited.
-fn open_files(limits: &str) -> Option<usize> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -419,12 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_open_files_is_read() {
-        let table = "Limit                     Soft Limit           Hard Limit           Units     \n\
-                     Max open files            1024                 524288               files     \n";
-        assert_eq!(open_files(table), Some(1024));
-        assert_eq!(open_files(&table.replace("1024 ", "unlimited ")), None);
-        assert_eq!(open_files(""), None);
+    fn reserved_files_leave_the_fewest_connections() {
         let limits = ConnectionLimits::with_reserved_files(usize::MAX);
         assert_eq!(limits.max_connections, MIN_CONNECTIONS);
         assert!((MIN_CONNECTIONS..=MAX_CONNECTIONS).contains(&ConnectionLimits::default().max_connections));

@@ -222,7 +222,6 @@ impl Frontend {
     }
 
     /// The leases of these keys have ended: so have the handles that own them.
-    #[cfg(feature = "redis")]
     pub(super) fn lose(&self, keys: &[LockKey]) {
         let tickets = self.step(|table, results| table.lose(keys, results));
         if !tickets.is_empty() {

@@ -155,6 +155,11 @@ pub trait LockProvider: Send + Sync {
         false
     }
 
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    fn away_cause(&self) -> Option<String> {
+        None
+    }
+
     /// The statistics since the provider was opened, or since it last lost its connection.
     fn stats(&self) -> LockStats;
 

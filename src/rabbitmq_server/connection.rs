@@ -171,7 +171,9 @@ pub(super) enum Asked<'a> {
     Connection(&'a RabbitAddress),
     Exchange(&'a str),
     Queue(&'a str),
-    /// A message, or something of an open channel.
+    /// A message by this exchange.
+    Use(&'a str),
+    /// Something of an open channel.
     Open,
 }
 
@@ -201,7 +203,10 @@ pub(super) fn failed(place: &str, error: &lapin::Error, asked: &Asked<'_>) -> Er
             );
             refused(place, &what)
         }
-        (AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED), Asked::Exchange(name) | Asked::Queue(name)) => {
+        (
+            AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED),
+            Asked::Exchange(name) | Asked::Queue(name) | Asked::Use(name),
+        ) => {
             let what = format!(
                 "this user may not configure, read and write {name:?}; `rabbitmqctl set_permissions` grants it, and \
                  --rabbitmq-prefix chooses other names"

@@ -8,8 +8,8 @@
 //! - After each gap, at either side, the service is notified: it then says so to its subscribers, and to the other members.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -27,6 +27,11 @@ use crate::{Error, Result};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const SOUND: Duration = Duration::from_secs(10);
+/// How long a connection after an outage lasts before the outage counts as over: longer than the refusal of a first message takes.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// The least time between two warnings of one kind.
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A service whose messages go over a topic.
 pub(crate) trait Traffic: Send + Sync + 'static {
@@ -49,7 +54,7 @@ type FirstTry = Option<Option<Arc<Error>>>;
 /// Keeps a topic open as long as it lives.
 pub(crate) struct RabbitLink {
     first: watch::Receiver<FirstTry>,
-    is_away: Arc<AtomicBool>,
+    away: Arc<Mutex<Option<String>>>,
     _closing: DropGuard,
 }
 
@@ -58,19 +63,25 @@ impl RabbitLink {
     pub(crate) fn start(server: RabbitServer, topic: Topic, traffic: Arc<impl Traffic>) -> Self {
         let closing = CancellationToken::new();
         let (tried, first) = watch::channel(None);
-        let (ended, is_away) = (closing.clone(), Arc::<AtomicBool>::default());
-        let away = Arc::clone(&is_away);
-        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &away, &ended).await });
+        let ended = closing.clone();
+        let away = Arc::<Mutex<Option<String>>>::default();
+        let cause = Arc::clone(&away);
+        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &cause, &ended).await });
         Self {
             first,
-            is_away,
+            away,
             _closing: closing.drop_guard(),
         }
     }
 
     /// Whether the last try to connect failed, or the connection has ended since.
     pub(crate) fn is_away(&self) -> bool {
-        self.is_away.load(Ordering::Relaxed)
+        self.away_cause().is_some()
+    }
+
+    /// Why.
+    pub(crate) fn away_cause(&self) -> Option<String> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits for the end of the first try to connect.
@@ -105,14 +116,15 @@ async fn keep(
     topic: &Topic,
     traffic: &impl Traffic,
     tried: &watch::Sender<FirstTry>,
-    is_away: &AtomicBool,
+    cause: &Mutex<Option<String>>,
     closing: &CancellationToken,
 ) {
     let service = topic.service;
     let away = metrics::gauge!("mainspring_rabbitmq_away", "service" => service);
     let failures = metrics::counter!("mainspring_rabbitmq_failures_total", "service" => service);
-    // The code of the error that was logged last; none while all is well.
+    // The code of the last error, none while all is well; the one that was logged last, and when.
     let mut reported: Option<&'static str> = None;
+    let mut logged: Option<(&'static str, Instant)> = None;
     let mut pause = SHORTEST_PAUSE;
     loop {
         let opened = tokio::select! {
@@ -121,16 +133,24 @@ async fn keep(
         };
         let error = match opened {
             Ok(open) => {
-                away.set(0.0);
-                is_away.store(false, Ordering::Relaxed);
-                if reported.take().is_some() {
-                    tracing::info!(service, "RabbitMQ {} is connected again", server.place());
-                }
                 traffic.opened();
                 tried.send_if_modified(|tried| tried.replace(None).is_none());
                 let began = Instant::now();
+                // A broker that refuses what follows the connection, such as a user without rights, has not come back by connecting.
+                let sound = async {
+                    if reported.is_some() {
+                        tokio::time::sleep(SETTLED).await;
+                    }
+                    away.set(0.0);
+                    set(cause, None);
+                    if reported.take().is_some() {
+                        tracing::info!(service, "RabbitMQ {} is connected again", server.place());
+                    }
+                    pending::<Error>().await
+                };
                 let error = tokio::select! {
                     error = carry(&open, topic, traffic) => error,
+                    error = sound => error,
                     () = closing.cancelled() => {
                         open.leave().await;
                         return;
@@ -146,9 +166,10 @@ async fn keep(
             Err(error) => error,
         };
         away.set(1.0);
-        is_away.store(true, Ordering::Relaxed);
-        if reported.is_none_or(|code| code != error.code()) {
-            reported = Some(error.code());
+        set(cause, Some(error.message().to_owned()));
+        reported = Some(error.code());
+        if logged.is_none_or(|(code, at)| code != error.code() || at.elapsed() >= LOG_INTERVAL) {
+            logged = Some((error.code(), Instant::now()));
             tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");
         }
         tried.send_if_modified(|tried| {
@@ -164,6 +185,10 @@ async fn keep(
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+fn set(cause: &Mutex<Option<String>>, to: Option<String>) {
+    *cause.lock().unwrap_or_else(PoisonError::into_inner) = to;
 }
 
 /// Sends and receives until the connection ends; returns why.

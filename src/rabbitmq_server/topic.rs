@@ -112,7 +112,7 @@ impl OpenTopic {
     }
 
     pub(super) fn failed(&self, error: &lapin::Error) -> Error {
-        failed(&self.place, error, &Asked::Open)
+        failed(&self.place, error, &Asked::Use(&self.topic.exchange))
     }
 
     pub(super) fn unavailable(&self, what: &str) -> Error {

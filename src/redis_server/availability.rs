@@ -1,6 +1,7 @@
 //! Whether the server of a service answers: for readiness, metrics and one log line per outage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::Error;
 
@@ -8,6 +9,8 @@ use crate::Error;
 pub(crate) struct Availability {
     service: &'static Service,
     is_away: AtomicBool,
+    /// Why it is away, without secrets.
+    cause: Mutex<Option<String>>,
 }
 
 /// How logs and metrics name a service.
@@ -37,6 +40,7 @@ impl Availability {
         Self {
             service,
             is_away: AtomicBool::new(false),
+            cause: Mutex::default(),
         }
     }
 
@@ -52,6 +56,15 @@ impl Availability {
         self.is_away.load(Ordering::Relaxed)
     }
 
+    /// Why it is away.
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.cause.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_cause(&self, cause: Option<String>) {
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = cause;
+    }
+
     /// A connection has failed; whether another one is possible shows next.
     pub(crate) fn failed(&self) {
         metrics::counter!(self.service.failures).increment(1);
@@ -60,6 +73,7 @@ impl Availability {
     /// It cannot be reached.
     pub(crate) fn away(&self, error: &Error) {
         metrics::gauge!(self.service.gauge).set(1.0);
+        self.set_cause(Some(error.message().to_owned()));
         if !self.is_away.swap(true, Ordering::Relaxed) {
             let Service { name, meanwhile, .. } = self.service;
             tracing::warn!(%error, "the Redis server for {name} is away; {meanwhile}");
@@ -69,6 +83,7 @@ impl Availability {
     /// It answers.
     pub(crate) fn back(&self, place: &str) {
         metrics::gauge!(self.service.gauge).set(0.0);
+        self.set_cause(None);
         if self.is_away.swap(false, Ordering::Relaxed) {
             tracing::info!(%place, "the Redis server for {} is back", self.service.name);
         }

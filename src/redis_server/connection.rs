@@ -9,7 +9,7 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError
 use crate::{Error, Result};
 
 /// How long an answer may take. Then the connection counts as lost.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// One server or sentinel, as a connection needs it.
 pub(super) struct Endpoint {
@@ -182,6 +182,45 @@ pub(super) fn refused(place: &str, error: RedisError) -> Error {
 
 pub(super) fn unavailable(place: &str, why: &str) -> Error {
     Error::unavailable("redis-unavailable", format!("the Redis server {place} is away: {why}"))
+}
+
+/// What a server that answers lacks for locks; the word that its error begins with, also where a script quotes it.
+const REFUSALS: [(&str, &str); 4] = [
+    ("OOM", "its memory is used up (maxmemory)"),
+    ("MISCONF", "it cannot save to its disk"),
+    ("NOREPLICAS", "too few of its replicas are connected"),
+    ("NOPERM", "its user lacks rights"),
+];
+
+/// Whether the server has refused to write, so that nothing was written.
+pub(crate) fn is_refusal(error: &RedisError) -> bool {
+    refusal(error).is_some()
+}
+
+fn refusal(error: &RedisError) -> Option<(&'static str, &'static str)> {
+    let code = error.code()?;
+    let quoted = error.detail().filter(|_| code == "ERR").unwrap_or_default();
+    let mut each = REFUSALS.into_iter();
+    each.find(|(word, _)| code == *word || quoted.contains(&format!("-{word} ")))
+}
+
+/// Why a server that answers keeps no locks. The text of the error is left out: it may repeat an argument.
+pub(crate) fn lacks(place: &str, error: &RedisError) -> Error {
+    match refusal(error) {
+        Some(("NOPERM", _)) => {
+            let message = format!(
+                "the Redis server {place} keeps no locks: its user lacks rights (NOPERM): allow it the keys under --lock-prefix and \
+                 mainspring:*, INFO, GET, SET, EVALSHA, SCRIPT, SUBSCRIBE, PUBLISH, in a cluster PING, ASKING and CLUSTER, and the \
+                 commands of the scripts (docs/adapters.md)"
+            );
+            Error::invalid("redis-refused", message)
+        }
+        Some((word, why)) => unavailable(place, &format!("it keeps no locks: {why} ({word})")),
+        None => unavailable(
+            place,
+            &format!("it keeps no locks ({})", error.code().unwrap_or("no answer")),
+        ),
+    }
 }
 
 /// The error of what needs the server while it is away.

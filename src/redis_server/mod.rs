@@ -22,7 +22,7 @@ mod topology;
 pub(crate) use availability::Availability;
 pub(crate) use channel::{ChannelEvent, follow};
 pub(crate) use cluster::{ClusterView, view};
-pub(crate) use connection::{away, is_answer};
+pub(crate) use connection::{away, is_answer, is_refusal, lacks};
 pub(crate) use hash_slot::HashSlot;
 pub(crate) use server::RedisServer;
 #[cfg(feature = "cli")]

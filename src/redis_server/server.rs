@@ -43,6 +43,8 @@ struct Shared {
     source: Source,
     tls_files: RedisTlsFiles,
     is_cluster: bool,
+    /// What messages call it, as the address was read last.
+    place: Mutex<String>,
     /// The masters of the cluster as they were seen last.
     masters: Mutex<Vec<NodeAddress>>,
     nonce: Mutex<Option<String>>,
@@ -102,6 +104,7 @@ impl RedisServer {
             source,
             tls_files,
             is_cluster: found.kind.is_cluster(),
+            place: Mutex::new(found.place()),
             masters: Mutex::default(),
             nonce: Mutex::default(),
             switched: watch::Sender::new(0),
@@ -133,8 +136,8 @@ impl RedisServer {
 
     /// Host, port and database, for messages.
     pub(crate) fn place(&self) -> String {
-        self.address()
-            .map_or_else(|_| "Redis".to_owned(), |address| address.place())
+        let place = self.shared.place.lock();
+        place.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The database number.
@@ -151,6 +154,7 @@ impl RedisServer {
     /// The server of now, and what it is to be. Must be called within a tokio runtime.
     async fn endpoint(&self) -> Result<(Endpoint, ServerRole)> {
         let address = self.address()?;
+        *self.shared.place.lock().unwrap_or_else(PoisonError::into_inner) = address.place();
         if let AddressKind::Sentinels(service) = &address.kind {
             let (source, tls_files) = (self.shared.source.clone(), self.shared.tls_files.clone());
             let switched = self.shared.switched.clone();

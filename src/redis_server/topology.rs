@@ -81,6 +81,16 @@ impl ClusterTopology {
         self.owners.get(slot.place()).copied().flatten().map(usize::from)
     }
 
+    /// A slot of this master; none: it has none.
+    pub(crate) fn slot_of(&self, master: &NodeAddress) -> Option<HashSlot> {
+        let at = self.masters.iter().position(|one| one == master)?;
+        let slot = self
+            .owners
+            .iter()
+            .position(|owner| owner.map(usize::from) == Some(at))?;
+        u16::try_from(slot).ok().map(HashSlot)
+    }
+
     /// A slot's master.
     pub(crate) fn owner(&self, slot: HashSlot) -> Option<&NodeAddress> {
         self.masters.get(self.place_of(slot)?)

@@ -56,6 +56,11 @@ pub trait CacheSignal: Send + Sync {
         false
     }
 
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    fn away_cause(&self) -> Option<String> {
+        None
+    }
+
     /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
     /// is. Called for each registration, within a tokio runtime.
     fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn CacheSignal>> {

@@ -31,6 +31,14 @@ impl OpenedLocks {
         }
     }
 
+    /// How many files it may have open.
+    pub(super) fn files(&self) -> usize {
+        match self {
+            Self::File(_) => FileLocks::most_files(),
+            _ => 0,
+        }
+    }
+
     /// Has the engine use it.
     pub(super) fn apply(self, builder: EngineBuilder) -> EngineBuilder {
         match self {

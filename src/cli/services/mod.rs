@@ -59,6 +59,11 @@ impl OpenedServices {
         })
     }
 
+    /// How many files they may have open.
+    pub(super) fn files(&self) -> usize {
+        self.locks.files()
+    }
+
     /// Has the engine use them.
     pub(super) fn apply(self, builder: EngineBuilder) -> EngineBuilder {
         self.wake.apply(self.signal.apply(self.locks.apply(builder)))

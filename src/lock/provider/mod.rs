@@ -31,6 +31,7 @@ macro_rules! provide_from_frontend {
     };
 }
 
+mod faults;
 pub(super) mod file;
 pub(super) mod local;
 pub(super) mod postgres;

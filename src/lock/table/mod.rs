@@ -340,8 +340,8 @@ impl Table {
     }
 
     /// The backend has lost these keys, and the handles that own one of them are lost. Returns their tickets.
-    #[cfg(feature = "redis")]
     pub(super) fn lose(&mut self, keys: &[LockKey], results: &mut TableResults) -> Vec<Ticket> {
+        let lost: HashSet<LockKey> = keys.iter().copied().collect();
         for key in keys {
             if let Some(of_key) = self.entries.get_mut(key)
                 && matches!(of_key.state, KeyState::Held(_))
@@ -352,7 +352,7 @@ impl Table {
         }
         let owns = |entry: &RequestEntry| {
             let is_held = matches!(entry.state, RequestState::Held { .. });
-            is_held && entry.keys().iter().any(|(key, _)| keys.contains(key))
+            is_held && entry.keys().iter().any(|(key, _)| lost.contains(key))
         };
         let lost = self.requests.iter().filter(|(_, entry)| owns(entry));
         let tickets: Vec<Ticket> = lost.map(|(ticket, _)| *ticket).collect();

@@ -1,6 +1,7 @@
 //! One suite for every provider, and what is specific to one of them.
 
 mod contention;
+mod file;
 mod handoff;
 mod postgres;
 mod providers;

@@ -129,6 +129,77 @@ async fn a_server_that_is_away_fails_tries_at_once_and_loses_what_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_refuses_is_away_with_its_cause_and_keeps_its_connections_and_leases() {
+    let server = RedisProcess::start();
+    let locks = connect(&server, short()).await;
+    let handle = locks.try_acquire(exclusive("a")).await.unwrap().unwrap();
+    for (setting, wrong, right, cause) in [
+        ("maxmemory", "1", "0", "maxmemory"),
+        ("min-replicas-to-write", "3", "0", "replicas"),
+    ] {
+        server.run(&["CONFIG", "SET", setting, wrong]);
+        let connections = || {
+            let text = server.run(&["INFO", "stats"]);
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("total_connections_received:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
+        let began = Instant::now();
+        let error = loop {
+            match locks.try_acquire(exclusive("b")).await {
+                Ok(granted) => assert!(
+                    granted.is_none() && began.elapsed() < Duration::from_secs(1),
+                    "no cause"
+                ),
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            error.code() == "redis-unavailable" && error.to_string().contains(cause),
+            "{error}"
+        );
+        assert!(locks.is_away() && locks.away_cause().unwrap().contains(cause));
+        let before = connections();
+        // Longer than a lease: what memory lacks does not keep it from being extended.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(connections() - before < 10, "it connects again and again");
+        if setting == "maxmemory" {
+            assert!(!handle.is_lost());
+        }
+        assert!(locks.is_away() && locks.try_acquire(exclusive("b")).await.is_err());
+        server.run(&["CONFIG", "SET", setting, right]);
+        until("it to come back", || !locks.is_away()).await;
+        drop(locks.acquire(exclusive("b"), LONG).await.unwrap());
+        assert!(locks.away_cause().is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_rights_to_the_keys_of_locks_is_refused_at_the_start() {
+    let server = RedisProcess::start();
+    server.run(&[
+        "ACL",
+        "SETUSER",
+        "poor",
+        "on",
+        ">password",
+        "~mainspring:*",
+        "&mainspring:*",
+        "+@all",
+    ]);
+    let url = server.url().replace("redis://", "redis://poor:password@");
+    let error = RedisLocks::connect(&url, RedisLockOptions::default())
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        error.code() == "redis-refused" && error.to_string().contains("--lock-prefix"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silence_shorter_than_the_lease_loses_nothing() {
     let server = RedisProcess::start();
     let locks = connect(&server, RedisLockOptions::default().expiry(Duration::from_secs(20))).await;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use futures_util::FutureExt;
 
 use super::postgres::{HELD, connect, exclusive};
-use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
+use crate::db::{Channel, Connector, DatabaseUrl, Notification, Notifier, SchemaName, Session};
 use crate::harness::private_postgres::{Options, PrivatePostgres, start};
 use crate::lock::LockRequest;
 use crate::testing::conformance::lock::{LONG, lock};
+use crate::testing::store::Fixture;
 
 /// A server for one test.
 struct OwnServer {
@@ -58,6 +59,7 @@ async fn a_full_server_makes_requests_queue() {
     let here = connect(url).await;
     let before = lock(&here, "before").await;
     let (hog, admin) = (session(url).await, session(url).await);
+    assert!(!here.is_away());
     let mut full = false;
     for from in 0..1000 {
         let statement =
@@ -79,7 +81,28 @@ async fn a_full_server_makes_requests_queue() {
         tokio::task::yield_now().await;
     }
     assert!(!before.is_lost(), "held locks stay");
+    // One key that still finds room keeps none for the probe.
+    let mut number = 1_000_000;
+    while here.away_cause().is_none_or(|cause| !cause.contains("process")) {
+        let statement = format!("SELECT pg_try_advisory_lock(9, {number})");
+        number += i32::from(hog.client.batch_execute(&statement).await.is_ok());
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let process: i32 = hog
+        .client
+        .query_one("SELECT pg_backend_pid()", &[])
+        .await
+        .unwrap()
+        .get(0);
+    let cause = here.away_cause().unwrap();
+    assert!(
+        cause.contains("53200") && cause.contains(&format!("process {process} of the role")),
+        "{cause}"
+    );
     drop(hog);
+    while here.is_away() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     let many = waiting.await.unwrap();
     assert_eq!(held(&admin).await, 202);
     drop((before, many));
@@ -125,4 +148,27 @@ async fn a_message_that_cannot_be_sent_loses_no_lock() {
     assert!(!ours.is_lost());
     commits.abort();
     server.end().await;
+}
+
+#[tokio::test]
+async fn a_refused_notification_keeps_the_connection() {
+    let fixture = Fixture::new().await;
+    let (notifier, _task) = Notifier::start(&fixture.base, &[Channel::WakeNotifications])
+        .await
+        .unwrap();
+    let mut received = notifier.subscribe();
+    let channel = notifier.name(Channel::WakeNotifications).to_owned();
+    // Refused as one is while the queue of the server is full: the server answers an error.
+    for _ in 0..3 {
+        let error = notifier.notify(&channel, &["x".repeat(9000)]).await.unwrap_err();
+        assert!(
+            error.to_string().contains("payload"),
+            "the connection was given up: {error}"
+        );
+    }
+    notifier.notify(&channel, &["last".to_owned()]).await.unwrap();
+    match received.recv().await.unwrap() {
+        Notification::Received { payload, .. } => assert_eq!(&*payload, "last"),
+        Notification::Reconnected => panic!("the connection was replaced"),
+    }
 }

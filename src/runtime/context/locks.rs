@@ -56,6 +56,14 @@ impl InstanceLocks {
         matches!(self, Self::Provider(locks) if locks.is_away())
     }
 
+    /// Why it is, if it says so.
+    pub(crate) fn away_cause(&self) -> Option<String> {
+        match self {
+            Self::Session(_) => None,
+            Self::Provider(locks) => locks.away_cause(),
+        }
+    }
+
     /// The names of locks that other processes release; none with the session, whose holders notify of the work itself.
     pub(crate) fn freed(&self) -> BoxStream<'static, Arc<str>> {
         match self {

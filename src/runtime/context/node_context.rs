@@ -3,6 +3,7 @@
 //!
 //! It is composed of structs by use, each of which is passed alone where nothing else is needed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -135,6 +136,19 @@ impl NodeContext {
         each.into_iter()
             .filter(|(_, away)| *away)
             .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// Why services are away, as far as they say it.
+    pub(crate) fn causes_of_away(&self) -> BTreeMap<&'static str, String> {
+        let notifications = &self.notifications;
+        let each = [
+            ("locks", self.locks.instances.away_cause()),
+            ("signal", notifications.cache.away_cause()),
+            ("wake", notifications.wake.away_cause()),
+        ];
+        each.into_iter()
+            .filter_map(|(name, cause)| Some((name, cause?)))
             .collect()
     }
 

@@ -1,5 +1,7 @@
 //! The requests to the engine and their results. Field names are Elsa's, in camel case in JSON.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -382,6 +384,9 @@ pub struct Readiness {
     pub reason: Option<String>,
     /// The services whose server is away: `locks`, `signal`, `wake`. The node is ready all the same.
     pub away: Vec<&'static str>,
+    /// Why they are away, by their names, as far as it is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub causes: BTreeMap<&'static str, String>,
 }
 
 impl Readiness {

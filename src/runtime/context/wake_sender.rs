@@ -60,6 +60,11 @@ impl WakeSender {
         self.transport.is_away()
     }
 
+    /// Why it is, if it says so.
+    pub(crate) fn away_cause(&self) -> Option<String> {
+        self.transport.away_cause()
+    }
+
     /// What the other nodes send from now on.
     pub(crate) fn subscribe(&self) -> WakeSubscription {
         self.transport.subscribe()

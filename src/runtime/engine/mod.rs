@@ -46,6 +46,7 @@ pub(crate) mod tasks;
 pub(crate) mod transfer;
 pub(crate) mod variables;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -254,13 +255,17 @@ impl Engine {
                 registered: false,
                 reason: unresponsive,
                 away: Vec::new(),
+                causes: BTreeMap::new(),
             };
         };
         Readiness {
             database: node.lifecycle.reports.borrow().is_fresh(),
             registered: !self.is_leaving() && !node.lifecycle.stop.is_cancelled(),
-            reason: unresponsive.or_else(|| node.commits.writer.breaker().reason()),
+            reason: unresponsive
+                .or_else(|| node.locks.session.full_table())
+                .or_else(|| node.commits.writer.breaker().reason()),
             away: node.services_away(),
+            causes: node.causes_of_away(),
         }
     }
 

@@ -99,6 +99,10 @@ impl CacheSignal for RabbitSignal {
         self.traffic.add(Some(change));
     }
 
+    fn away_cause(&self) -> Option<String> {
+        self.link.away_cause()
+    }
+
     fn is_away(&self) -> bool {
         self.link.is_away()
     }

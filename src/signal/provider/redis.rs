@@ -132,6 +132,10 @@ impl CacheSignal for RedisSignal {
         Some(format!("redis{}", nonce.unwrap_or_default()))
     }
 
+    fn away_cause(&self) -> Option<String> {
+        self.member.get()?.availability.cause()
+    }
+
     fn is_away(&self) -> bool {
         self.member.get().is_some_and(|member| member.availability.is_away())
     }

@@ -17,6 +17,10 @@ use crate::{Result, failpoint};
 /// The pause after a message, for more to come: of the 2 to 10 ms that cause no noticeable delay, rather few.
 const COALESCE: Duration = Duration::from_millis(3);
 
+/// The pauses after a message that could not be sent: the first, and the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(60);
+const LONGEST_RETRY: Duration = Duration::from_secs(1);
+
 /// Wake notifications between all processes that use one schema of a database. Dropping it ends it.
 pub struct PostgresWake {
     outbox: Arc<Outbox>,
@@ -79,6 +83,7 @@ impl WakeTransport for PostgresWake {
 async fn send(notifier: Notifier, outbox: Arc<Outbox>, channel: String, from: String) {
     let mut no = 0;
     let mut failing = false;
+    let mut pause = COALESCE;
     loop {
         let mut notifications = outbox.take().await;
         if failing {
@@ -95,7 +100,11 @@ async fn send(notifier: Notifier, outbox: Arc<Outbox>, channel: String, from: St
             outbox.add([WakeNotification::Poll]);
         }
         failing = sent.is_err();
-        let pause = if failing { COALESCE * 20 } else { COALESCE };
+        pause = if failing {
+            (pause * 2).clamp(FIRST_RETRY, LONGEST_RETRY)
+        } else {
+            COALESCE
+        };
         tokio::time::sleep(pause).await;
     }
 }

@@ -92,6 +92,10 @@ impl WakeTransport for RabbitWake {
         self.traffic.outbox.add(notifications);
     }
 
+    fn away_cause(&self) -> Option<String> {
+        self.link.away_cause()
+    }
+
     fn is_away(&self) -> bool {
         self.link.is_away()
     }

@@ -18,11 +18,12 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 9] = [
+const GROUND: [&str; 10] = [
     "compute",
     "error",
     "id",
     "failpoint",
+    "open_files",
     "private_file",
     "shortened",
     "watchdog",

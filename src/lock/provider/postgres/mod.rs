@@ -1,7 +1,9 @@
 //! Advisory locks of Postgres: all locks of a node on one session.
 //!
-//! `session`: the actor that holds the connection. `message`: what nodes send each other.
+//! `session`: the actor that holds the connection. `message`: what nodes send each other. `full_table`: what is known of a server
+//! whose lock table is full.
 
+mod full_table;
 mod message;
 mod session;
 
@@ -24,6 +26,7 @@ use crate::lock::table::{HeldLock, KeyView};
 use crate::watchdog::WatchedPart;
 use crate::{Error, Result};
 
+use full_table::FullTable;
 pub(crate) use session::SessionTask;
 
 /// How many locks a node may hold at the same time.
@@ -56,6 +59,7 @@ const NODES: usize = 3;
 #[derive(Clone)]
 pub(crate) struct SessionLocks {
     frontend: Arc<Frontend>,
+    full: Arc<FullTable>,
 }
 
 impl SessionLocks {
@@ -66,8 +70,8 @@ impl SessionLocks {
         watch: impl FnOnce() -> WatchedPart,
     ) -> Result<(Self, SessionTask)> {
         let budget = Budget::Nodes(NODES);
-        let (frontend, task) = session::start(connector, Some(liveness), budget, LockKey::of, watch).await?;
-        Ok((Self { frontend }, task))
+        let (frontend, task, full) = session::start(connector, Some(liveness), budget, LockKey::of, watch).await?;
+        Ok((Self { frontend, full }, task))
     }
 
     /// Tries to take the lock of each instance at once; none for one that is held or waited for. Dropped half-way, it
@@ -106,6 +110,11 @@ impl SessionLocks {
     /// Every key that this node holds or waits for.
     pub(crate) fn view(&self) -> Vec<KeyView> {
         self.frontend.view()
+    }
+
+    /// Why the server's lock table has no room, while it has none.
+    pub(crate) fn full_table(&self) -> Option<String> {
+        self.full.cause()
     }
 
     /// Turns true when the session has ended. Cancellation safe.
@@ -170,7 +179,7 @@ struct Shared {
     key_function: KeyFunction,
     /// Locked while a session is opened, so that concurrent callers share the new one.
     opening: tokio::sync::Mutex<()>,
-    session: std::sync::Mutex<(Arc<Frontend>, SessionTask)>,
+    session: std::sync::Mutex<(Arc<Frontend>, SessionTask, Arc<FullTable>)>,
 }
 
 impl PostgresLocks {
@@ -246,6 +255,15 @@ impl LockProvider for PostgresLocks {
 
     fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
         Box::pin(async move { handle::try_acquire_many(&self.open_frontend().await?, requests).await })
+    }
+
+    fn is_away(&self) -> bool {
+        self.away_cause().is_some()
+    }
+
+    fn away_cause(&self) -> Option<String> {
+        let session = self.shared.session.lock();
+        session.unwrap_or_else(std::sync::PoisonError::into_inner).2.cause()
     }
 
     fn stats(&self) -> LockStats {

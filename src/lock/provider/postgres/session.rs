@@ -10,6 +10,8 @@
 //! - A batch that fails or times out may have taken some of its keys. The session is dropped, and every handle is lost.
 //!   The same holds for an unlock of a key that was not locked, as the table is wrong then. The one exception is a server
 //!   whose lock table is full (53200): the keys of the question are unlocked, taken or not. None was held before.
+//! - The session is probed several times a second, also while no request needs it: an answer that does not come ends it within ten
+//!   seconds, whatever acknowledges its packets, and a lock table that stays full is named.
 //! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::frontend::EndGuard) is
 //!   dropped with it.
 
@@ -24,6 +26,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Notification, Statement};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::full_table::FullTable;
 use super::{Budget, message};
 use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, find_column, within};
 use crate::lock::frontend::{BackendParts, FencingToken, Frontend, TokenRequest};
@@ -40,6 +43,9 @@ const FREE: &str = include_str!("../../../../sql/queries/lock/free.sql");
 const FREE_SHARED: &str = include_str!("../../../../sql/queries/lock/free_shared.sql");
 const NOTIFY: &str = include_str!("../../../../sql/queries/lock/notify.sql");
 const TOKEN: &str = include_str!("../../../../sql/queries/lock/token.sql");
+const PROBE: &str = include_str!("../../../../sql/queries/lock/probe.sql");
+const MOST_LOCKS: &str = include_str!("../../../../sql/queries/lock/most_locks.sql");
+const ROLE_NAME: &str = include_str!("../../../../sql/queries/lock/role_name.sql");
 const CAPACITY: &str = include_str!("../../../../sql/queries/lock/capacity.sql");
 
 /// The most keys to take in one round trip.
@@ -48,6 +54,12 @@ const BATCH: usize = 1024;
 const DEPTH: usize = 2;
 /// The most tokens that are drawn at the same time.
 const TOKENS: usize = 64;
+/// Between two probes: usually, and while the server's lock table may be full.
+const PROBE_INTERVAL: (Duration, Duration) = (Duration::from_millis(600), Duration::from_millis(250));
+/// How long the answer to a probe is awaited, so that a session without an answer is lost within ten seconds.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(9);
+/// How long the question who fills the lock table may take.
+const MOST_LOCKS_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most notifications that are not handled yet. Further ones are lost, which a retry makes up for.
 const NOTIFICATIONS: usize = 1024;
 
@@ -66,7 +78,7 @@ pub(super) async fn start(
     budget: Budget,
     key_function: KeyFunction,
     watch: impl FnOnce() -> WatchedPart,
-) -> Result<(Arc<Frontend>, SessionTask)> {
+) -> Result<(Arc<Frontend>, SessionTask, Arc<FullTable>)> {
     let (sender, notifications) = mpsc::channel(NOTIFICATIONS);
     let session = connector
         .open_with(move |notification| {
@@ -99,8 +111,10 @@ pub(super) async fn start(
     if let Some(liveness) = liveness {
         frontend.keep(liveness);
     }
+    let full = Arc::<FullTable>::default();
     let actor = Actor {
         frontend: Arc::clone(&frontend),
+        full: Arc::clone(&full),
         session,
         statements,
         channel,
@@ -114,7 +128,7 @@ pub(super) async fn start(
         }
         drop(end);
     });
-    Ok((frontend, SessionTask(AbortOnDropHandle::new(task))))
+    Ok((frontend, SessionTask(AbortOnDropHandle::new(task)), full))
 }
 
 struct Statements {
@@ -124,6 +138,9 @@ struct Statements {
     free_shared: Statement,
     notify: Statement,
     token: Statement,
+    probe: Statement,
+    most_locks: Statement,
+    role_name: Statement,
 }
 
 impl Statements {
@@ -136,12 +153,16 @@ impl Statements {
             free_shared: prepare(FREE_SHARED).await?,
             notify: prepare(NOTIFY).await?,
             token: prepare(TOKEN).await?,
+            probe: prepare(PROBE).await?,
+            most_locks: prepare(MOST_LOCKS).await?,
+            role_name: prepare(ROLE_NAME).await?,
         })
     }
 }
 
 struct Actor {
     frontend: Arc<Frontend>,
+    full: Arc<FullTable>,
     session: Session,
     statements: Statements,
     channel: String,
@@ -166,6 +187,8 @@ impl Actor {
         let mut ended = self.session.lost();
         let mut in_flight = FuturesOrdered::new();
         let mut drawing = FuturesUnordered::new();
+        let mut probing = FuturesUnordered::new();
+        let mut probe_at = tokio::time::Instant::now() + PROBE_INTERVAL.0;
         loop {
             if in_flight.len() < DEPTH
                 && let Some(batch) = self.frontend.batch(BATCH)
@@ -192,6 +215,12 @@ impl Actor {
                     Some(notification) = notifications.recv() => self.receive(&notification),
                     Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
                     Some(()) = drawing.next() => {}
+                    () = tokio::time::sleep_until(probe_at), if probing.is_empty() => probing.push(self.probe()),
+                    Some(probed) = probing.next() => {
+                        probed?;
+                        let pause = if self.full.is_suspected() { PROBE_INTERVAL.1 } else { PROBE_INTERVAL.0 };
+                        probe_at = tokio::time::Instant::now() + pause;
+                    }
                     () = retry => self.frontend.step(|table, step| table.retry(step)),
                     _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
                 }
@@ -204,6 +233,51 @@ impl Actor {
     fn receive(&self, notification: &Notification) {
         let messages = message::parse(notification.payload());
         self.frontend.receive(notification.process_id(), &messages);
+    }
+
+    /// Shows that the session answers, and whether the server's lock table has room.
+    async fn probe(&self) -> Result<()> {
+        let sent = Instant::now();
+        let client = &self.session.client;
+        let answered = tokio::select! {
+            biased;
+            answered = tokio::time::timeout(PROBE_TIMEOUT, client.query(&self.statements.probe, &[])) => answered,
+            () = self.last_answer.overtaken(sent) => {
+                return Err(Error::lost_lock("its connection is unresponsive, while others are answered"));
+            }
+        };
+        match answered {
+            Err(_) => return Err(Error::lost_lock("its connection is unresponsive")),
+            Ok(Ok(_)) => self.full.has_room(),
+            Ok(Err(error)) if error.code() == Some(&SqlState::OUT_OF_MEMORY) => {
+                if self.full.is_to_be_asked() {
+                    // Readiness names the full table meanwhile.
+                    let holder = tokio::time::timeout(MOST_LOCKS_TIMEOUT, self.most_locks()).await;
+                    self.full.note(holder.ok().flatten());
+                }
+            }
+            Ok(Err(error)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Who has most entries in the lock table; none: that cannot be read.
+    async fn most_locks(&self) -> Option<String> {
+        let client = &self.session.client;
+        let asked = client.query_opt(&self.statements.most_locks, &[]).await;
+        let row = asked
+            .inspect_err(|error| tracing::debug!(%error, "who fills the lock table cannot be read"))
+            .ok()??;
+        let (process, locks, role): (i32, i64, i64) = (row.get("pid"), row.get("locks"), row.get("role"));
+        let named = client.query_one(&self.statements.role_name, &[&role]).await;
+        let role = named.map_or_else(
+            |_| format!("with the oid {role}"),
+            |row| format!("{:?}", row.get::<_, String>("role")),
+        );
+        let of_node = if row.get("own") { ", this node," } else { "" };
+        Some(format!(
+            "most of its entries, {locks}, are those of process {process}{of_node} of the role {role}"
+        ))
     }
 
     /// One round trip. Nothing in it waits for a lock, so only an unresponsive connection or database takes long.
@@ -257,7 +331,8 @@ impl Actor {
             match answer {
                 Ok(keys) => missed.extend(keys),
                 Err(error) if error.code() == Some(&SqlState::OUT_OF_MEMORY) => {
-                    tracing::warn!("the server's lock table is full (max_locks_per_transaction); lock requests queue");
+                    tracing::debug!("the server's lock table is full (max_locks_per_transaction); lock requests queue");
+                    self.full.suspect();
                     full = true;
                     self.failed_keys(free, asked).await?;
                     missed.extend(asked.iter().map(|key| LockKey(*key)));

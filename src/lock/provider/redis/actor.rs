@@ -101,7 +101,7 @@ impl Actor {
         frontend: &Arc<Frontend>,
         links: &Arc<RedisLinks>,
         options: RedisLockOptions,
-        form: CallForm,
+        form: Arc<CallForm>,
         owner: Option<LockOwner>,
     ) -> Self {
         let me = match &owner {
@@ -112,7 +112,7 @@ impl Actor {
             frontend: Arc::clone(frontend),
             place: TakePlace {
                 links: Arc::clone(links),
-                form: Arc::new(form),
+                form,
                 holders: owner.map(|owner| Arc::new(Holders::new(owner))),
             },
             options,
@@ -390,9 +390,6 @@ impl Actor {
     fn extend(&mut self) -> Vec<impl Future<Output = Extended> + Send + use<>> {
         let now = Instant::now();
         let links = Arc::clone(&self.place.links);
-        if links.check().is_err() {
-            return Vec::new();
-        }
         let is_due =
             |lease: &Lease| !lease.is_extending && now.duration_since(lease.extended) >= self.options.extension;
         let due = self.leases.iter().filter(|(_, lease)| is_due(lease));

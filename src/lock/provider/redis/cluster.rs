@@ -18,9 +18,11 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::calls::{CallAnswer, ScriptCall};
+use super::calls::{CallAnswer, CallForm, ScriptCall};
 use super::link::{LinkTarget, RedisLink};
-use crate::redis_server::{Availability, ClusterTopology, ClusterView, HashSlot, NodeAddress, RedisServer, away, view};
+use crate::redis_server::{
+    Availability, ClusterTopology, ClusterView, HashSlot, NodeAddress, RedisServer, away, is_answer, is_refusal, view,
+};
 use crate::{Error, Result};
 
 /// How often the view of the cluster is read: while it serves, and while it does not.
@@ -56,6 +58,7 @@ struct ClusterMap {
 /// The links to the masters. One task keeps them ([`ClusterLink::keep`]).
 pub(super) struct ClusterLink {
     server: RedisServer,
+    form: Arc<CallForm>,
     map: Mutex<ClusterMap>,
     /// No node answers, or the cluster does not serve.
     is_down: AtomicBool,
@@ -86,9 +89,10 @@ enum Judged {
 }
 
 impl ClusterLink {
-    pub(super) fn new(server: RedisServer) -> Self {
+    pub(super) fn new(server: RedisServer, form: Arc<CallForm>) -> Self {
         Self {
             server,
+            form,
             map: Mutex::new(ClusterMap {
                 topology: ClusterTopology::empty(),
                 masters: Vec::new(),
@@ -178,8 +182,8 @@ impl ClusterLink {
     }
 
     fn start(&self, map: &mut ClusterMap, node: &NodeAddress) -> Master {
-        let target = LinkTarget::Master(node.clone(), Arc::clone(&self.changed));
-        let link = Arc::new(RedisLink::new(self.server.clone(), target));
+        let target = LinkTarget::Master(node.clone(), map.topology.slot_of(node), Arc::clone(&self.changed));
+        let link = Arc::new(RedisLink::new(self.server.clone(), target, Arc::clone(&self.form)));
         let kept = Arc::clone(&link);
         let number = MasterNumber(map.next);
         map.next += 1;
@@ -253,6 +257,11 @@ impl ClusterLink {
 
     pub(super) fn is_away(&self) -> bool {
         self.availability.is_away()
+    }
+
+    /// Why it is away.
+    pub(super) fn cause(&self) -> Option<String> {
+        self.availability.cause()
     }
 
     fn master_of(&self, slot: HashSlot) -> Option<(Arc<RedisLink>, MasterNumber)> {
@@ -385,7 +394,14 @@ impl ClusterLink {
             Some((NodeAddress::parse(text, &from.host)?, HashSlot::numbered(slot)))
         };
         tracing::debug!(code = error.code(), "a master of the cluster has not run a script");
+        if is_refusal(error) {
+            from.link.refuse(error);
+            return Judged::Is(CallAnswer::NotRun);
+        }
         let ErrorKind::Server(kind) = error.kind() else {
+            if is_answer(error) {
+                from.link.refuse(error);
+            }
             return Judged::Is(CallAnswer::InDoubt);
         };
         match kind {
@@ -410,9 +426,12 @@ impl ClusterLink {
             }
             ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown | ServerErrorKind::BusyLoading => {
                 from.link.reconnect();
+                Judged::Is(CallAnswer::NotRun)
+            }
+            _ => {
+                from.link.refuse(error);
                 Judged::Is(CallAnswer::InDoubt)
             }
-            _ => Judged::Is(CallAnswer::InDoubt),
         }
     }
 }

@@ -1,18 +1,30 @@
 //! The connection to one server, and a circuit breaker: while the server is away no request waits for it.
+//!
+//! # Invariants
+//!
+//! - Each new connection takes and releases a lock of its own: a server that answers may lack the memory, the disk, the replicas or
+//!   the rights for locks. Such a server counts as away, with that cause.
+//! - A server that refuses while it is connected keeps its connection, over which leases are extended and locks are released as far
+//!   as it allows that. It counts as away until such a lock is granted again.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::sync::{Notify, watch};
 
-use super::calls::{CallAnswer, SCRIPTS, ScriptCall};
-use crate::redis_server::{Availability, NodeAddress, RedisServer, away, is_answer};
+use super::calls::{CallAnswer, CallForm, SCRIPTS, ScriptCall, Written};
+use crate::lock::request::LockMode;
+use crate::redis_server::{Availability, HashSlot, NodeAddress, RedisServer, away, is_answer, is_refusal, lacks};
 use crate::{Error, Result};
 
 /// Between two tries to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// How long a server counts as sound that has refused nothing.
+const SOUND: Duration = Duration::from_secs(10);
+/// How long a new connection may take after a loss before the server is named as away.
+const NAMED: Duration = Duration::from_millis(400);
 /// How often it is checked that a master of a cluster answers.
 const CHECK: Duration = Duration::from_secs(1);
 /// How long calls wait for the first try to connect to a master that a redirection names.
@@ -35,23 +47,30 @@ pub(super) enum LinkTarget {
     /// The only server, whose nonce it keeps.
     Server(Availability),
     /// A master of a cluster. The notification follows each change of its state.
-    Master(NodeAddress, Arc<Notify>),
+    Master(NodeAddress, Option<HashSlot>, Arc<Notify>),
 }
 
 /// The link to one server. One task keeps it ([`RedisLink::keep`]).
 pub(super) struct RedisLink {
     server: RedisServer,
     target: LinkTarget,
+    form: Arc<CallForm>,
     state: watch::Sender<LinkState>,
+    /// Why the server that is connected keeps no locks.
+    refusal: Mutex<Option<Arc<Error>>>,
+    refused: Notify,
     broken: Notify,
 }
 
 impl RedisLink {
-    pub(super) fn new(server: RedisServer, target: LinkTarget) -> Self {
+    pub(super) fn new(server: RedisServer, target: LinkTarget, form: Arc<CallForm>) -> Self {
         Self {
             server,
             target,
+            form,
             state: watch::Sender::new(LinkState::Connecting),
+            refusal: Mutex::default(),
+            refused: Notify::new(),
             broken: Notify::new(),
         }
     }
@@ -61,19 +80,18 @@ impl RedisLink {
         let (mut number, mut pause) = (0, RETRY.0);
         loop {
             let mut switches = self.server.switches();
-            match self.open().await {
+            match self.open_named(number > 0).await {
                 Ok((connection, digests)) => {
                     number += 1;
-                    if let LinkTarget::Server(availability) = &self.target {
-                        availability.back(&self.server.place());
-                    }
+                    self.accept();
                     self.set(LinkState::Open {
                         connection: connection.clone(),
-                        digests,
+                        digests: Arc::clone(&digests),
                         number,
                     });
                     tokio::select! {
                         () = self.broken.notified() => {}
+                        () = self.try_after_refusals(connection.clone(), &digests) => { self.mark_lost(number); }
                         _ = switches.changed() => { self.mark_lost(number); }
                         () = self.check_periodically(connection) => { self.mark_lost(number); }
                     }
@@ -91,13 +109,102 @@ impl RedisLink {
         }
     }
 
+    /// Connects. A server that was connected and is not soon is named as away.
+    async fn open_named(&self, was_open: bool) -> Result<(MultiplexedConnection, Arc<[String]>)> {
+        let mut opening = std::pin::pin!(self.open());
+        if was_open && let LinkTarget::Server(availability) = &self.target {
+            match tokio::time::timeout(NAMED, &mut opening).await {
+                Ok(opened) => return opened,
+                Err(_) => availability.away(&away(&self.place())),
+            }
+        }
+        opening.await
+    }
+
+    /// After each refusal, tries with pauses whether the server keeps locks again. Returns when it does not answer.
+    async fn try_after_refusals(&self, mut connection: MultiplexedConnection, digests: &[String]) {
+        let (mut pause, mut accepted) = (RETRY.0, Instant::now());
+        loop {
+            self.refused.notified().await;
+            if accepted.elapsed() > SOUND {
+                pause = RETRY.0;
+            }
+            while self.refusal().is_some() {
+                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                pause = (pause * 2).min(RETRY.1);
+                match self.try_lock(&mut connection, digests).await {
+                    Ok(()) => {
+                        accepted = Instant::now();
+                        self.accept();
+                    }
+                    Err(error) if is_answer(&error) => self.refuse(&error),
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+
+    fn refusal(&self) -> Option<Arc<Error>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_refusal(&self, refusal: Option<Arc<Error>>) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+        self.changed();
+    }
+
+    /// The server keeps locks.
+    fn accept(&self) {
+        self.set_refusal(None);
+        if let LinkTarget::Server(availability) = &self.target {
+            availability.back(&self.place());
+        }
+    }
+
+    /// The server answers, and keeps no locks.
+    pub(super) fn refuse(&self, error: &RedisError) {
+        let error = lacks(&self.place(), error);
+        if let LinkTarget::Server(availability) = &self.target {
+            availability.failed();
+            availability.away(&error);
+        }
+        self.set_refusal(Some(Arc::new(error)));
+        self.refused.notify_one();
+    }
+
+    /// Takes and releases a lock of its own.
+    async fn try_lock(&self, connection: &mut MultiplexedConnection, digests: &[String]) -> redis::RedisResult<()> {
+        let id = uuid::Uuid::new_v4().simple();
+        let key = match &self.target {
+            LinkTarget::Server(_) => format!("{}mainspring:try:{id}", self.form.prefix),
+            LinkTarget::Master(_, Some(slot), _) => {
+                format!("{}mainspring:try:{{{}}}:{id}", self.form.prefix, slot.tag())
+            }
+            LinkTarget::Master(_, None, _) => return Ok(()),
+        };
+        let (value, mode) = (format!("try:{id}"), LockMode::Exclusive);
+        let written = [Written { key, value, mode }];
+        for call in [self.form.exchange(&[], &written), self.form.exchange(&written, &[])]
+            .iter()
+            .flatten()
+        {
+            let answered: redis::RedisResult<Value> = call.command(digests, false).query_async(connection).await;
+            match answered {
+                // The slot has moved, or moves: the calls that follow it show what its master does.
+                Err(error) if is_of_slot(&error) => return Ok(()),
+                answered => drop(answered?),
+            }
+        }
+        Ok(())
+    }
+
     fn set(&self, state: LinkState) {
         self.state.send_replace(state);
         self.changed();
     }
 
     fn changed(&self) {
-        if let LinkTarget::Master(_, changed) = &self.target {
+        if let LinkTarget::Master(.., changed) = &self.target {
             changed.notify_one();
         }
     }
@@ -141,10 +248,16 @@ impl RedisLink {
     async fn open(&self) -> Result<(MultiplexedConnection, Arc<[String]>)> {
         let mut connection = match &self.target {
             LinkTarget::Server(_) => self.server.connect().await?,
-            LinkTarget::Master(address, _) => self.server.connect_to(address).await?,
+            LinkTarget::Master(address, ..) => self.server.connect_to(address).await?,
         };
-        let digests = self.load(&mut connection).await;
-        Ok((connection, digests.map_err(|error| self.failed(&error))?))
+        let digests = match self.load(&mut connection).await {
+            Ok(digests) => digests,
+            Err(error) => return Err(self.failed(&error)),
+        };
+        match self.try_lock(&mut connection, &digests).await {
+            Ok(()) => Ok((connection, digests)),
+            Err(error) => Err(self.failed(&error)),
+        }
     }
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> redis::RedisResult<Arc<[String]>> {
@@ -161,20 +274,25 @@ impl RedisLink {
     fn place(&self) -> String {
         match &self.target {
             LinkTarget::Server(_) => self.server.place(),
-            LinkTarget::Master(address, _) => address.to_string(),
+            LinkTarget::Master(address, ..) => address.to_string(),
         }
     }
 
     fn failed(&self, error: &RedisError) -> Error {
-        // Its text is left out: it may repeat an argument.
-        let code = error.code().unwrap_or("no answer").to_owned();
-        let message = format!("the Redis server {} refused a command ({code})", self.place());
-        Error::unavailable("redis-unavailable", message)
+        lacks(&self.place(), error)
     }
 
     /// The error of a call that has not run.
     pub(super) fn failed_call(&self) -> Error {
-        away(&self.place())
+        self.check().err().unwrap_or_else(|| away(&self.place()))
+    }
+
+    /// Why it is away.
+    pub(super) fn cause(&self) -> Option<String> {
+        match &self.target {
+            LinkTarget::Server(availability) => availability.cause(),
+            LinkTarget::Master(..) => self.check().err().map(|error| error.message().to_owned()),
+        }
     }
 
     /// Waits for the end of the first try to connect.
@@ -195,9 +313,11 @@ impl RedisLink {
 
     /// An error while the breaker is open; at once.
     pub(super) fn check(&self) -> Result<()> {
+        let refused = |error: &Error| Err(Error::unavailable("redis-unavailable", error.message().to_owned()));
         match &*self.state.borrow() {
-            LinkState::Away(_) => Err(away(&self.place())),
-            LinkState::Connecting | LinkState::Open { .. } => Ok(()),
+            LinkState::Away(error) => refused(error),
+            LinkState::Connecting => Ok(()),
+            LinkState::Open { .. } => self.refusal().map_or(Ok(()), |error| refused(&error)),
         }
     }
 
@@ -224,19 +344,30 @@ impl RedisLink {
             return CallAnswer::NotRun;
         };
         let answered: redis::RedisResult<Value> = call.command(&digests, false).query_async(&mut connection).await;
-        answered.map_or_else(
-            |error| {
-                // A script that is gone, a master that has become a replica: both need a new connection, too.
-                tracing::debug!(
-                    answered = is_answer(&error),
-                    code = error.code(),
-                    "a Redis command failed"
-                );
-                self.lose(number);
-                CallAnswer::InDoubt
-            },
-            CallAnswer::Done,
-        )
+        let error = match answered {
+            Ok(value) => return CallAnswer::Done(value),
+            Err(error) => error,
+        };
+        tracing::debug!(
+            answered = is_answer(&error),
+            code = error.code(),
+            "a Redis command failed"
+        );
+        if is_refusal(&error) {
+            self.refuse(&error);
+            return CallAnswer::NotRun;
+        }
+        if is_of_connection(&error) {
+            // A script that is gone, a master that has become a replica: both need a new connection.
+            self.lose(number);
+            return CallAnswer::NotRun;
+        }
+        if is_answer(&error) {
+            self.refuse(&error);
+        } else {
+            self.lose(number);
+        }
+        CallAnswer::InDoubt
     }
 
     /// Runs scripts in one round trip, each by itself; with `asking` at the node to which their hash slot moves. Scripts that the server
@@ -332,4 +463,19 @@ impl RedisLink {
         }
         lost
     }
+}
+
+/// Whether the server has not run a script, as another connection is needed.
+fn is_of_connection(error: &RedisError) -> bool {
+    use ServerErrorKind::{BusyLoading, MasterDown, NoScript, ReadOnly};
+    matches!(
+        error.kind(),
+        ErrorKind::Server(NoScript | ReadOnly | MasterDown | BusyLoading)
+    )
+}
+
+/// Whether a master has not run a script, as the hash slot is elsewhere.
+fn is_of_slot(error: &RedisError) -> bool {
+    use ServerErrorKind::{Ask, ClusterDown, Moved, TryAgain};
+    matches!(error.kind(), ErrorKind::Server(Ask | ClusterDown | Moved | TryAgain))
 }

@@ -1,8 +1,9 @@
 //! Where the scripts run: at one server, or at the masters of a cluster.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::calls::{CallAnswer, ScriptCall};
+use super::calls::{CallAnswer, CallForm, ScriptCall};
 use super::cluster::{ClusterLink, MasterNumber};
 use super::link::{LinkTarget, RedisLink};
 use crate::lock::request::LockRequest;
@@ -16,12 +17,12 @@ pub(super) enum RedisLinks {
 }
 
 impl RedisLinks {
-    pub(super) fn new(server: RedisServer) -> Self {
+    pub(super) fn new(server: RedisServer, form: Arc<CallForm>) -> Self {
         if server.is_cluster() {
-            Self::Cluster(Box::new(ClusterLink::new(server)))
+            Self::Cluster(Box::new(ClusterLink::new(server, form)))
         } else {
             let target = LinkTarget::Server(Availability::of_locks());
-            Self::Single(Box::new(RedisLink::new(server, target)))
+            Self::Single(Box::new(RedisLink::new(server, target, form)))
         }
     }
 
@@ -53,6 +54,14 @@ impl RedisLinks {
         match self {
             Self::Single(link) => link.is_away(),
             Self::Cluster(link) => link.is_away(),
+        }
+    }
+
+    /// Why it is away.
+    pub(super) fn cause(&self) -> Option<String> {
+        match self {
+            Self::Single(link) => link.cause(),
+            Self::Cluster(link) => link.cause(),
         }
     }
 
@@ -109,7 +118,7 @@ impl RedisLinks {
     /// Whether there is a connection to this master.
     pub(super) fn is_open(&self, master: MasterNumber) -> bool {
         match self {
-            Self::Single(link) => link.check().is_ok(),
+            Self::Single(link) => link.is_open(),
             Self::Cluster(link) => link.is_open(master),
         }
     }

@@ -193,14 +193,15 @@ impl RedisLocks {
         options.check()?;
         let parts = Frontend::open(Backend::Leased(options.most_locks), "redis", key_function);
         let frontend = Arc::clone(&parts.frontend);
-        let links = match &parent {
-            Some(parent) => Arc::clone(&parent.links),
-            None => Arc::new(RedisLinks::new(server.clone())),
-        };
         let channel = format!("mainspring:freed:{}:{}", server.database(), options.prefix);
         let (freed, _) = broadcast::channel(FREED);
         let closing = CancellationToken::new();
-        let form = CallForm::new(&options.prefix, channel.clone(), options.expiry, links.is_cluster());
+        let form = CallForm::new(&options.prefix, channel.clone(), options.expiry, server.is_cluster());
+        let form = Arc::new(form);
+        let links = match &parent {
+            Some(parent) => Arc::clone(&parent.links),
+            None => Arc::new(RedisLinks::new(server.clone(), Arc::clone(&form))),
+        };
         let actor = Actor::new(&frontend, &links, options.clone(), form, owner);
         if parent.is_none() {
             tokio::spawn(keep(Arc::clone(&links), closing.clone()));
@@ -295,7 +296,13 @@ impl LockProvider for RedisLocks {
     }
 
     fn is_away(&self) -> bool {
-        self.shared.links.is_away()
+        self.shared.links.is_away() || self.shared.frontend.is_lost()
+    }
+
+    fn away_cause(&self) -> Option<String> {
+        let ended = || "the task that keeps the locks in Redis has ended; start the node again".to_owned();
+        let cause = self.shared.links.cause();
+        cause.or_else(|| self.shared.frontend.is_lost().then(ended))
     }
 
     fn freed(&self) -> BoxStream<'static, Arc<str>> {

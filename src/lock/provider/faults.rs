@@ -1,0 +1,83 @@
+//! Why the files of locks cannot be opened: for those who ask, readiness, the log and the metric.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Error, Result};
+
+/// Why a file could not be opened.
+pub(super) struct FileFault {
+    message: String,
+    /// No other file can be, either.
+    is_of_folder: bool,
+}
+
+impl FileFault {
+    pub(super) fn of_folder(message: String) -> Self {
+        Self {
+            message,
+            is_of_folder: true,
+        }
+    }
+
+    pub(super) fn of_file(message: String) -> Self {
+        Self {
+            message,
+            is_of_folder: false,
+        }
+    }
+
+    fn error(&self) -> Error {
+        Error::unavailable("lock-directory", self.message.clone())
+    }
+}
+
+/// What cannot be opened now.
+#[derive(Default)]
+pub(super) struct Faults(Mutex<Vec<FileFault>>);
+
+impl Faults {
+    fn all(&self) -> MutexGuard<'_, Vec<FileFault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn has_any(&self) -> bool {
+        !self.all().is_empty()
+    }
+
+    /// The first of them, one of the folder before those of single files.
+    pub(super) fn error(&self) -> Option<Error> {
+        let all = self.all();
+        let of_folder = all.iter().find(|fault| fault.is_of_folder);
+        of_folder.or(all.first()).map(FileFault::error)
+    }
+
+    /// An error while no file can be opened.
+    pub(super) fn check(&self) -> Result<()> {
+        let all = self.all();
+        let of_folder = all.iter().find(|fault| fault.is_of_folder);
+        of_folder.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    /// These came up.
+    pub(super) fn note(&self, faults: Vec<FileFault>) {
+        let Some(first) = faults.first() else { return };
+        metrics::counter!("mainspring_lock_server_failures_total").increment(faults.len() as u64);
+        let mut all = self.all();
+        if all.is_empty() {
+            tracing::warn!(error = %first.message, "locks of files cannot be taken; it is tried again, and what needs one waits");
+            metrics::gauge!("mainspring_lock_server_away").set(1.0);
+        }
+        all.retain(|fault| !fault.is_of_folder || !first.is_of_folder);
+        all.extend(faults);
+    }
+
+    /// These are left.
+    pub(super) fn replace(&self, faults: Vec<FileFault>) {
+        let mut all = self.all();
+        if faults.is_empty() && !all.is_empty() {
+            tracing::info!("locks of files can be taken again");
+            metrics::gauge!("mainspring_lock_server_away").set(0.0);
+        }
+        *all = faults;
+    }
+}

@@ -1,0 +1,139 @@
+//! Locks in files where the files fail.
+
+use std::time::Duration;
+
+use super::providers::Files;
+use crate::lock::key::LockKey;
+use crate::lock::{FileLocks, LockProvider, LockRequest};
+use crate::testing::conformance::lock::LONG;
+
+/// Waits until the provider is away, or is not.
+async fn until_away(locks: &FileLocks, is_away: bool) {
+    let waited = async {
+        while locks.is_away() != is_away {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waited).await.expect("it is not noticed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_directory_is_named_and_taken_again_when_it_is_back() {
+    let files = Files::new();
+    let locks = FileLocks::open(&files.0).unwrap();
+    let held = locks
+        .try_acquire(LockRequest::exclusive("held"))
+        .await
+        .unwrap()
+        .unwrap();
+    let aside = files.0.with_extension("aside");
+    std::fs::rename(&files.0, &aside).unwrap();
+
+    let error = locks.try_acquire(LockRequest::exclusive("a")).await.unwrap_err();
+    assert!(error.code() == "lock-directory" && error.is_transient(), "{error}");
+    assert!(error.to_string().contains("No such file"), "{error}");
+    assert!(locks.is_away() && !held.is_lost());
+    let cause = locks.away_cause().unwrap();
+    assert!(
+        cause.contains(&*files.0.to_string_lossy()) && cause.contains("No such file"),
+        "{cause}"
+    );
+    let waiting = locks.acquire(LockRequest::exclusive("a"), Duration::from_millis(100));
+    assert_eq!(waiting.await.unwrap_err().code(), "lock-directory");
+    let refused = locks.try_acquire_many(vec![LockRequest::exclusive("a")]).await;
+    assert_eq!(refused.unwrap_err().code(), "lock-directory");
+    let waiting = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire(LockRequest::exclusive("a"), LONG).await }
+    });
+    drop(tokio::time::timeout(Duration::from_millis(50), std::future::pending::<()>()).await);
+
+    std::fs::rename(&aside, &files.0).unwrap();
+    until_away(&locks, false).await;
+    drop(waiting.await.unwrap().unwrap());
+    assert!(!held.is_lost() && locks.away_cause().is_none());
+    assert!(
+        locks
+            .try_acquire(LockRequest::exclusive("held"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_held_in_a_directory_that_was_replaced_is_lost() {
+    let files = Files::new();
+    let locks = FileLocks::open(&files.0).unwrap();
+    let held = locks
+        .try_acquire(LockRequest::exclusive("held"))
+        .await
+        .unwrap()
+        .unwrap();
+    std::fs::remove_dir_all(&files.0).unwrap();
+    assert!(locks.try_acquire(LockRequest::exclusive("a")).await.is_err());
+    std::fs::create_dir(&files.0).unwrap();
+    tokio::time::timeout(LONG, held.lost())
+        .await
+        .expect("another process can hold it");
+    until_away(&locks, false).await;
+    assert!(
+        locks
+            .try_acquire(LockRequest::exclusive("held"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_bad_file_costs_its_own_lock_only() {
+    let files = Files::new();
+    let locks =
+        FileLocks::with_key_function(files.0.clone(), |parts| LockKey(i64::from(parts.contains(&"bad")))).unwrap();
+    let bad = files.0.join(format!("{}.lock", LockKey(1)));
+    std::fs::create_dir(&bad).unwrap();
+    let requests = || ["bad", "good"].map(LockRequest::exclusive).to_vec();
+    let granted = locks.try_acquire_many(requests()).await.unwrap();
+    assert!(granted[0].is_none() && granted[1].is_some());
+    let error = locks.try_acquire(LockRequest::exclusive("bad")).await.unwrap_err();
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    assert!(locks.is_away() && locks.away_cause().unwrap().contains("no regular file"));
+    drop(granted);
+    drop(locks.acquire(LockRequest::exclusive("good"), LONG).await.unwrap());
+
+    std::fs::remove_dir(&bad).unwrap();
+    until_away(&locks, false).await;
+    assert!(
+        locks
+            .try_acquire(LockRequest::exclusive("bad"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn a_lock_file_is_private_and_no_link_is_followed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let files = Files::new();
+    let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
+    let path = files.0.join(format!("{}.lock", LockKey(7)));
+    let handle = locks.try_acquire(LockRequest::exclusive("a")).await.unwrap().unwrap();
+    handle.fencing_token().await.unwrap();
+    for file in [&path, &files.0.join("tokens")] {
+        let mode = std::fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    drop(handle);
+    drop(locks);
+
+    let target = files.0.join("target");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&target, &path).unwrap();
+    let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
+    let refused = locks.try_acquire(LockRequest::exclusive("a")).await;
+    assert!(refused.is_err(), "a link in place of a lock file is followed");
+    assert!(!target.exists());
+}
