@@ -15,6 +15,8 @@ pub struct Fault {
     pub message: String,
     /// Of the fault of an expression: line and column of its text, both from 1.
     pub(crate) place: Option<(u32, u32)>,
+    /// The message quotes no value, so it is kept where a secret was read.
+    pub(crate) quotes_nothing: bool,
 }
 
 impl Fault {
@@ -26,7 +28,14 @@ impl Fault {
             fault_type: "System".to_owned(),
             message: message.into(),
             place: None,
+            quotes_nothing: false,
         }
+    }
+
+    /// Keeps the message where a secret was read.
+    pub(crate) fn quoting_nothing(mut self, quotes_nothing: bool) -> Self {
+        self.quotes_nothing = quotes_nothing;
+        self
     }
 
     /// Sets the place in the text of an expression.

@@ -55,8 +55,8 @@ struct ExpressionFields {
 
 /// Evaluates an expression within the limits of a burst.
 ///
-/// A failure of the expression is in the response. What it sets is returned and applied to nothing. A value that a secret was
-/// read for is left out.
+/// A failure of the expression is in the response. What it sets is returned and applied to nothing. It reads no secret:
+/// asking for one is the error `secrets-not-available`.
 #[utoipa::path(post, path = "/expressions/evaluate", tag = "For designers",
     request_body = EvaluationFields,
     responses((status = 200, description = "What it came to.", body = EvaluatedExpression)))]
@@ -86,6 +86,7 @@ async fn evaluate(State(api): State<Api>, body: RequestBody) -> ApiResult {
             inputs: fields.object("inputs")?.unwrap_or_default(),
             outputs,
             last_result: fields.any("lastResult"),
+            hides_secrets: false,
             workflow: WorkflowFacts {
                 instance_id: fields.id("workflowInstanceId")?.unwrap_or_default(),
                 correlation_id: fields.id("correlationId")?,

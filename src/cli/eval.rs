@@ -76,6 +76,7 @@ fn request(settings: &EvalSettings) -> Result<ExpressionRequest, Failure> {
             inputs: object("--inputs", &settings.inputs)?,
             outputs,
             last_result: None,
+            hides_secrets: false,
             workflow: WorkflowFacts {
                 instance_id: settings.instance_id.clone().unwrap_or_default(),
                 correlation_id: settings.correlation_id.clone(),

@@ -177,5 +177,6 @@ pub(super) async fn with_timeout(
          a timeout of its type, or the server's --activity-timeout",
         node.id, node.type_name, TIMEOUT_PROPERTY[0]
     ))
-    .code("activity-timeout"))
+    .code("activity-timeout")
+    .quoting_nothing(true))
 }

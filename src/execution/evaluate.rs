@@ -14,7 +14,7 @@ use crate::activity::{
 };
 use crate::definition::Expression;
 use crate::expression::{
-    CSharpScript, ScriptErrorKind, ScriptScope, ScriptSession, Ty, TypeName, WorkflowFacts, World, coerce,
+    CSharpScript, NO_SECRETS, ScriptErrorKind, ScriptScope, ScriptSession, Ty, TypeName, WorkflowFacts, World, coerce,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -25,6 +25,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) context: u64,
     /// Values that scripts see as variables, besides those of the scope.
     pub(super) arguments: Option<&'a Map<String, Value>>,
+    /// Secrets are refused.
+    pub(super) hides_secrets: bool,
 }
 
 impl InputEvaluator for Evaluator<'_> {
@@ -50,6 +52,7 @@ impl InputEvaluator for Evaluator<'_> {
                 session: self.session,
                 context: self.context,
                 arguments: Some(arguments),
+                hides_secrets: self.hides_secrets,
             };
             evaluator.evaluate(node, input).await
         })
@@ -173,6 +176,9 @@ impl Evaluator<'_> {
 
     /// A secret of the operator, read now.
     async fn secret(&self, name: String) -> Result<EvaluatedInput, Fault> {
+        if self.hides_secrets {
+            return Err(Fault::new(NO_SECRETS).code("secrets-not-available"));
+        }
         let all = self.session.named().clone();
         let read = tokio::task::spawn_blocking(move || all.secret(&name));
         let closed = |_| Fault::new("the node is shutting down").code("script-closed");
@@ -233,6 +239,9 @@ impl Evaluator<'_> {
             .await
             .map_err(|error| {
                 let code = match error.kind {
+                    ScriptErrorKind::Thrown if self.hides_secrets && error.message.contains(NO_SECRETS) => {
+                        "secrets-not-available"
+                    }
                     ScriptErrorKind::Syntax => "script-syntax",
                     ScriptErrorKind::Thrown => "script-error",
                     ScriptErrorKind::Timeout => "script-timeout",
@@ -243,7 +252,15 @@ impl Evaluator<'_> {
                     ScriptErrorKind::Busy => "script-busy",
                     ScriptErrorKind::Closed => "script-closed",
                 };
-                Fault::new(error.message).code(code).category("Script").at(error.place)
+                let is_of_engine = matches!(
+                    error.kind,
+                    ScriptErrorKind::Timeout
+                        | ScriptErrorKind::Memory
+                        | ScriptErrorKind::Busy
+                        | ScriptErrorKind::Closed
+                );
+                let fault = Fault::new(error.message).code(code).category("Script");
+                fault.at(error.place).quoting_nothing(is_of_engine)
             })?;
         Ok(RanScript {
             value: result.value,
@@ -306,6 +323,7 @@ impl Evaluator<'_> {
             inputs: scope::inputs(self.program, state, self.context).into_owned(),
             outputs,
             last_result: state.last_result.clone(),
+            hides_secrets: self.hides_secrets,
             workflow: WorkflowFacts {
                 instance_id: state.instance_id.to_string(),
                 definition_id: state.definition_id.to_string(),

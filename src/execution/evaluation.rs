@@ -47,8 +47,6 @@ pub struct EvaluatedExpression {
     pub value: Value,
     /// What it has set.
     pub changes: ExpressionChanges,
-    /// It has read a secret, which the value and the changes may hold.
-    pub reads_secret: bool,
     /// Why it has no value.
     pub error: Option<ExpressionError>,
 }
@@ -96,20 +94,6 @@ impl From<Fault> for ExpressionError {
     }
 }
 
-impl EvaluatedExpression {
-    /// The same without what may hold a secret.
-    pub(crate) fn without_secret(self) -> Self {
-        if !self.reads_secret {
-            return self;
-        }
-        Self {
-            value: Value::Null,
-            changes: ExpressionChanges::default(),
-            ..self
-        }
-    }
-}
-
 impl Interpreter {
     /// Evaluates an expression within the limits of a burst.
     ///
@@ -130,6 +114,7 @@ impl Interpreter {
             program.map(|program| (program, expression, scope))
         });
         let (program, expression, scope) = compiling.await??;
+        let hides_secrets = scope.hides_secrets;
         let (state, context) = state_of(&program, scope);
         let session = self.script_session();
         let evaluator = Evaluator {
@@ -138,6 +123,7 @@ impl Interpreter {
             session: &session,
             context,
             arguments: None,
+            hides_secrets,
         };
         let evaluated = evaluator.expression(&expression, &to).await;
         if session.deferral().is_some() {
@@ -218,7 +204,6 @@ fn outcome(evaluated: EvaluatedInput, to: &TypeName) -> std::result::Result<Eval
             correlation_id: evaluated.changes.correlation_id.map(Value::from),
             workflow_instance_name: evaluated.changes.name.map(Value::from),
         },
-        reads_secret,
         error: None,
     })
 }

@@ -230,6 +230,7 @@ impl Interpreter {
             session: &session,
             context: 0,
             arguments: None,
+            hides_secrets: false,
         };
         let mut triggers = WorkflowTriggers::default();
         let mut errors = Problems::default();
@@ -255,6 +256,7 @@ impl Interpreter {
             }
             let mut inputs = Map::new();
             let mut problems = Vec::new();
+            let mut secret = None;
             for input in &node.inputs {
                 let evaluated = evaluator.input(input).await;
                 if session.deferral().is_some() {
@@ -262,7 +264,12 @@ impl Interpreter {
                     return Err(Error::unavailable("scripts-busy", message));
                 }
                 match evaluated {
-                    Ok(evaluated) => drop(inputs.insert(input.name.clone(), evaluated.value)),
+                    Ok(evaluated) => {
+                        if evaluated.may_hold_secret {
+                            secret = Some(&input.name);
+                        }
+                        inputs.insert(input.name.clone(), evaluated.value);
+                    }
                     Err(fault) => problems.push(fault.message),
                 }
             }
@@ -293,6 +300,10 @@ impl Interpreter {
                 }
             } else if !node.can_start {
                 continue;
+            }
+            if let (Some(name), false) = (secret, problems.is_empty()) {
+                let withheld = "what is wrong with it is withheld, as it is made of a secret";
+                problems = vec![format!("{withheld}: the input {name}")];
             }
             let what = if node.can_start { "trigger" } else { "activity" };
             errors.extend(problems.into_iter().map(|problem| {

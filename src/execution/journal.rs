@@ -140,6 +140,9 @@ impl Recorder {
         if let Some(values) = &mut details.activity_state {
             program.log_persistence.retain(node.index, values, &context.outputs);
             withhold(values, context);
+            if state.reads_secrets && state.secret_above(number).is_some() {
+                withhold_read(values, node);
+            }
         }
         let size_of_json = |value: &Option<Value>| {
             value
@@ -217,9 +220,17 @@ impl Recorder {
             execution.outputs = Value::Object(context.outputs.clone());
             persistence.retain(node, &mut execution.outputs, &context.outputs);
             withhold(&mut execution.outputs, context);
+            let is_below_secret = state.reads_secrets && state.secret_above(number).is_some();
+            if let (true, Some(node)) = (is_below_secret, program.tree.find(&context.node_id)) {
+                withhold_read(&mut execution.activity_state, node);
+                execution.outputs = Value::Object(Map::new());
+            }
             let properties = context.properties.iter().filter(|(name, _)| is_recorded(name));
             execution.properties = Some(properties)
-                .filter(|_| persistence.includes(node, Recorded::InternalState) && context.unrecorded.is_empty())
+                .filter(|_| {
+                    let holds_none = context.unrecorded.is_empty() && !is_below_secret;
+                    holds_none && persistence.includes(node, Recorded::InternalState)
+                })
                 .map(|properties| properties.map(|(name, value)| (name.clone(), value.clone())).collect())
                 .filter(|properties: &Map<String, Value>| !properties.is_empty())
                 .map(Value::Object);
@@ -268,6 +279,17 @@ impl Recorder {
 fn withhold(values: &mut Value, context: &Context) {
     if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
         values.retain(|name, _| !context.unrecorded.contains(name));
+    }
+}
+
+/// Leaves out all but literal inputs: what an activity inside reads may be the secret that the one around it was given.
+fn withhold_read(values: &mut Value, node: &ActivityNode) {
+    if let Value::Object(values) = values {
+        values.retain(|name, _| {
+            let input = node.inputs.iter().find(|input| input.name == *name);
+            let expression = input.and_then(|input| input.expression.as_ref());
+            expression.is_some_and(|expression| expression.kind == "Literal")
+        });
     }
 }
 

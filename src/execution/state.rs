@@ -60,6 +60,9 @@ pub struct InstanceState {
     /// Instructions behind a yield follow the work items that it has left.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) holds: bool,
+    /// An input or a result of one of its executions was made of a secret.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) reads_secrets: bool,
     #[serde(default)]
     pub(super) input: Map<String, Value>,
     #[serde(default)]
@@ -312,6 +315,7 @@ impl InstanceState {
             alterations: 0,
             executed_children: 0,
             holds: false,
+            reads_secrets: false,
             input: Map::new(),
             output: Map::new(),
             outcomes: Vec::new(),

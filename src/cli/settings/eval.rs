@@ -103,7 +103,7 @@ pub(crate) struct EvalSettings {
     pub(crate) instance_name: Option<String>,
     #[command(flatten)]
     pub(crate) expressions: ExpressionSettings,
-    /// Print {value, changes, readsSecret, error}, also if the expression fails
+    /// Print {value, changes, error}, also if the expression fails
     #[arg(long)]
     pub(crate) json: bool,
 }

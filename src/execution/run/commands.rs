@@ -35,13 +35,7 @@ impl<'p> BurstRun<'p> {
     /// Carries out the commands of a call, or none of them.
     pub(super) fn apply_commands(&mut self, number: u64, mut commands: ActivityCommands) -> Result<(), Fault> {
         // Also of a call that fails: the journal shows the execution.
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            for name in std::mem::take(&mut commands.unrecorded) {
-                if !context.unrecorded.contains(&name) {
-                    context.unrecorded.push(name);
-                }
-            }
-        }
+        self.note_secrets(number, std::mem::take(&mut commands.unrecorded));
         let checked = self.check_commands(number, &mut commands)?;
         for changes in commands.script {
             self.write_script(number, changes);

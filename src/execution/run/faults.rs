@@ -17,6 +17,7 @@ use crate::id::ActivityId;
 impl BurstRun<'_> {
     /// Faults an execution. A guard around it may take over.
     pub(super) fn fault(&mut self, number: u64, fault: Fault) {
+        let fault = self.without_secret(number, fault);
         let Some(incident) = self.incident(number, &fault) else {
             return self.finish(SubStatus::Faulted);
         };

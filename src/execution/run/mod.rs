@@ -44,6 +44,7 @@ mod commands;
 mod faults;
 mod instructions;
 mod outputs;
+mod secrets;
 mod transitions;
 
 pub(super) use instructions::LeftInstructions;
@@ -358,6 +359,7 @@ impl BurstRun<'_> {
                 session: &self.session,
                 context: number,
                 arguments: None,
+                hides_secrets: false,
             };
             let evaluated = evaluator.input(input).await?;
             admit(
@@ -366,10 +368,10 @@ impl BurstRun<'_> {
                 self.options.max_value_bytes,
             )?;
             self.apply_script(number, evaluated.changes)?;
+            if evaluated.may_hold_secret {
+                self.note_secrets(number, vec![input.name.clone()]);
+            }
             if let Some(context) = self.state.contexts.get_mut(&number) {
-                if evaluated.may_hold_secret {
-                    context.unrecorded.push(input.name.clone());
-                }
                 context.inputs.insert(input.name.clone(), evaluated.value);
             }
         }
@@ -417,6 +419,7 @@ impl BurstRun<'_> {
             session: &self.session,
             context: number,
             arguments: None,
+            hides_secrets: false,
         };
         let mut context = self.activity_context(number, node, &evaluator)?;
         context.trigger_payload = trigger_payload;
@@ -453,8 +456,11 @@ impl BurstRun<'_> {
                 self.apply_step(number, &changed_properties, commands, step);
                 return executes;
             }
-            Ok(Err(fault)) => self.fault(number, fault),
-            Err(panic) => self.fault(number, Fault::new(panic_message(&*panic)).code("panic")),
+            Ok(Err(fault)) => self.fault_of_call(number, commands, fault),
+            Err(panic) => {
+                let fault = Fault::new(panic_message(&*panic)).code("panic");
+                self.fault_of_call(number, commands, fault);
+            }
         }
         None
     }

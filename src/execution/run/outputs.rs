@@ -125,8 +125,7 @@ impl<'p> BurstRun<'p> {
         reference: &ConverterReference,
         stage: ConversionStage,
     ) -> Fault {
-        let context = self.state.contexts.get(&number);
-        let may_hold_secret = context.is_some_and(|context| context.unrecorded.contains(&bound.name));
+        let may_hold_secret = self.state.secret_behind(number).is_some();
         if let (ConversionStage::Invocation(error), false) = (&stage, may_hold_secret) {
             tracing::debug!(
                 instance_id = %self.state.instance_id,

@@ -31,6 +31,7 @@ async fn evaluate(interpreter: &Interpreter, kind: &str, value: Value, to: Optio
                 json!({"Http": {"Result": 200, "Body": "ok"}, "evaluated": {"Result": 1}, "root": {"Result": 2}}),
             ),
             last_result: Some(json!("last")),
+            hides_secrets: false,
             workflow: WorkflowFacts {
                 instance_id: "i-1".to_owned(),
                 correlation_id: Some("c-1".to_owned()),
@@ -135,7 +136,7 @@ async fn what_it_sets_is_returned() {
     let done = evaluate(&interpreter, "CSharp", json!("Variables.Count = 9; return 1;"), None).await;
     assert_eq!(
         json!(done),
-        json!({"value": 1, "changes": {"variables": {"Count": 9}}, "readsSecret": false, "error": null})
+        json!({"value": 1, "changes": {"variables": {"Count": 9}}, "error": null})
     );
 }
 

@@ -186,3 +186,170 @@ async fn settings_are_read_by_every_language_that_elsa_lets_read_them() {
         ended.state.incidents()
     );
 }
+
+/// What is recorded and shown of a burst: its journal, its executions, and its incidents.
+fn recorded(ended: &crate::execution::BurstResult) -> String {
+    format!(
+        "{:?}{:?}{:?}",
+        ended.journal,
+        ended.activity_executions,
+        ended.state.incidents()
+    )
+}
+
+#[tokio::test]
+async fn no_message_quotes_one() {
+    let folder = SecretsFolder::new();
+    let secret = || input("Secret", "Key");
+    let throws = "throw new Error(getVariable('CurrentValue'))";
+    for (activity, code) in [
+        (
+            json!({"id": "f", "type": "Elsa.Fault", "message": secret(), "code": input("Literal", "c-1")}),
+            "c-1",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.Fault", "message": input("Literal", "m"), "code": secret(), "category": secret()}),
+            "0",
+        ),
+        (json!({"id": "f", "type": "Elsa.Cron", "cronExpression": secret()}), "0"),
+        (
+            json!({"id": "f", "type": "Elsa.DispatchWorkflow", "workflowDefinitionId": secret(),
+            "waitForCompletion": input("Literal", true)}),
+            "0",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.RunJavaScript", "script": secret()}),
+            "script-error",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.RunJavaScript",
+            "script": input("JavaScript", "'return ' + await getSecret('Key')")}),
+            "script-error",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.RunJavaScript",
+            "script": input("JavaScript", "await getSecret('Key') + ' ('")}),
+            "script-syntax",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.RunCSharp", "script": secret()}),
+            "script-syntax",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.ForEach", "items": input("JavaScript", "[await getSecret('Key')]"),
+            "body": {"id": "b", "type": "Elsa.RunJavaScript", "script": input("Literal", throws)}}),
+            "script-error",
+        ),
+        (
+            json!({"id": "f", "type": "Elsa.RunJavaScript",
+            "script": input("Literal", "(0, eval)(await getSecret('Key'))")}),
+            "script-error",
+        ),
+    ] {
+        let mut instance = folder.instance(json!({"root": activity}));
+        let ended = instance.start().await;
+        let incidents = ended.state.incidents();
+        if activity["type"] == "Elsa.DispatchWorkflow" && incidents.is_empty() {
+            continue;
+        }
+        assert_eq!(ended.sub_status, SubStatus::Faulted, "{activity}");
+        assert_eq!(incidents[0].exception["code"], code, "{activity}: {incidents:?}");
+        assert!(!recorded(&ended).contains(SECRET), "{activity}: {}", recorded(&ended));
+    }
+    // A message that has nothing to do with one is kept.
+    let activity = json!({"id": "f", "type": "Elsa.Fault", "message": input("Literal", "no stock")});
+    let first = json!({"id": "w", "type": "Elsa.WriteLine", "text": secret()});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [first, activity]});
+    let ended = folder.instance(json!({"root": root})).start().await;
+    assert_eq!(ended.state.incidents()[0].message, "no stock");
+}
+
+#[tokio::test]
+async fn what_reads_the_items_of_a_loop_over_secrets_is_not_recorded() {
+    let folder = SecretsFolder::new();
+    let line = json!({"id": "b", "type": "Elsa.WriteLine", "text": input("JavaScript", "getVariable('CurrentValue')")});
+    let root = json!({"id": "f", "type": "Elsa.ForEach", "items": input("JavaScript", "[await getSecret('Key')]"),
+        "body": line});
+    let mut instance = folder.instance(json!({"root": root}));
+    let ended = instance.start().await;
+    assert_eq!(ended.sub_status, SubStatus::Finished, "{:?}", ended.state.incidents());
+    assert_eq!(instance.lines(), [SECRET]);
+    assert!(!recorded(&ended).contains(SECRET), "{}", recorded(&ended));
+}
+
+#[tokio::test]
+async fn a_text_awaits_a_secret_outside_of_functions() {
+    let folder = SecretsFolder::new();
+    for script in [
+        "await getSecret('Key')",
+        "(await getSecret('Key')) + ''",
+        "const key = await getSecret('Key'); return key",
+    ] {
+        let line = json!({"id": "w", "type": "Elsa.WriteLine", "text": input("JavaScript", script)});
+        let mut instance = folder.instance(json!({"root": line}));
+        let ended = instance.start().await;
+        assert_eq!(
+            ended.sub_status,
+            SubStatus::Finished,
+            "{script}: {:?}",
+            ended.state.incidents()
+        );
+        assert_eq!(instance.lines(), [SECRET], "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_publish_names_what_stores_one() {
+    let folder = SecretsFolder::new();
+    let stores = json!({"id": "set", "type": "Elsa.Correlate", "correlationId": input("Secret", "Key")});
+    let uses = json!({"id": "use", "type": "Elsa.WriteLine", "text": input("Secret", "Key")});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [stores, uses]});
+    let instance = folder.instance(json!({"root": root.clone()}));
+    let warnings = instance
+        .interpreter
+        .warnings(&instance.program, &definition(json!({"root": root})));
+    let text = format!("{warnings:?}");
+    assert!(
+        warnings.len() == 1 && text.contains("CorrelationId") && text.contains("set"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_trigger_that_is_a_secret_is_refused_without_it() {
+    let folder = SecretsFolder::new();
+    let root =
+        json!({"id": "c", "type": "Elsa.Cron", "canStartWorkflow": true, "cronExpression": input("Secret", "Key")});
+    let instance = folder.instance(json!({"root": root}));
+    let refused = instance.interpreter.triggers(&instance.program).await;
+    let refused = format!("{:?}", refused.err().expect("a secret is no cron expression"));
+    assert!(!refused.contains(SECRET) && refused.contains("withheld"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_expression_alone_that_hides_secrets_reads_none() {
+    let folder = SecretsFolder::new();
+    let interpreter = folder
+        .instance(json!({"root": {"id": "s", "type": "Elsa.Sequence", "activities": []}}))
+        .interpreter;
+    for (kind, value) in [
+        ("Secret", "Key"),
+        ("JavaScript", "getSecret('Key')"),
+        ("JavaScript", "(async () => (await getSecret('Key')) > 'm')()"),
+        ("JavaScript", "await globalThis['get' + 'Secret']('Key')"),
+    ] {
+        let mut request = crate::execution::ExpressionRequest {
+            kind: kind.to_owned(),
+            value: json!(value),
+            ..Default::default()
+        };
+        request.scope.hides_secrets = true;
+        let done = interpreter.evaluate_expression(request).await.unwrap();
+        assert!(done.value.is_null(), "{value}: {done:?}");
+        assert_eq!(
+            done.error.map(|error| error.code).as_deref(),
+            Some("secrets-not-available"),
+            "{value}"
+        );
+    }
+}

@@ -22,6 +22,7 @@ mod control_flow;
 mod converters;
 mod guards;
 mod input_names;
+mod secrets;
 mod shown;
 mod state_machine;
 mod structure;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::shown::short;
-use super::state_machine;
+use super::{secrets, state_machine};
 use crate::activity::{ActivityNode, FlowchartMode, MergeMode, NodeIndex};
 use crate::definition::{InputBinding, Problems, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
@@ -28,6 +28,7 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         }
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
+        warnings.extend(secrets::stored(node));
         if node.type_name == "Elsa.StateMachine" {
             state_machine::warn(node, &mut warnings);
         }

@@ -21,6 +21,8 @@ pub(super) enum Compiled {
         /// Nothing that it does outlives it.
         is_pure: bool,
     },
+    /// By a call of this async function.
+    Async { function: Persistent<Function<'static>> },
     /// By a direct `eval`.
     Program,
 }

@@ -63,6 +63,7 @@ pub(crate) use engine::ScriptSession;
 pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 pub(crate) use long_script::LongScript;
+pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
 #[cfg(test)]
 pub(crate) use realm::search_script;

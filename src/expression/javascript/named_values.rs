@@ -13,6 +13,10 @@ const MAX_NAME: usize = 128;
 /// The largest secret, in bytes.
 const MAX_SECRET: u64 = 64 << 10;
 
+/// Why `getSecret` refuses in an expression whose result a client sees.
+pub(crate) const NO_SECRETS: &str =
+    "secrets are not available here: an expression that is evaluated alone reads none; run it in a workflow";
+
 /// Settings by name, and the directory of secrets.
 #[derive(Clone, Default)]
 pub struct NamedValues {

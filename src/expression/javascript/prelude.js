@@ -205,10 +205,16 @@
     return evaluate('() => (' + script + '\n)');
   }
   const compileBody = (script) => evaluate('() => {' + script + '\n}');
+  function compileAsyncExpression(script) {
+    evaluate('async () => [' + script + '\n]');
+    return evaluate('async () => (' + script + '\n)');
+  }
+  const compileAsyncBody = (script) => evaluate('async () => {' + script + '\n}');
 
   // Numbers that an earlier script cannot foresee.
   defineProperty(Math, 'random', { value: { random: () => random() }.random });
 
   begin();
-  return [begin, finish, flatten, define, compileExpression, compileBody];
+  return [begin, finish, flatten, define, compileExpression, compileBody, compileAsyncExpression,
+    compileAsyncBody];
 })

@@ -71,6 +71,9 @@ const SCRIPT_FRAME: &str = "<input>:";
 /// The length of what `prelude.js` writes before an expression, and before the body of a function.
 const COMPILED_INDENT: u32 = 7;
 
+/// The same before what awaits.
+const ASYNC_INDENT: u32 = 13;
+
 /// By how many bytes a shared realm may have grown after a script: its compiled scripts, and garbage.
 const GROWTH: usize = 4 << 20;
 
@@ -328,6 +331,11 @@ impl Realm {
                 self.is_pure.set(is_pure);
                 Ok(function.restore(ctx)?.call(())?)
             }
+            Compiled::Async { function } => {
+                self.indent.set(ASYNC_INDENT);
+                self.is_pure.set(false);
+                Ok(function.restore(ctx)?.call(())?)
+            }
             Compiled::Program => Ok(self.functions.run.clone().restore(ctx)?.call((script,))?),
         }
     }
@@ -357,6 +365,14 @@ impl Realm {
             && let Some(compiled) = by(&self.functions.body)?
         {
             return Ok(compiled);
+        }
+        // An `await` outside of any function makes the text that of an async function.
+        if script.contains("await") && !self.parses(ctx, script)? {
+            for compiler in [&self.functions.async_expression, &self.functions.async_body] {
+                if let Some(Compiled::Function { function, .. }) = by(compiler)? {
+                    return Ok(Compiled::Async { function });
+                }
+            }
         }
         // Also if it is neither: then its run gives the syntax error.
         Ok(Compiled::Program)
@@ -479,11 +495,21 @@ fn keep_secret(result: Result<ScriptResult, ScriptError>, secrets: &[String]) ->
                 ..result
             })
         }
-        Err(error) if error.kind == ScriptErrorKind::Thrown => Err(ScriptError {
-            message: "the script failed after it had read a secret; its message, which may hold it, is not kept"
-                .to_owned(),
-            ..error
-        }),
+        Err(error)
+            if matches!(
+                error.kind,
+                ScriptErrorKind::Thrown
+                    | ScriptErrorKind::Syntax
+                    | ScriptErrorKind::InvalidText
+                    | ScriptErrorKind::TooLarge
+            ) =>
+        {
+            Err(ScriptError {
+                message: "the script failed after it had read a secret; its message, which may hold it, is not kept"
+                    .to_owned(),
+                ..error
+            })
+        }
         Err(error) => Err(error),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::convert::to_js;
 use super::event_urls::{EventUrl, EventUrls};
-use super::named_values::NamedValues;
+use super::named_values::{NO_SECRETS, NamedValues};
 use super::own_realm::RealmKind;
 use super::realm_bytecode::{RealmScripts, load_freeze};
 use super::script::{ScriptOptions, ScriptScope};
@@ -85,6 +85,9 @@ pub(super) struct RealmFunctions {
     pub(super) expression: Persistent<Function<'static>>,
     /// Compiles a text that is the body of a function.
     pub(super) body: Persistent<Function<'static>>,
+    /// The same for texts that await.
+    pub(super) async_expression: Persistent<Function<'static>>,
+    pub(super) async_body: Persistent<Function<'static>>,
     pub(super) run: Persistent<Function<'static>>,
     /// Of a shared realm.
     pub(super) sweep: Option<Sweep>,
@@ -115,6 +118,9 @@ impl RealmFunctions {
         host.set("config", Function::new(ctx.clone(), config)?)?;
         let from = Rc::clone(state);
         let secret = move |ctx: Ctx<'_>, name: String| {
+            if from.scope.borrow().hides_secrets {
+                return Err(Exception::throw_message(&ctx, NO_SECRETS));
+            }
             let found = from.named.secret(&name);
             from.secrets.borrow_mut().extend(found.clone().ok());
             found.map_err(|reason| Exception::throw_message(&ctx, &reason))
@@ -156,6 +162,8 @@ impl RealmFunctions {
             define: keep(3)?,
             expression: keep(4)?,
             body: keep(5)?,
+            async_expression: keep(6)?,
+            async_body: keep(7)?,
             run: Persistent::save(ctx, run),
             sweep,
         })

@@ -33,6 +33,8 @@ pub struct ScriptScope {
     pub outputs: Map<String, Value>,
     /// The result of the activity that completed last.
     pub last_result: Option<Value>,
+    /// `getSecret` refuses: who sees the result may not see secrets.
+    pub hides_secrets: bool,
     /// Facts about the instance.
     pub workflow: WorkflowFacts,
 }

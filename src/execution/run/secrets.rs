@@ -1,0 +1,106 @@
+//! What is made of a secret is quoted by no message.
+//!
+//! An execution knows which of its inputs were made of one. Its message may quote them, and so may those of what it contains:
+//! the body of a loop over secrets, the activities of a workflow that was given one.
+
+use serde_json::Value;
+
+use super::BurstRun;
+use crate::activity::{ActivityCommands, Fault};
+use crate::execution::state::InstanceState;
+use crate::expression::to_text;
+
+impl BurstRun<'_> {
+    /// Notes that these inputs or outputs of an execution were made of a secret.
+    pub(super) fn note_secrets(&mut self, number: u64, names: Vec<String>) {
+        if names.is_empty() {
+            return;
+        }
+        self.state.reads_secrets = true;
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            for name in names {
+                if !context.unrecorded.contains(&name) {
+                    context.unrecorded.push(name);
+                }
+            }
+        }
+    }
+
+    /// Faults an execution whose call has failed: its message may also quote what the call itself has evaluated.
+    pub(super) fn fault_of_call(&mut self, number: u64, commands: ActivityCommands, fault: Fault) {
+        self.note_secrets(number, commands.unrecorded);
+        self.fault(number, fault);
+    }
+
+    /// The fault without its message, if that may quote a secret. What classifies it stays, unless it is the secret.
+    pub(super) fn without_secret(&self, number: u64, fault: Fault) -> Fault {
+        if fault.quotes_nothing {
+            return fault;
+        }
+        let Some((source, name)) = self.state.secret_behind(number) else {
+            return fault;
+        };
+        let node_of = |number: u64| {
+            let context = self.state.contexts.get(&number)?;
+            self.program.tree.find(&context.node_id)
+        };
+        let (Some(node), Some(origin)) = (node_of(number), node_of(source)) else {
+            return fault;
+        };
+        let kept = |text: String, default: &str| match self.state.is_secret_text(number, &text) {
+            true => default.to_owned(),
+            false => text,
+        };
+        let message = format!(
+            "The activity {} ({}) failed; its message is withheld, as {name} of the activity {} is made of a secret",
+            node.id, node.type_name, origin.id
+        );
+        Fault {
+            code: kept(fault.code, "0"),
+            category: kept(fault.category, "General"),
+            fault_type: kept(fault.fault_type, "System"),
+            message,
+            ..fault
+        }
+    }
+}
+
+impl InstanceState {
+    /// The execution, or the innermost one around it, that was made of a secret, and the name of its input or output.
+    pub(in crate::execution) fn secret_behind(&self, number: u64) -> Option<(u64, &str)> {
+        let own = self.contexts.get(&number)?.unrecorded.first();
+        match own {
+            Some(name) => Some((number, name)),
+            None => self.secret_above(number),
+        }
+    }
+
+    /// The execution around this one that has a secret for what it contains. A truth, as the condition of a loop, tells it
+    /// nothing.
+    pub(in crate::execution) fn secret_above(&self, number: u64) -> Option<(u64, &str)> {
+        let around = self.chain(number).into_iter().skip(1);
+        around.into_iter().find_map(|number| {
+            let context = self.contexts.get(&number)?;
+            let mut names = context.unrecorded.iter();
+            let is_given = |name: &&String| context.inputs.get(*name).is_some_and(|value| !value.is_boolean());
+            Some((number, names.find(is_given)?.as_str()))
+        })
+    }
+
+    /// Whether a text has the value of an input that was made of a secret, of this execution or one around it.
+    fn is_secret_text(&self, number: u64, text: &str) -> bool {
+        let contexts = self
+            .chain(number)
+            .into_iter()
+            .filter_map(|number| self.contexts.get(&number));
+        let mut values =
+            contexts.flat_map(|context| context.unrecorded.iter().filter_map(|name| context.inputs.get(name)));
+        values.any(|value| {
+            let value = match value {
+                Value::String(value) => value.clone(),
+                value => to_text(value.clone()),
+            };
+            !value.is_empty() && text.contains(&value)
+        })
+    }
+}

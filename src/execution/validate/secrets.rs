@@ -1,0 +1,58 @@
+//! What a definition makes of a secret and stores by its own will: a publish names it.
+
+use crate::activity::{ActivityNode, NodeInput};
+use crate::definition::ValidationError;
+
+/// What activities store: the type, the input, and what it becomes.
+const STORED: [(&str, &str, &str); 8] = [
+    ("Elsa.SetVariable", "Value", "a variable"),
+    ("Elsa.SetOutput", "OutputValue", "an output of the workflow"),
+    ("Elsa.Correlate", "CorrelationId", "the correlation id"),
+    ("Elsa.SetName", "Value", "the name of the instance"),
+    ("Elsa.Event", "EventName", "the name of an event"),
+    ("Elsa.PublishEvent", "EventName", "the name of an event"),
+    ("Elsa.PublishEvent", "CorrelationId", "the correlation id of an event"),
+    ("Elsa.PublishEvent", "Payload", "the payload of an event"),
+];
+
+/// Warnings of the values that an activity stores and that are made of a secret, as far as the text of the expression says so.
+pub(super) fn stored(node: &ActivityNode) -> Vec<ValidationError> {
+    let secret = node.inputs.iter().filter(|input| is_made_of_secret(input));
+    let messages = secret.filter_map(|input| {
+        let mut stored = STORED.iter();
+        let found = stored.find(|(kind, name, _)| *kind == node.type_name && *name == input.name);
+        let what = match found {
+            Some((_, _, what)) => *what,
+            None if is_script(input) && node.outputs.iter().any(|output| output.name == "Result") => "its result",
+            None => return None,
+        };
+        Some(format!(
+            "The input {} of the activity {} is made of a secret and is stored, readable, as {what}; read the secret where it \
+             is used instead",
+            input.name, node.id
+        ))
+    });
+    messages.map(|message| ValidationError::of(&node.id, message)).collect()
+}
+
+/// Whether the input is a script that the activity runs.
+fn is_script(input: &NodeInput) -> bool {
+    let kind = input.expression.as_ref().map(|expression| expression.kind.as_str());
+    input.name == "Script" && kind == Some("Literal")
+}
+
+fn is_made_of_secret(input: &NodeInput) -> bool {
+    let Some(expression) = &input.expression else {
+        return false;
+    };
+    match expression.kind.as_str() {
+        "Secret" => true,
+        "JavaScript" => calls_secret(expression.value.as_str()),
+        "Literal" => is_script(input) && calls_secret(expression.value.as_str()),
+        _ => false,
+    }
+}
+
+fn calls_secret(script: Option<&str>) -> bool {
+    script.is_some_and(|script| script.contains("getSecret"))
+}
