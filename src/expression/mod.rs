@@ -26,9 +26,9 @@ pub(crate) use csharp::{
 };
 pub(crate) use expression_type::{EXPRESSION_TYPES, is_runnable, runnable_types};
 pub(crate) use javascript::EventUrl;
+pub(crate) use javascript::NO_SECRETS;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
-pub(crate) use javascript::NO_SECRETS;
 pub use javascript::{EventUrls, NamedValues, ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use javascript::{LongScript, ScriptErrorKind, ScriptNames, ScriptSession, too_long_script};
 pub(crate) use liquid::{Fact, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind};
