@@ -20,6 +20,7 @@ fn scope() -> ScriptScope {
         inputs: object(json!({"Name": "Ada", "age": 36})),
         outputs: object(json!({"a1": {"Result": 5, "Status": "ok"}, "Http Request": {"Result": {"x": [1]}}})),
         last_result: Some(json!([1, "two"])),
+        hides_secrets: false,
         workflow: WorkflowFacts {
             instance_id: "i1".into(),
             definition_id: "d1".into(),
