@@ -275,10 +275,11 @@ impl Recorder {
     }
 }
 
-/// Leaves out the values that may hold a secret.
+/// Leaves out the values that may hold a secret: what was made of one, and all outputs of an execution that was given one, such as
+/// the item of a loop.
 fn withhold(values: &mut Value, context: &Context) {
     if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
-        values.retain(|name, _| !context.unrecorded.contains(name));
+        values.retain(|name, _| !context.unrecorded.contains(name) && !context.outputs.contains_key(name));
     }
 }
 

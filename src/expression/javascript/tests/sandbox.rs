@@ -144,8 +144,33 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("U+0000 as outcome", "setOutcome('\\0')", &[InvalidText]),
 ];
 
+/// Runs an ignored test in a process of its own, as it measures the memory of the whole process.
+fn alone(test: &str) {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            &format!("expression::javascript::tests::sandbox::{test}"),
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    let errors = String::from_utf8_lossy(&child.stderr);
+    assert!(
+        child.status.success() && output.contains("1 passed"),
+        "{output}\n{errors}"
+    );
+}
+
+#[test]
+fn every_untrusted_script_is_stopped() {
+    alone("every_untrusted_script_is_stopped_alone");
+}
+
 #[tokio::test]
-async fn every_untrusted_script_is_stopped() {
+#[ignore = "run by the test above, in a process of its own"]
+async fn every_untrusted_script_is_stopped_alone() {
     let engine = engine();
     let mut failures = Vec::new();
     for (name, script, kinds) in SCRIPTS {
@@ -173,16 +198,9 @@ async fn every_untrusted_script_is_stopped() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// In a process of its own: what is measured is the memory of the whole process.
 #[test]
 fn memory_is_bounded() {
-    let alone = "expression::javascript::tests::sandbox::memory_is_bounded_alone";
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", alone, "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && output.contains("1 passed"), "{output}");
+    alone("memory_is_bounded_alone");
 }
 
 /// With enough time, the memory limit stops them.
@@ -344,16 +362,9 @@ async fn a_full_queue_makes_callers_wait() {
     }
 }
 
-/// Runs in a process of its own, as it measures the memory of the whole process.
 #[test]
 fn a_thousand_sessions_leave_no_memory_behind() {
-    let alone = "expression::javascript::tests::sandbox::a_thousand_sessions_alone_leave_no_memory_behind";
-    let child = std::process::Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", alone, "--ignored", "--nocapture"])
-        .output()
-        .expect("a child");
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    alone("a_thousand_sessions_alone_leave_no_memory_behind");
 }
 
 #[tokio::test]
