@@ -144,6 +144,8 @@ async fn keep(
                     away.set(0.0);
                     set(cause, None);
                     if reported.take().is_some() {
+                        // One that lacks rights connects again and again, and is refused with its next message.
+                        logged = logged.filter(|(code, _)| *code == "rabbitmq-refused");
                         tracing::info!(service, "RabbitMQ {} is connected again", server.place());
                     }
                     pending::<Error>().await
