@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - Each outage is logged once, at its begin and at its end; so is each alarm of the broker.
+//! - Each outage is logged once, at its begin and at its end; so is each alarm of the broker. A refusal that returns is logged every
+//!   30 s.
 //! - No more than one round of messages is on its way. While the broker does not confirm them, because it has an alarm, what
 //!   follows waits at the service, which bounds it.
 //! - After each gap, at either side, the service is notified: it then says so to its subscribers, and to the other members.
@@ -27,10 +28,12 @@ use crate::{Error, Result};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const SOUND: Duration = Duration::from_secs(10);
-/// How long a connection after an outage lasts before the outage counts as over: longer than the refusal of a first message takes.
+/// The code of an error that needs a setting.
+const REFUSED: &str = "rabbitmq-refused";
+/// How long a connection after a refusal lasts before it counts as over: longer than the refusal of a first message takes.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The least time between two warnings of one kind.
+/// The least time between two warnings of one refusal.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A service whose messages go over a topic.
@@ -122,9 +125,10 @@ async fn keep(
     let service = topic.service;
     let away = metrics::gauge!("mainspring_rabbitmq_away", "service" => service);
     let failures = metrics::counter!("mainspring_rabbitmq_failures_total", "service" => service);
-    // The code of the last error, none while all is well; the one that was logged last, and when.
+    // The code of the last error; none while all is well.
     let mut reported: Option<&'static str> = None;
-    let mut logged: Option<(&'static str, Instant)> = None;
+    // The refusal that was logged last, and when.
+    let mut refused: Option<(String, Instant)> = None;
     let mut pause = SHORTEST_PAUSE;
     loop {
         let opened = tokio::select! {
@@ -133,20 +137,29 @@ async fn keep(
         };
         let error = match opened {
             Ok(open) => {
-                traffic.opened();
-                tried.send_if_modified(|tried| tried.replace(None).is_none());
-                let began = Instant::now();
-                // A broker that refuses what follows the connection, such as a user without rights, has not come back by connecting.
-                let sound = async {
-                    if reported.is_some() {
-                        tokio::time::sleep(SETTLED).await;
-                    }
+                // A broker that refuses a message, as its user lacks rights, has not come back by connecting.
+                let settled = if reported == Some(REFUSED) {
+                    SETTLED
+                } else {
+                    Duration::ZERO
+                };
+                let mut back = || {
                     away.set(0.0);
                     set(cause, None);
                     if reported.take().is_some() {
-                        // One that lacks rights connects again and again, and is refused with its next message.
-                        logged = logged.filter(|(code, _)| *code == "rabbitmq-refused");
                         tracing::info!(service, "RabbitMQ {} is connected again", server.place());
+                    }
+                };
+                if settled.is_zero() {
+                    back();
+                }
+                traffic.opened();
+                tried.send_if_modified(|tried| tried.replace(None).is_none());
+                let began = Instant::now();
+                let sound = async {
+                    if !settled.is_zero() {
+                        tokio::time::sleep(settled).await;
+                        back();
                     }
                     pending::<Error>().await
                 };
@@ -169,9 +182,12 @@ async fn keep(
         };
         away.set(1.0);
         set(cause, Some(error.message().to_owned()));
-        reported = Some(error.code());
-        if logged.is_none_or(|(code, at)| code != error.code() || at.elapsed() >= LOG_INTERVAL) {
-            logged = Some((error.code(), Instant::now()));
+        // A refusal that returns soon is no new one: a user that may connect and not send is refused with each message.
+        let is_known = |(message, at): &(String, Instant)| message == error.message() && at.elapsed() < LOG_INTERVAL;
+        if reported.replace(error.code()) != Some(error.code()) && !refused.as_ref().is_some_and(is_known) {
+            if error.code() == REFUSED {
+                refused = Some((error.message().to_owned(), Instant::now()));
+            }
             tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");
         }
         tried.send_if_modified(|tried| {

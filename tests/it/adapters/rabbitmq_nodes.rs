@@ -346,6 +346,52 @@ async fn a_broker_that_cannot_be_used_any_more_is_named_once_until_it_is_put_rig
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_that_may_connect_and_not_send_is_named_once() {
+    let database = TestDatabase::create().await;
+    let (broker, name) = (RabbitProcess::shared(), database.name());
+    let rights = |write: &str| {
+        format!(
+            "rabbit_auth_backend_internal:set_permissions(<<\"{name}\">>, <<\"/\">>, <<\".*\">>, <<\"{write}\">>, <<\".*\">>, \
+             <<\"t\">>)"
+        )
+    };
+    let user = format!("rabbit_auth_backend_internal:add_user(<<\"{name}\">>, <<\"geheim\">>, <<\"t\">>)");
+    // It may bind the queues, and not send to the exchanges, whose names have one dot.
+    broker.eval(&format!("{user}, {}.", rights(".*[.].*[.].*")));
+    let url = format!("amqp://{name}:geheim@127.0.0.1:{}/", broker.port());
+    let node = Node::start_with(
+        &database,
+        "one",
+        &settings(&url, name, &["--check-in", "1s", "--tolerance", "20s"]),
+        "",
+    );
+    let http = node.http.as_ref().unwrap();
+    let said = |part: &str| node.child.stderr().iter().filter(|line| line.contains(part)).count();
+    let remedy = "rabbitmqctl set_permissions` grants it";
+    for version in 1..=12 {
+        http.post("workflow-definitions", &named(version)).await.expect(200);
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    let ready = http.get("/health/ready").await.expect(200);
+    assert!(
+        ready["causes"]["signal"]
+            .as_str()
+            .is_some_and(|cause| cause.contains(remedy)),
+        "{ready}"
+    );
+    assert!((1..=2).contains(&said(remedy)), "{:?}", node.child.stderr());
+    broker.eval(&format!("{}.", rights(".*")));
+    wait_until("it to be used again", async || {
+        http.get("/health/ready").await.expect(200)["away"] == json!([])
+    })
+    .await;
+    assert_eq!(said("geheim"), 0);
+    broker.eval(&format!(
+        "rabbit_auth_backend_internal:delete_user(<<\"{name}\">>, <<\"t\">>)."
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_exits_with_a_remedy_where_its_broker_cannot_be_used() {
     let database = TestDatabase::create().await;
     let (broker, prefix) = (RabbitProcess::shared(), database.name());
