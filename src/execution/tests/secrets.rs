@@ -322,7 +322,7 @@ async fn a_trigger_that_is_a_secret_is_refused_without_it() {
         json!({"id": "c", "type": "Elsa.Cron", "canStartWorkflow": true, "cronExpression": input("Secret", "Key")});
     let instance = folder.instance(json!({"root": root}));
     let refused = instance.interpreter.triggers(&instance.program).await;
-    let refused = format!("{:?}", refused.err().expect("a secret is no cron expression"));
+    let refused = format!("{:?}", refused.err());
     assert!(!refused.contains(SECRET) && refused.contains("withheld"), "{refused}");
 }
 
