@@ -1,5 +1,7 @@
 //! Elsa's `workflowState`: the state of an instance as its API shows it.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
@@ -65,7 +67,7 @@ impl InstanceState {
             "incidents": incidents.collect::<Vec<_>>(),
             "isSystem": false,
             "completionCallbacks": [],
-            "activityExecutionContexts": self.contexts.values().rev().map(|context| self.context_state(context)).collect::<Vec<_>>(),
+            "activityExecutionContexts": self.contexts.iter().rev().map(|(number, context)| self.context_state(*number, context)).collect::<Vec<_>>(),
             "scheduledActivities": self.queue.iter().map(|item| json!({
                 "activityNodeId": item.node_id,
                 "ownerContextId": item.owner.and_then(|owner| self.contexts.get(&owner)).map(|owner| &owner.id),
@@ -82,17 +84,29 @@ impl InstanceState {
         })
     }
 
-    fn context_state(&self, context: &Context) -> Value {
+    /// As the journal, this leaves out what may be made of a secret.
+    fn context_state(&self, number: u64, context: &Context) -> Value {
         let parent = context.parent.and_then(|parent| self.contexts.get(&parent));
+        let is_below_secret = self.reads_secrets && self.secret_above(number).is_some();
+        let holds_secret = is_below_secret || !context.unrecorded.is_empty();
+        let mut inputs = Cow::Borrowed(&context.inputs);
+        let mut properties = Cow::Borrowed(&context.properties);
+        if holds_secret {
+            inputs
+                .to_mut()
+                .retain(|name, _| !is_below_secret && !context.unrecorded.contains(name));
+            properties.to_mut().clear();
+        }
+        let variables = context.variables.iter().filter(|_| !holds_secret);
         json!({
             "id": context.id,
             "parentContextId": parent.map(|parent| &parent.id),
             "scheduledActivityNodeId": context.node_id,
             "ownerActivityNodeId": parent.map(|parent| &parent.node_id),
-            "properties": context.properties,
+            "properties": properties,
             "metadata": {},
-            "activityState": context.inputs,
-            "dynamicVariables": context.variables.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
+            "activityState": inputs,
+            "dynamicVariables": variables.map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
             "status": context.status.as_str(),
             "isExecuting": false,
             "faultCount": context.faults,

@@ -362,15 +362,16 @@ impl BurstRun<'_> {
                 hides_secrets: false,
             };
             let evaluated = evaluator.input(input).await?;
+            // First: what is refused below is quoted by the message.
+            if evaluated.may_hold_secret {
+                self.note_secrets(number, vec![input.name.clone()]);
+            }
             admit(
                 &format!("The input {}", input.name),
                 &evaluated.value,
                 self.options.max_value_bytes,
             )?;
             self.apply_script(number, evaluated.changes)?;
-            if evaluated.may_hold_secret {
-                self.note_secrets(number, vec![input.name.clone()]);
-            }
             if let Some(context) = self.state.contexts.get_mut(&number) {
                 context.inputs.insert(input.name.clone(), evaluated.value);
             }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::BurstRun;
 use crate::activity::{ActivityCommands, Fault};
 use crate::execution::state::InstanceState;
-use crate::expression::to_text;
 
 impl BurstRun<'_> {
     /// Notes that these inputs or outputs of an execution were made of a secret.
@@ -87,20 +86,35 @@ impl InstanceState {
         })
     }
 
-    /// Whether a text has the value of an input that was made of a secret, of this execution or one around it.
+    /// Whether a text has a part of an input that was made of a secret, of this execution or one around it; or, below such a one, of
+    /// any input of its own, which may be made of it in turn.
     fn is_secret_text(&self, number: u64, text: &str) -> bool {
-        let contexts = self
+        let of_secret = self
             .chain(number)
             .into_iter()
-            .filter_map(|number| self.contexts.get(&number));
-        let mut values =
-            contexts.flat_map(|context| context.unrecorded.iter().filter_map(|name| context.inputs.get(name)));
-        values.any(|value| {
-            let value = match value {
-                Value::String(value) => value.clone(),
-                value => to_text(value.clone()),
-            };
-            !value.is_empty() && text.contains(&value)
-        })
+            .filter_map(|number| self.contexts.get(&number))
+            .flat_map(|context| context.unrecorded.iter().filter_map(|name| context.inputs.get(name)));
+        let own = self
+            .contexts
+            .get(&number)
+            .filter(|_| self.secret_above(number).is_some());
+        let own = own.into_iter().flat_map(|context| context.inputs.values());
+        of_secret.chain(own).any(|value| has_part(text, value))
+    }
+
+    /// Whether a living execution holds a value that was made of a secret.
+    pub(crate) fn holds_secret(&self) -> bool {
+        self.contexts.values().any(|context| !context.unrecorded.is_empty())
+    }
+}
+
+/// Whether a text contains a text or a number of this value. The recursion is as deep as JSON may be.
+fn has_part(text: &str, value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::Number(number) => text.contains(&number.to_string()),
+        Value::String(part) => !part.is_empty() && text.contains(part.as_str()),
+        Value::Array(items) => items.iter().any(|item| has_part(text, item)),
+        Value::Object(fields) => fields.values().any(|field| has_part(text, field)),
     }
 }

@@ -353,3 +353,39 @@ async fn an_expression_alone_that_hides_secrets_reads_none() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_fault_inside_of_a_loop_over_secrets_is_not_classified_by_one() {
+    let folder = SecretsFolder::new();
+    let body = json!({"id": "b", "type": "Elsa.Fault", "message": input("Literal", "m"),
+        "code": input("JavaScript", "getVariable('CurrentValue')"),
+        "category": input("JavaScript", "getVariable('CurrentValue').toUpperCase()")});
+    let root = json!({"id": "f", "type": "Elsa.ForEach", "items": input("JavaScript", "[await getSecret('Key')]"),
+        "body": body});
+    let ended = folder.instance(json!({"root": root})).start().await;
+    let incident = &ended.state.incidents()[0];
+    assert_eq!(incident.exception["code"], "0", "{incident:?}");
+    let shown = recorded(&ended);
+    assert!(
+        !shown.contains(SECRET) && !shown.contains(&SECRET.to_uppercase()),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn the_state_of_a_waiting_activity_shows_no_secret() {
+    let folder = SecretsFolder::new();
+    let root = json!({"id": "t", "type": "Elsa.RunTask", "taskName": input("Literal", "t"), "payload": input("Secret", "Key")});
+    let ended = folder.instance(json!({"root": root})).start().await;
+    assert_eq!(ended.sub_status, SubStatus::Suspended, "{:?}", ended.state.incidents());
+    assert!(ended.state.holds_secret());
+    let now = chrono::Utc::now();
+    let times = crate::execution::InstanceTimestamps {
+        created_at: now,
+        updated_at: now,
+        finished_at: None,
+    };
+    let shown = ended.state.workflow_state(times);
+    let contexts = shown["activityExecutionContexts"].to_string();
+    assert!(contexts.contains("\"t\"") && !contexts.contains(SECRET), "{contexts}");
+}

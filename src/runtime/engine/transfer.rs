@@ -104,6 +104,11 @@ impl Engine {
             None
         };
         let state = InstanceState::from_bytes(&row.state)?;
+        if state.holds_secret() {
+            let message = "the instance goes on with a value that is made of a secret, which a file would show; export it when \
+                           that activity has ended";
+            return Err(Error::conflict("instance-holds-secret", message).instance(id.as_str()));
+        }
         let mut file = Map::new();
         let meta = InstanceTimestamps {
             created_at: row.instance.created_at,
