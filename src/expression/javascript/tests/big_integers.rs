@@ -82,7 +82,11 @@ async fn no_operation_outlives_its_limit() {
 /// Their digits are made in parts; the text by a template is QuickJS's.
 #[tokio::test]
 async fn large_integers_have_the_digits_of_smaller_ones() {
-    let engine = ScriptEngine::new(ScriptOptions::default());
+    // It takes seconds of a debug build, and the tests beside it take the processors.
+    let engine = ScriptEngine::new(ScriptOptions {
+        time_limit: Duration::from_secs(60),
+        ..ScriptOptions::default()
+    });
     let script = "
       const digits = '0123456789abcdefghijklmnopqrstuvwxyz';
       const wrong = [];
