@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(run(true, || 7).await.unwrap(), 7);
         for check in checks {
             release.send(()).unwrap();
-            check.await.unwrap().unwrap();
+            assert!(check.await.unwrap().unwrap(), "the check was over before the work");
         }
     }
 

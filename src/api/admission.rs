@@ -5,24 +5,21 @@
 //! slowly count, too.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use hyper::body::{Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::ApiOptions;
 use super::{path, studio};
 use crate::auth::cors::{self, CorsOrigins};
 use crate::auth::{AllowedHosts, ApiKey, cross_site};
-use crate::http::{ApiError, Peer};
+use crate::http::{ApiError, HoldingBody, Peer};
 use crate::refusals::Refusals;
 use crate::runtime::Engine;
 
@@ -184,37 +181,11 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     };
     // A panic is a defect; to the client it must not look like a broken network.
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response.map(|body| Body::new(PermittedBody { body, _permit: permit })),
+        Ok(response) => response.map(|body| Body::new(HoldingBody::new(body, permit))),
         Err(_) => {
             tracing::error!("the handler of a request panicked");
             ApiError::internal().into_response()
         }
-    }
-}
-
-/// The body of a response, with the permit of its request.
-struct PermittedBody {
-    body: Body,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl HttpBody for PermittedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

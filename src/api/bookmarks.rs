@@ -95,7 +95,7 @@ enum ResumedByToken {
     Started(Started),
 }
 
-/// All that the holder of a token learns: what an instance holds is not meant for whoever gets its link.
+/// All that the holder of a token learns: what an instance holds is not meant for each holder of its link.
 #[derive(Serialize, ToSchema)]
 struct ResumeOutcome {
     /// `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Executing`, `Pending` or `Accepted` while it goes on.

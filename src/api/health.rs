@@ -58,7 +58,7 @@ pub(super) async fn live(State(api): State<Api>) -> (StatusCode, Json<Liveness>)
     (status = 503, description = "The node cannot take work.", body = ReadinessView),
 ))]
 ///
-/// On a server with an API key the reason is told only to a request with the key, and at the address of `--health-listen`.
+/// On a server with an API key, the reason and the causes are for requests with the key, and for the address of `--health-listen`.
 pub(super) async fn ready(
     State(api): State<Api>,
     shows_key: Option<Extension<ShowsKey>>,

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::api::files::zip::empty_blocks;
 
-    /// Each of the places for long work is free again soon after nobody waits for the files.
+    /// Each of the places for long work is free again soon after no request waits for the files.
     #[tokio::test]
     async fn a_request_that_ends_stops_the_reading_of_its_files() {
         let limits = Arc::new(BodyLimits::new(Duration::from_secs(60), 64));

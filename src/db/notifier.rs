@@ -8,13 +8,14 @@
 //! - An error that the server answers to a NOTIFY is a lost hint: the connection listens on. Only one that does not answer is replaced.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{ANSWER_TIMEOUT, Channel, Connector, Notification, Session, is_in_doubt, within};
+use crate::refusals::Refusals;
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
@@ -24,9 +25,6 @@ const RECEIVER_QUEUE: usize = 256;
 
 /// How long a NOTIFY may take; a later one is useless.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The least time between two warnings of lost notifications.
-const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The pauses between attempts to connect again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -39,8 +37,8 @@ pub(crate) struct Notifier {
     received: broadcast::Sender<Notification>,
     reconnect: Arc<Notify>,
     names: Arc<[(Channel, String)]>,
-    /// When a lost notification was logged last.
-    warned: Arc<Mutex<Option<Instant>>>,
+    /// The notifications that the server refused.
+    refusals: Arc<Refusals>,
 }
 
 /// Owns the task that keeps the connection.
@@ -73,7 +71,7 @@ impl Notifier {
                 received,
                 reconnect,
                 names,
-                warned: Arc::default(),
+                refusals: Arc::default(),
             },
             task,
         ))
@@ -115,25 +113,15 @@ impl Notifier {
         metrics::counter!("mainspring_notify_failures_total").increment(1);
         if is_in_doubt(&error) || error.code() == "database-read-only" {
             self.reconnect.notify_one();
-        } else if self.is_warning_due() {
+        } else if let Some(refused) = self.refusals.count() {
             tracing::warn!(
                 %error,
+                refused,
                 "a notification to other nodes is lost; check-ins find work and changes meanwhile (54000: a session that listens \
                  stays in a transaction, and the server's queue of notifications is full)"
             );
         }
         Err(error)
-    }
-}
-
-impl Notifier {
-    fn is_warning_due(&self) -> bool {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = warned.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL);
-        if is_due {
-            *warned = Some(Instant::now());
-        }
-        is_due
     }
 }
 

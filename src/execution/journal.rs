@@ -140,7 +140,7 @@ impl Recorder {
         if let Some(values) = &mut details.activity_state {
             program.log_persistence.retain(node.index, values, &context.outputs);
             withhold(values, context);
-            if state.reads_secrets && state.secret_above(number).is_some() {
+            if state.is_below_secret(number) {
                 withhold_read(values, node);
             }
         }
@@ -220,7 +220,7 @@ impl Recorder {
             execution.outputs = Value::Object(context.outputs.clone());
             persistence.retain(node, &mut execution.outputs, &context.outputs);
             withhold(&mut execution.outputs, context);
-            let is_below_secret = state.reads_secrets && state.secret_above(number).is_some();
+            let is_below_secret = state.is_below_secret(number);
             if let (true, Some(node)) = (is_below_secret, program.tree.find(&context.node_id)) {
                 withhold_read(&mut execution.activity_state, node);
                 execution.outputs = Value::Object(Map::new());

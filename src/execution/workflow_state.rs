@@ -87,7 +87,7 @@ impl InstanceState {
     /// As the journal, this leaves out what may be made of a secret.
     fn context_state(&self, number: u64, context: &Context) -> Value {
         let parent = context.parent.and_then(|parent| self.contexts.get(&parent));
-        let is_below_secret = self.reads_secrets && self.secret_above(number).is_some();
+        let is_below_secret = self.is_below_secret(number);
         let holds_secret = is_below_secret || !context.unrecorded.is_empty();
         let mut inputs = Cow::Borrowed(&context.inputs);
         let mut properties = Cow::Borrowed(&context.properties);

@@ -210,7 +210,7 @@ impl ConnectionState {
         self.enter(Phase::Upgraded);
     }
 
-    /// Whether the connection was told to end and is about to be closed. One that became a WebSocket in that instant is not.
+    /// Whether the connection is marked to end and is about to be closed. One that became a WebSocket in that instant is not.
     fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed) && !self.is(Phase::Upgraded)
     }
@@ -495,7 +495,7 @@ mod tests {
         table.shed();
         table.close_overdue();
         assert!(!websocket.state.ending.load(Ordering::Relaxed));
-        // Told to end in the instant of its upgrade, it does not end, and another one makes room.
+        // Marked to end in the instant of its upgrade, it does not end, and another one makes room.
         websocket.state.end("crowded");
         let idle = table.track();
         drop(idle.state.begin_request());

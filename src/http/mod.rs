@@ -6,6 +6,7 @@ mod body;
 mod connections;
 mod error;
 mod files;
+mod holding_body;
 mod idempotency;
 mod json_memory;
 mod server;
@@ -15,5 +16,6 @@ pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_e
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
+pub(crate) use holding_body::HoldingBody;
 pub(crate) use server::Peer;
 pub use server::{serve, serve_within};

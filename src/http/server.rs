@@ -4,15 +4,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::Response;
-use hyper::body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -21,7 +16,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::connections::{ActiveRequest, ConnectionLimits, ConnectionTable, TrackedConnection, TrackedStream};
+use super::connections::{ConnectionLimits, ConnectionTable, TrackedConnection, TrackedStream};
+use super::holding_body::HoldingBody;
 
 /// The largest head of a request, in bytes; hyper answers a larger one with 431.
 const MAX_HEAD: usize = 64 * 1024;
@@ -133,7 +129,8 @@ async fn serve_connection(
             let response = router.clone().oneshot(request);
             async move {
                 let response = response.await?;
-                Ok::<Response<TrackedBody>, Infallible>(response.map(|body| TrackedBody { body, _request: active }))
+                // While the body lasts, the request is in flight.
+                Ok::<_, Infallible>(response.map(|body| HoldingBody::new(body, active)))
             }
         }
     });
@@ -162,32 +159,6 @@ async fn serve_connection(
                 return;
             }
         }
-    }
-}
-
-/// The body of a response; while it lasts, the request is in flight.
-struct TrackedBody {
-    body: Body,
-    _request: ActiveRequest,
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::db::{Pool, columns};
 use crate::id::{StimulusHash, TenantId};
 
-const WEIGH: &str = include_str!("../../sql/queries/inbox/weigh.sql");
+pub(super) const WEIGH: &str = include_str!("../../sql/queries/inbox/weigh.sql");
 
 /// How many bytes of events may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,6 @@ pub(crate) struct InboxWeight {
     pub(crate) tenant: TenantId,
     /// None: all stimuli of the tenant.
     pub(crate) hash: Option<StimulusHash>,
-    pub(crate) events: u64,
     pub(crate) bytes: u64,
     pub(crate) is_full: bool,
 }
@@ -31,14 +30,13 @@ pub(crate) struct InboxWeight {
 pub(crate) async fn weigh(pool: &Pool, budget: InboxBudget) -> Result<Vec<InboxWeight>> {
     let [tenant, stimulus] = [budget.tenant, budget.stimulus].map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let rows = pool.query(WEIGH, &[&tenant, &stimulus]).await?;
-    let at = columns!(rows; tenant_id, hash, events, bytes, is_full)?;
+    let at = columns!(rows; tenant_id, hash, bytes, is_full)?;
     let row = |row: &tokio_postgres::Row| InboxWeight {
         tenant: TenantId::new(row.get::<_, String>(at.tenant_id)),
         hash: row
             .get::<_, Option<Vec<u8>>>(at.hash)
             .and_then(|hash| hash.try_into().ok())
             .map(StimulusHash),
-        events: u64::try_from(row.get::<_, i64>(at.events)).unwrap_or(0),
         bytes: u64::try_from(row.get::<_, i64>(at.bytes)).unwrap_or(0),
         is_full: row.get(at.is_full),
     };

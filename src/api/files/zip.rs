@@ -44,7 +44,7 @@ pub(in crate::api) enum ZipError {
     TooLarge,
     /// Entries share bytes of the archive.
     Overlapping,
-    /// Nobody waits for the content any more, or it takes too long.
+    /// No request waits for the content any more, or it takes too long.
     Stopped,
 }
 
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacking_ends_when_nobody_waits() {
+    fn unpacking_ends_with_its_request() {
         let long = empty_blocks(4 << 20, 1);
         let archive = Archive::read(&long, 1).unwrap();
         let asked = std::cell::Cell::new(0);

@@ -7,7 +7,7 @@
 mod folder;
 mod page;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use axum::Router;
@@ -58,11 +58,6 @@ impl Studio {
     pub fn installed(&self) -> Option<PathBuf> {
         let candidates = [self.path.join(Self::VERSION), self.path.clone()];
         candidates.into_iter().find(|path| path.join(Self::ENTRY).is_file())
-    }
-
-    /// The folder that was given.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     async fn folder(&self) -> Option<&StudioFolder> {

@@ -261,7 +261,7 @@ async fn without_studio_the_page_says_how_to_install_it() {
     let page = read(&server, "/", &[]).await;
     assert_eq!(page.status, 200);
     assert!(page.text.contains("mainspring studio install"), "{}", page.text);
-    // Nobody without a key learns where files of this machine are.
+    // A caller without a key does not learn where files of this machine are.
     assert!(!page.text.contains(folder.to_str().unwrap()), "{}", page.text);
     assert_eq!(read(&server, "/studio/", &[]).await.status, 404);
     // An install afterwards is noticed.

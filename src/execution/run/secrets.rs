@@ -74,7 +74,7 @@ impl InstanceState {
         }
     }
 
-    /// The execution around this one that has a secret for what it contains. A truth, as the condition of a loop, tells it
+    /// The execution around this one that has a secret for what it contains. A boolean, as the condition of a loop, discloses
     /// nothing.
     pub(in crate::execution) fn secret_above(&self, number: u64) -> Option<(u64, &str)> {
         let around = self.chain(number).into_iter().skip(1);
@@ -84,6 +84,11 @@ impl InstanceState {
             let is_given = |name: &&String| context.inputs.get(*name).is_some_and(|value| !value.is_boolean());
             Some((number, names.find(is_given)?.as_str()))
         })
+    }
+
+    /// Whether what this execution reads may be a secret of one around it. States of former versions do not say it.
+    pub(in crate::execution) fn is_below_secret(&self, number: u64) -> bool {
+        self.reads_secrets && self.secret_above(number).is_some()
     }
 
     /// Whether a text has a part of an input that was made of a secret, of this execution or one around it; or, below such a one, of

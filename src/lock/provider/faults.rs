@@ -1,4 +1,4 @@
-//! Why the files of locks cannot be opened: for those who ask, readiness, the log and the metric.
+//! Why the files of locks cannot be opened: for requests, readiness, the log and the metric.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,21 +8,21 @@ use crate::{Error, Result};
 pub(super) struct FileFault {
     message: String,
     /// No other file can be, either.
-    is_of_folder: bool,
+    is_of_directory: bool,
 }
 
 impl FileFault {
-    pub(super) fn of_folder(message: String) -> Self {
+    pub(super) fn of_directory(message: String) -> Self {
         Self {
             message,
-            is_of_folder: true,
+            is_of_directory: true,
         }
     }
 
     pub(super) fn of_file(message: String) -> Self {
         Self {
             message,
-            is_of_folder: false,
+            is_of_directory: false,
         }
     }
 
@@ -44,18 +44,15 @@ impl Faults {
         !self.all().is_empty()
     }
 
-    /// The first of them, one of the folder before those of single files.
+    /// The first of them, one of the directory before those of single files.
     pub(super) fn error(&self) -> Option<Error> {
         let all = self.all();
-        let of_folder = all.iter().find(|fault| fault.is_of_folder);
-        of_folder.or(all.first()).map(FileFault::error)
+        of_directory(&all).or(all.first()).map(FileFault::error)
     }
 
     /// An error while no file can be opened.
     pub(super) fn check(&self) -> Result<()> {
-        let all = self.all();
-        let of_folder = all.iter().find(|fault| fault.is_of_folder);
-        of_folder.map_or(Ok(()), |fault| Err(fault.error()))
+        of_directory(&self.all()).map_or(Ok(()), |fault| Err(fault.error()))
     }
 
     /// These came up.
@@ -67,7 +64,7 @@ impl Faults {
             tracing::warn!(error = %first.message, "locks of files cannot be taken; it is tried again, and what needs one waits");
             metrics::gauge!("mainspring_lock_server_away").set(1.0);
         }
-        all.retain(|fault| !fault.is_of_folder || !first.is_of_folder);
+        all.retain(|fault| !fault.is_of_directory || !first.is_of_directory);
         all.extend(faults);
     }
 
@@ -80,4 +77,8 @@ impl Faults {
         }
         *all = faults;
     }
+}
+
+fn of_directory(all: &[FileFault]) -> Option<&FileFault> {
+    all.iter().find(|fault| fault.is_of_directory)
 }

@@ -8,7 +8,7 @@
 //!   that was ever used. They have mode 0600. A file of another user, or a symbolic link in its place, is refused:
 //!   another user who can open a file can lock it, too.
 //! - A file that cannot be opened costs its own lock only: the provider goes on, says that it is away, and why, and tries again.
-//! - After it is locked, a file is compared with what its path names: one that was deleted meanwhile excludes nobody.
+//! - After it is locked, a file is compared with what its path names: one that was deleted meanwhile excludes no other process.
 //! - The kernel is only asked to try, on a thread that may block, one batch at a time. It does not notify of a free file,
 //!   so a waiting process polls every few milliseconds.
 
@@ -242,11 +242,11 @@ async fn run(files: Arc<Mutex<Files>>, parts: BackendParts, faults: Arc<Faults>)
                     missed
                 }
                 None => {
-                    faults.note(vec![FileFault::of_folder(
+                    faults.note(vec![FileFault::of_directory(
                         "a thread that opens lock files has panicked".to_owned(),
                     )]);
                     let asked = Arc::clone(&batch);
-                    with_files(&files, move |files| files.close(&asked)).await;
+                    with_files(&files, move |files| files.close_batch(&asked)).await;
                     batch.take.iter().map(|(key, _)| *key).collect()
                 }
             };
@@ -280,7 +280,7 @@ async fn run(files: Arc<Mutex<Files>>, parts: BackendParts, faults: Arc<Faults>)
                     faults.replace(failed);
                     // Their handles are lost before they are closed.
                     frontend.lose(&replaced);
-                    with_files(&files, move |files| files.forget(&replaced)).await;
+                    with_files(&files, move |files| files.close(replaced.iter())).await;
                 }
                 if faults.check().is_ok() {
                     frontend.step(|table, step| table.retry_all(step));
@@ -315,10 +315,7 @@ impl Files {
 
     /// Returns what was not taken, and why files could not be opened.
     fn apply(&mut self, batch: &Batch) -> (HashSet<LockKey>, Vec<FileFault>) {
-        for (key, _) in &batch.free {
-            // Closing it unlocks it.
-            drop(self.open.remove(key));
-        }
+        self.close(batch.free.iter().map(|(key, _)| key));
         let (mut missed, mut failed) = (HashSet::new(), Vec::new());
         for (key, mode) in &batch.take {
             let taken = match self.bad.contains(key) {
@@ -339,13 +336,12 @@ impl Files {
     }
 
     /// Unlocks what a batch has taken.
-    fn close(&mut self, batch: &Batch) {
-        for (key, _) in batch.free.iter().chain(&batch.take) {
-            drop(self.open.remove(key));
-        }
+    fn close_batch(&mut self, batch: &Batch) {
+        self.close(batch.free.iter().chain(&batch.take).map(|(key, _)| key));
     }
 
-    fn forget(&mut self, keys: &[LockKey]) {
+    /// Closing a file unlocks it.
+    fn close<'k>(&mut self, keys: impl Iterator<Item = &'k LockKey>) {
         for key in keys {
             drop(self.open.remove(key));
         }
@@ -357,7 +353,7 @@ impl Files {
             return Vec::new();
         }
         if let Err(error) = private_file::owner_in(&self.directory) {
-            return vec![FileFault::of_folder(unusable(&self.directory, error).to_string())];
+            return vec![FileFault::of_directory(unusable(&self.directory, error).to_string())];
         }
         let mut faults = Vec::new();
         for (key, error) in failed.into_iter().take(BAD.saturating_sub(self.bad.len())) {
@@ -373,7 +369,7 @@ impl Files {
         let mut failed = Vec::new();
         if let Err(error) = private_file::owner_in(&self.directory) {
             return (
-                vec![FileFault::of_folder(unusable(&self.directory, error).to_string())],
+                vec![FileFault::of_directory(unusable(&self.directory, error).to_string())],
                 Vec::new(),
             );
         }
@@ -400,7 +396,7 @@ impl Files {
                 LockMode::Shared => file.try_lock_shared(),
             };
             match taken {
-                // One that was deleted after it was opened excludes nobody.
+                // One that was deleted after it was opened excludes no other process.
                 Ok(()) if !is_named(&path, &file) => {}
                 Ok(()) => return Ok(Some(file)),
                 Err(TryLockError::WouldBlock) => return Ok(None),

@@ -4,19 +4,17 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::Error;
 use crate::id::{StimulusHash, TenantId};
+use crate::refusals::Refusals;
+use crate::shortened::shortened;
 use crate::store::inbox::{InboxBudget, InboxWeight};
 
-/// The least time between two warnings of refused events.
-const WARNING_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The longest part of a name that a warning or a message quotes, in characters.
-const LONGEST_QUOTE: usize = 100;
+/// What a warning or a message quotes of a name, in bytes.
+const MOST_QUOTED: usize = 100;
 
 /// What is used up of the budgets of kept events.
 #[derive(Debug)]
@@ -27,14 +25,13 @@ pub(crate) struct KeptEvents {
     /// So that an event takes no lock while there is room.
     has_full: AtomicBool,
     state: Mutex<State>,
+    refusals: Refusals,
 }
 
 #[derive(Debug, Default)]
 struct State {
     tenants: HashSet<TenantId>,
     stimuli: HashSet<(TenantId, StimulusHash)>,
-    warned: Option<Instant>,
-    unwarned: u64,
 }
 
 /// Which budget is used up.
@@ -51,6 +48,7 @@ impl KeptEvents {
             arrived: Notify::new(),
             has_full: AtomicBool::new(false),
             state: Mutex::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -99,8 +97,8 @@ impl KeptEvents {
     /// The error of an event that nothing waits for and that was not kept. Counts it, and logs one in a while.
     pub(crate) fn refused(&self, tenant: &TenantId, hash: &StimulusHash, name: &str) -> Error {
         metrics::counter!("mainspring_events_refused_total").increment(1);
-        let quoted: String = name.chars().take(LONGEST_QUOTE).collect();
-        if let Some(since) = self.warns() {
+        let quoted = &*shortened(name, MOST_QUOTED);
+        if let Some(since) = self.refusals.count() {
             let hash: String = hash.to_string().chars().take(16).collect();
             tracing::warn!(
                 event = quoted,
@@ -123,17 +121,6 @@ impl KeptEvents {
             ),
         )
     }
-
-    /// How many events were refused since the last warning, if another one is due.
-    fn warns(&self) -> Option<u64> {
-        let mut state = self.state();
-        state.unwarned += 1;
-        if state.warned.is_some_and(|at| at.elapsed() < WARNING_INTERVAL) {
-            return None;
-        }
-        state.warned = Some(Instant::now());
-        Some(std::mem::take(&mut state.unwarned))
-    }
 }
 
 #[cfg(test)]
@@ -144,7 +131,6 @@ mod tests {
         InboxWeight {
             tenant: TenantId::default(),
             hash: hash.map(|byte| StimulusHash([byte; 32])),
-            events: 1,
             bytes: 1,
             is_full,
         }
@@ -172,9 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_bounded_and_names_are_cut() {
+    fn names_are_cut() {
         let kept = KeptEvents::new(InboxBudget { tenant: 1, stimulus: 1 });
-        assert_eq!((kept.warns(), kept.warns(), kept.warns()), (Some(1), None, None));
         let error = kept.refused(&TenantId::default(), &StimulusHash([1; 32]), &"ä".repeat(4_000));
         assert!(error.message().len() < 500, "{error}");
     }

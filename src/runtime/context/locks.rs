@@ -56,7 +56,7 @@ impl InstanceLocks {
         matches!(self, Self::Provider(locks) if locks.is_away())
     }
 
-    /// Why it is, if it says so.
+    /// Why it is away, if the provider knows.
     pub(crate) fn away_cause(&self) -> Option<String> {
         match self {
             Self::Session(_) => None,

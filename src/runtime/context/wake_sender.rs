@@ -60,7 +60,7 @@ impl WakeSender {
         self.transport.is_away()
     }
 
-    /// Why it is, if it says so.
+    /// Why it is away, if the provider knows.
     pub(crate) fn away_cause(&self) -> Option<String> {
         self.transport.away_cause()
     }

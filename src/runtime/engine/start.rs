@@ -240,7 +240,7 @@ pub(super) fn checked_instance_id(id: InstanceId) -> Result<InstanceId> {
     Ok(id)
 }
 
-/// The key of a request by token, distinct from those of the API and of other tokens: whoever holds a token must not take a key
+/// The key of a request by token, distinct from those of the API and of other tokens: the holder of a token must not take a key
 /// that a client will use. `target` is what the token is for.
 pub(super) fn token_request_key(route: &'static str, target: [&str; 2], given: Idempotency) -> IdempotencyKey {
     let mut hash = Sha256::new();

@@ -35,10 +35,10 @@ async fn kept_events_cost_at_most_their_budget() {
     let mut refused = 0;
     // 150 of them; more only where the first count comes later than that.
     for _ in 0..600 {
-        let answer = trigger(&http, "nobody", 950_000).await;
+        let answer = trigger(&http, "unawaited", 950_000).await;
         if answer.status != 200 {
             answer.assert_refused(429, "inbox-full");
-            assert!(answer.body["message"].as_str().unwrap().contains("'nobody'"));
+            assert!(answer.body["message"].as_str().unwrap().contains("'unawaited'"));
             refused += 1;
             if refused >= 20 {
                 break;
@@ -53,10 +53,10 @@ async fn kept_events_cost_at_most_their_budget() {
         trigger(&http, "other", 1_000).await.expect(200);
     }
     // What an instance waits for is given to it.
-    http.publish(&waits_for("waits", "nobody", true)).await;
+    http.publish(&waits_for("waits", "unawaited", true)).await;
     wait_until("what was kept to start", async || kept_bytes(&http).await < 8 << 20).await;
     wait_until("room again", async || {
-        trigger(&http, "nobody", 1_000).await.status == 200
+        trigger(&http, "unawaited", 1_000).await.status == 200
     })
     .await;
     drop(node);

@@ -265,7 +265,7 @@ async fn the_holder_of_a_token_resumes_one_bookmark_once() {
         .await
         .unwrap()
         .expect(200);
-    // Whoever has the link learns how it went, and nothing that the instance holds.
+    // The holder of the link learns how it went, and nothing that the instance holds.
     assert_eq!(state, json!({"status": "Suspended"}));
     pair.one.get(path).await.assert_refused(409, "already-resumed");
     let answer = pair.one.post(&format!("{path}?async=true"), &json!({})).await;

@@ -312,10 +312,7 @@ pub(super) fn unknown_member(at: Position, shown: &str, owners: &[&str], name: &
     let message = match near.as_slice() {
         [near, ..] => format!("{shown} has no member {name}; write {near}"),
         [] => {
-            let mut known = all.join(", ");
-            if known.len() > 400 {
-                known = shortened(&known, 400).into_owned();
-            }
+            let known = shortened(&all.join(", "), 400).into_owned();
             let known = if known.is_empty() { "nothing".to_owned() } else { known };
             format!("{shown} has no member {name} in the C# that runs here; it has {known}")
         }

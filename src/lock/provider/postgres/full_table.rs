@@ -1,40 +1,37 @@
 //! Whether the server's lock table is full, as the probes of one session see it: for readiness and the log.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-/// The least time between two questions who fills it, and two log messages.
-const INTERVAL: Duration = Duration::from_secs(10);
+use crate::refusals::Refusals;
+
 /// So many probes one after the other find no room: one alone may have met a burst of this cluster.
 const PROBES: u32 = 2;
 
 /// What is known of it. A table that is full for longer than a moment is named.
 #[derive(Default)]
-pub(crate) struct FullTable(Mutex<State>);
+pub(crate) struct FullTable {
+    state: Mutex<State>,
+    /// The probes that have found no room for longer than a moment.
+    refusals: Refusals,
+}
 
 #[derive(Default)]
 struct State {
     failed: u32,
-    asked: Option<Instant>,
-    /// Who has most entries.
+    /// The session with most entries.
     holder: Option<String>,
 }
 
 impl FullTable {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A probe has found no room. True: it is to be asked who fills it.
+    /// A probe has found no room. True: the session with most entries is to be read, and logged.
     pub(super) fn is_to_be_asked(&self) -> bool {
         let mut state = self.state();
         state.failed = state.failed.saturating_add(1);
-        let is_due = state.asked.is_none_or(|asked| asked.elapsed() >= INTERVAL);
-        if state.failed < PROBES || !is_due {
-            return false;
-        }
-        state.asked = Some(Instant::now());
-        true
+        state.failed >= PROBES && self.refusals.count().is_some()
     }
 
     /// Whether a probe is to follow soon.
@@ -48,7 +45,7 @@ impl FullTable {
         state.failed = state.failed.max(1);
     }
 
-    /// Who fills it; none: that could not be read.
+    /// The session with most entries; none: it could not be read.
     pub(super) fn note(&self, holder: Option<String>) {
         let mut state = self.state();
         state.holder = holder;
@@ -74,7 +71,10 @@ impl FullTable {
 }
 
 fn message(state: &State) -> String {
-    let holder = state.holder.as_deref().unwrap_or("who fills it cannot be read now");
+    let holder = state
+        .holder
+        .as_deref()
+        .unwrap_or("the session with most entries cannot be read now");
     format!(
         "the lock table of the database server is full: out of shared memory (53200); {holder}; end that session, refuse its role \
          (REVOKE CONNECT ON DATABASE … FROM PUBLIC), or raise max_locks_per_transaction"

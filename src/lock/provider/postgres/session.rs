@@ -58,7 +58,7 @@ const TOKENS: usize = 64;
 const PROBE_INTERVAL: (Duration, Duration) = (Duration::from_millis(600), Duration::from_millis(250));
 /// How long the answer to a probe is awaited, so that a session without an answer is lost within ten seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(9);
-/// How long the question who fills the lock table may take.
+/// How long the statement may take that finds the session with most entries.
 const MOST_LOCKS_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most notifications that are not handled yet. Further ones are lost, which a retry makes up for.
 const NOTIFICATIONS: usize = 1024;
@@ -261,12 +261,14 @@ impl Actor {
         Ok(())
     }
 
-    /// Who has most entries in the lock table; none: that cannot be read.
+    /// The session with most entries in the lock table; none: it cannot be read.
     async fn most_locks(&self) -> Option<String> {
         let client = &self.session.client;
         let asked = client.query_opt(&self.statements.most_locks, &[]).await;
         let row = asked
-            .inspect_err(|error| tracing::debug!(%error, "who fills the lock table cannot be read"))
+            .inspect_err(
+                |error| tracing::debug!(%error, "the session with most entries in the lock table cannot be read"),
+            )
             .ok()??;
         let (process, locks, role): (i32, i64, i64) = (row.get("pid"), row.get("locks"), row.get("role"));
         let named = client.query_one(&self.statements.role_name, &[&role]).await;
