@@ -23,10 +23,10 @@ use crate::http::{ApiError, HoldingBody, Peer};
 use crate::refusals::Refusals;
 use crate::runtime::Engine;
 
-/// Requests with a token and no key have permits of their own: one for this many permits of the others.
-const TOKEN_PERMIT_DIVISOR: usize = 8;
-/// The least number of permits for requests with a token.
-const MIN_TOKEN_PERMITS: usize = 16;
+/// Requests that need no key have permits of their own: one for this many permits of the others.
+const KEYLESS_PERMIT_DIVISOR: usize = 8;
+/// The least number of permits for them.
+const MIN_KEYLESS_PERMITS: usize = 16;
 
 /// The checks of every request.
 #[derive(Debug)]
@@ -39,19 +39,24 @@ pub(super) struct Admission {
     permits: Arc<Semaphore>,
     /// The permits of requests with a token and no key, which must not use up those of the others.
     token_permits: Arc<Semaphore>,
+    /// Those of requests for the files of Studio: each lasts as long as its client reads, and needs no key.
+    file_permits: Arc<Semaphore>,
 }
 
 impl Admission {
     pub(super) fn new(options: ApiOptions) -> Self {
+        let keyless = || {
+            let permits = (options.max_requests / KEYLESS_PERMIT_DIVISOR).max(MIN_KEYLESS_PERMITS);
+            Arc::new(Semaphore::new(permits))
+        };
         Self {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             cors: CorsOrigins::new(&options.cors_origins),
             key: options.api_key,
             refused: Refusals::default(),
             permits: Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS))),
-            token_permits: Arc::new(Semaphore::new(
-                (options.max_requests / TOKEN_PERMIT_DIVISOR).max(MIN_TOKEN_PERMITS),
-            )),
+            token_permits: keyless(),
+            file_permits: keyless(),
         }
     }
 
@@ -169,6 +174,8 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     let by_token = path::takes_token(request.uri().path()) || request.uri().path() == path::HUB;
     let permits = if by_token {
         &admission.token_permits
+    } else if studio::is_open(request.method(), request.uri().path()) {
+        &admission.file_permits
     } else {
         &admission.permits
     };

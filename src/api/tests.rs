@@ -61,6 +61,8 @@ impl TestServer {
             .route("/id/{id}", get(async |Id(id): Id| id))
             .route("/slow", get(slow))
             .route("/endless", get(endless))
+            .route("/studio/endless", get(endless))
+            .route("/long", get(async || axum::Json("x".repeat(8 << 20))))
             .route(
                 "/panic",
                 get(async || {
@@ -353,6 +355,36 @@ async fn a_response_that_is_being_read_counts_as_a_request() {
     while server.response(server.get("/echo")).await.0 != 200 {
         assert!(Instant::now() < deadline, "the permit came back");
     }
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_counts_until_its_client_has_taken_it() {
+    let server = TestServer::open(|options| options.max_requests = 1).await;
+    // More than the buffers of both ends; the client reads the head alone.
+    let mut reading = server.begin(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut head = [0; 15];
+    reading.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    for _ in 0..20 {
+        assert_eq!(server.response(server.get("/echo")).await.0, 503);
+    }
+    drop(reading);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while server.response(server.get("/echo")).await.0 != 200 {
+        assert!(Instant::now() < deadline, "the permit came back");
+    }
+}
+
+#[tokio::test]
+async fn readers_of_files_take_no_place_of_requests_with_a_key() {
+    let server = TestServer::open(|options| {
+        options.max_requests = 1;
+        options.api_key = Some(ApiKey::new("k"));
+    })
+    .await;
+    let _reading = server.get("/studio/endless").send().await.unwrap();
+    let with_key = server.get("/echo").header("authorization", "ApiKey k");
+    assert_eq!(server.response(with_key).await.0, 200);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
 use super::fan_out::{MAX_DIRECT, MAX_DIRECT_BYTES};
 use super::request::{IdempotencyKey, find_request};
-use super::stimulus_key::{self, BEGIN, KeySet, LOCK, StimulusScope};
+use super::stimulus_key::{self, BEGIN, BEGIN_ANSWERED, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
 use crate::failpoint;
 use crate::id::{FanOutId, InstanceId, StimulusHash, TenantId};
@@ -172,7 +172,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         let lock_params: [&(dyn ToSql + Sync); 3] = [&lock_class, &keys, &modes];
         // One round trip: `join!` polls in this order, so the statements are sent in this order.
         let (begun, locked, published, committed) = futures_util::join!(
-            client.batch_execute(BEGIN),
+            client.batch_execute(if event.may_keep { BEGIN } else { BEGIN_ANSWERED }),
             client.query(&lock, &lock_params),
             client.query(&publish, &params),
             async {

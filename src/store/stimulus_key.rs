@@ -29,6 +29,11 @@ pub(super) const LOCK: &str = include_str!("../../sql/queries/stimulus_key/lock.
 /// Begins a transaction that matches a stimulus. One plan for all: to plan its statements takes longer than to execute them.
 pub(super) const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 
+/// The same where the caller's answer to the match ends the transaction: a caller that is paused in between must not hold the keys
+/// of the stimulus for long.
+pub(super) const BEGIN_ANSWERED: &str =
+    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL idle_in_transaction_session_timeout = '1s'";
+
 /// One key of a stimulus hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StimulusKey<'a> {

@@ -2,27 +2,26 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::lock::key::LockKey;
+use crate::lock::request::LockMode;
 use crate::{Error, Result};
 
 /// Why a file could not be opened.
 pub(super) struct FileFault {
     message: String,
-    /// No other file can be, either.
-    is_of_directory: bool,
+    /// The lock whose file it is; none: no file can be opened.
+    key: Option<LockKey>,
 }
 
 impl FileFault {
     pub(super) fn of_directory(message: String) -> Self {
-        Self {
-            message,
-            is_of_directory: true,
-        }
+        Self { message, key: None }
     }
 
-    pub(super) fn of_file(message: String) -> Self {
+    pub(super) fn of_file(key: LockKey, message: String) -> Self {
         Self {
             message,
-            is_of_directory: false,
+            key: Some(key),
         }
     }
 
@@ -50,6 +49,13 @@ impl Faults {
         of_directory(&all).or(all.first()).map(FileFault::error)
     }
 
+    /// Why one of these locks cannot be taken.
+    pub(super) fn error_of(&self, keys: &[(LockKey, LockMode)]) -> Option<Error> {
+        let all = self.all();
+        let of_key = |fault: &&FileFault| fault.key.is_some_and(|key| keys.iter().any(|(asked, _)| *asked == key));
+        of_directory(&all).or(all.iter().find(of_key)).map(FileFault::error)
+    }
+
     /// An error while no file can be opened.
     pub(super) fn check(&self) -> Result<()> {
         of_directory(&self.all()).map_or(Ok(()), |fault| Err(fault.error()))
@@ -64,7 +70,7 @@ impl Faults {
             tracing::warn!(error = %first.message, "locks of files cannot be taken; it is tried again, and what needs one waits");
             metrics::gauge!("mainspring_lock_server_away").set(1.0);
         }
-        all.retain(|fault| !fault.is_of_directory || !first.is_of_directory);
+        all.retain(|fault| fault.key.is_some() || first.key.is_some());
         all.extend(faults);
     }
 
@@ -80,5 +86,5 @@ impl Faults {
 }
 
 fn of_directory(all: &[FileFault]) -> Option<&FileFault> {
-    all.iter().find(|fault| fault.is_of_directory)
+    all.iter().find(|fault| fault.key.is_none())
 }

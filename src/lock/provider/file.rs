@@ -33,6 +33,9 @@ use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, Batch, HeldLock};
 use crate::{Error, Result, open_files, private_file};
 
+/// Each directory has names of its own, so all use one namespace.
+const NAMESPACE: &str = "file";
+
 /// The most keys in one batch.
 const BATCH: usize = 256;
 /// The most files that are open at the same time: half of what a process usually may (1,024).
@@ -107,6 +110,16 @@ impl FileLocks {
         })
     }
 
+    /// Why the files of a request cannot be opened, if that is why it was not granted.
+    fn fault_of(&self, request: LockRequest) -> Option<Error> {
+        let faults = &self.shared.faults;
+        if !faults.has_any() {
+            return None;
+        }
+        let request = request.resolve(NAMESPACE, self.shared.key_function, false).ok()?;
+        faults.error_of(request.keys.as_slice())
+    }
+
     fn opened(&self) -> MutexGuard<'_, Opened> {
         self.shared.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,9 +142,10 @@ impl FileLocks {
 impl LockProvider for FileLocks {
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
         Box::pin(async move {
+            let asked = request.clone();
             let acquired = handle::acquire(&self.open_frontend(), request, timeout).await;
             match acquired {
-                Err(error) if error.code() == "lock-timeout" => Err(self.shared.faults.error().unwrap_or(error)),
+                Err(error) if error.code() == "lock-timeout" => Err(self.fault_of(asked).unwrap_or(error)),
                 acquired => acquired,
             }
         })
@@ -141,8 +155,9 @@ impl LockProvider for FileLocks {
         Box::pin(async move {
             let frontend = self.open_frontend();
             self.shared.faults.check()?;
+            let asked = request.clone();
             match handle::try_acquire(&frontend, request).await? {
-                None => self.shared.faults.error().map_or(Ok(None), Err),
+                None => self.fault_of(asked).map_or(Ok(None), Err),
                 granted => Ok(granted),
             }
         })
@@ -185,8 +200,7 @@ impl LockProvider for FileLocks {
 }
 
 fn start(directory: &Path, owner: u32, key_function: KeyFunction, faults: &Arc<Faults>) -> Opened {
-    // Each directory has names of its own, so all use one namespace.
-    let parts = Frontend::open(Backend::Polled(FileLocks::most_files()), "file", key_function);
+    let parts = Frontend::open(Backend::Polled(FileLocks::most_files()), NAMESPACE, key_function);
     let frontend = Arc::clone(&parts.frontend);
     let files = Arc::new(Mutex::new(Files::new(directory.to_owned(), owner)));
     let task = tokio::spawn(run(files, parts, Arc::clone(faults)));
@@ -358,7 +372,7 @@ impl Files {
         let mut faults = Vec::new();
         for (key, error) in failed.into_iter().take(BAD.saturating_sub(self.bad.len())) {
             self.bad.insert(key);
-            faults.push(FileFault::of_file(error.to_string()));
+            faults.push(FileFault::of_file(key, error.to_string()));
         }
         faults
     }

@@ -46,7 +46,7 @@ async fn a_removed_directory_is_named_and_taken_again_when_it_is_back() {
         let locks = locks.clone();
         async move { locks.acquire(LockRequest::exclusive("a"), LONG).await }
     });
-    drop(tokio::time::timeout(Duration::from_millis(50), std::future::pending::<()>()).await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
 
     std::fs::rename(&aside, &files.0).unwrap();
     until_away(&locks, false).await;
@@ -99,6 +99,18 @@ async fn one_bad_file_costs_its_own_lock_only() {
     let error = locks.try_acquire(LockRequest::exclusive("bad")).await.unwrap_err();
     assert!(error.to_string().contains("no regular file"), "{error}");
     assert!(locks.is_away() && locks.away_cause().unwrap().contains("no regular file"));
+    // A good one that is held is held, and nothing else.
+    assert!(
+        locks
+            .try_acquire(LockRequest::exclusive("good"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let held = locks
+        .acquire(LockRequest::exclusive("good"), Duration::from_millis(50))
+        .await;
+    assert_eq!(held.unwrap_err().code(), "lock-timeout");
     drop(granted);
     drop(locks.acquire(LockRequest::exclusive("good"), LONG).await.unwrap());
 

@@ -10,8 +10,9 @@
 //! - A batch that fails or times out may have taken some of its keys. The session is dropped, and every handle is lost.
 //!   The same holds for an unlock of a key that was not locked, as the table is wrong then. The one exception is a server
 //!   whose lock table is full (53200): the keys of the question are unlocked, taken or not. None was held before.
-//! - The session is probed several times a second, also while no request needs it: an answer that does not come ends it within ten
-//!   seconds, whatever acknowledges its packets, and a lock table that stays full is named.
+//! - The session is probed about twice a second, also while no request needs it: an answer that does not come ends it, whatever
+//!   acknowledges its packets: a node's when the database answers a later check-in, another one within ten seconds. A lock table
+//!   that stays full is named.
 //! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::frontend::EndGuard) is
 //!   dropped with it.
 
@@ -56,7 +57,8 @@ const DEPTH: usize = 2;
 const TOKENS: usize = 64;
 /// Between two probes: usually, and while the server's lock table may be full.
 const PROBE_INTERVAL: (Duration, Duration) = (Duration::from_millis(600), Duration::from_millis(250));
-/// How long the answer to a probe is awaited, so that a session without an answer is lost within ten seconds.
+/// How long the answer to a probe is awaited where no check-ins show whether the database answers others, so that a session
+/// without an answer is lost within ten seconds. A node's session is not: a database that stalls for all expires no node.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long the statement may take that finds the session with most entries.
 const MOST_LOCKS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -108,6 +110,7 @@ pub(super) async fn start(
     let statements = Statements::prepare(client).await?;
     let backend = Backend::Notified { budget, me };
     let BackendParts { frontend, tokens, end } = Frontend::open(backend, connector.schema().as_str(), key_function);
+    let is_of_node = liveness.is_some();
     if let Some(liveness) = liveness {
         frontend.keep(liveness);
     }
@@ -119,6 +122,7 @@ pub(super) async fn start(
         statements,
         channel,
         last_answer: connector.last_answer().clone(),
+        is_of_node,
         watched: watch(),
     };
     let task = tokio::spawn(async move {
@@ -167,6 +171,8 @@ struct Actor {
     statements: Statements,
     channel: String,
     last_answer: LastAnswer,
+    /// Check-ins show whether the database answers other connections.
+    is_of_node: bool,
     watched: WatchedPart,
 }
 
@@ -239,24 +245,33 @@ impl Actor {
     async fn probe(&self) -> Result<()> {
         let sent = Instant::now();
         let client = &self.session.client;
+        let silent = async {
+            if self.is_of_node {
+                std::future::pending::<()>().await;
+            }
+            // In small steps: after a pause of this process, one long sleep would end before a received answer is read.
+            for _ in 0..90 {
+                tokio::time::sleep(PROBE_TIMEOUT / 90).await;
+            }
+        };
         let answered = tokio::select! {
             biased;
-            answered = tokio::time::timeout(PROBE_TIMEOUT, client.query(&self.statements.probe, &[])) => answered,
+            answered = client.query(&self.statements.probe, &[]) => answered,
             () = self.last_answer.overtaken(sent) => {
                 return Err(Error::lost_lock("its connection is unresponsive, while others are answered"));
             }
+            () = silent => return Err(Error::lost_lock("its connection is unresponsive")),
         };
         match answered {
-            Err(_) => return Err(Error::lost_lock("its connection is unresponsive")),
-            Ok(Ok(_)) => self.full.has_room(),
-            Ok(Err(error)) if error.code() == Some(&SqlState::OUT_OF_MEMORY) => {
+            Ok(_) => self.full.has_room(),
+            Err(error) if error.code() == Some(&SqlState::OUT_OF_MEMORY) => {
                 if self.full.is_to_be_asked() {
                     // Readiness names the full table meanwhile.
                     let holder = tokio::time::timeout(MOST_LOCKS_TIMEOUT, self.most_locks()).await;
                     self.full.note(holder.ok().flatten());
                 }
             }
-            Ok(Err(error)) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

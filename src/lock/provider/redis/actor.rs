@@ -43,6 +43,8 @@ const DEPTH: usize = 4;
 const TICK: Duration = Duration::from_millis(200);
 /// The most values that are released later.
 const OWED: usize = 4096;
+/// Between two tries to extend a lease, at most: a server that refuses them is not asked at each tick.
+const EXTENDED_AGAIN: Duration = Duration::from_secs(1);
 /// How long the end waits for its releases.
 const END: Duration = Duration::from_secs(1);
 
@@ -52,6 +54,8 @@ struct Lease {
     valid_until: Instant,
     extended: Instant,
     is_extending: bool,
+    /// When its extension was sent last.
+    asked: Option<Instant>,
     /// The token of the grant; none: it was given out.
     token: Option<u64>,
 }
@@ -334,6 +338,7 @@ impl Actor {
                         valid_until: sent + self.options.validity(),
                         extended: sent,
                         is_extending: false,
+                        asked: None,
                         token: Some(token),
                     };
                     self.leases.insert(*key, lease);
@@ -390,8 +395,11 @@ impl Actor {
     fn extend(&mut self) -> Vec<impl Future<Output = Extended> + Send + use<>> {
         let now = Instant::now();
         let links = Arc::clone(&self.place.links);
-        let is_due =
-            |lease: &Lease| !lease.is_extending && now.duration_since(lease.extended) >= self.options.extension;
+        let again = self.options.extension.min(EXTENDED_AGAIN);
+        let is_due = |lease: &Lease| {
+            let was_asked = lease.asked.is_some_and(|asked| now.duration_since(asked) < again);
+            !lease.is_extending && !was_asked && now.duration_since(lease.extended) >= self.options.extension
+        };
         let due = self.leases.iter().filter(|(_, lease)| is_due(lease));
         let due: Vec<(LockKey, Written)> = due.map(|(key, lease)| (*key, lease.written.clone())).collect();
         let mut sent = Vec::new();
@@ -405,6 +413,7 @@ impl Actor {
                 for key in &keys {
                     if let Some(lease) = self.leases.get_mut(key) {
                         lease.is_extending = true;
+                        lease.asked = Some(now);
                     }
                 }
                 sent.push(extend(self.place.clone(), keys, written));
@@ -428,7 +437,7 @@ impl Actor {
                 }
                 // A key that was released and taken again meanwhile has a younger lease.
                 Some(_) if lease.extended <= sent => lost.push(key),
-                // No answer: asked again at the next tick, until its time is over.
+                // No answer: asked again soon, until its time is over.
                 _ => {}
             }
         }
