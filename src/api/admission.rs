@@ -83,12 +83,7 @@ impl Admission {
     }
 
     /// Counts a request without the right key, and says at intervals where such requests come from; never what they sent.
-    fn note_refused(&self, request: &Request) {
-        let kind = if request.headers().contains_key(header::AUTHORIZATION) {
-            "wrong"
-        } else {
-            "missing"
-        };
+    fn note_refused(&self, request: &Request, kind: &'static str) {
         metrics::counter!("mainspring_credentials_refused_total", "reason" => kind).increment(1);
         if let Some(refused) = self.refused.count() {
             let peer = request.extensions().get::<Peer>();
@@ -120,7 +115,9 @@ impl Admission {
             return Ok(());
         }
         if self.key.is_some() && request.extensions().get::<ShowsKey>().is_none() {
-            self.note_refused(request);
+            if !headers.contains_key(header::AUTHORIZATION) {
+                self.note_refused(request, "missing");
+            }
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
@@ -149,8 +146,13 @@ pub(super) async fn admit(admission: State<Arc<Admission>>, request: Request, ne
 }
 
 async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request, next: Next) -> Response {
-    if admission.key.as_ref().is_some_and(|key| key.matches(request.headers())) {
-        request.extensions_mut().insert(ShowsKey);
+    if let Some(key) = &admission.key {
+        if key.matches(request.headers()) {
+            request.extensions_mut().insert(ShowsKey);
+        } else if request.headers().contains_key(header::AUTHORIZATION) {
+            // Also where a request needs no key: it is shown more with one.
+            admission.note_refused(&request, "wrong");
+        }
     }
     if path::is_health(request.uri().path()) {
         return next.run(request).await;

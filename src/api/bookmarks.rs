@@ -18,7 +18,6 @@ use super::execute::{Execution, FaultedOrError, execution_response, head_not_all
 use super::fields::Fields;
 use super::openapi::{IdempotencyKey, Started};
 use super::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, RESUME_PREFIX};
-use crate::Error;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
@@ -192,9 +191,15 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
         return Ok(Json(Started { workflow_instance_id }).into_response());
     }
     let resumed = api.engine.resume_by_good_token(token, input, key).await;
-    if !shows_key && resumed.as_ref().is_err_and(Error::is_dead_lettered) {
-        // Its message quotes the fault.
-        return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
+    if let (false, Err(error)) = (shows_key, &resumed) {
+        // Their messages say where and why.
+        if error.is_dead_lettered() {
+            return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
+        }
+        if error.code() == "instance-faulted" {
+            let message = "The instance has faulted and cannot go on.";
+            return Err(ApiError::new(StatusCode::CONFLICT, "instance-faulted", message));
+        }
     }
     let executed = resumed?;
     if !shows_key {

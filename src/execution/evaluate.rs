@@ -103,13 +103,18 @@ impl Evaluator<'_> {
     /// Evaluates one input and converts it to its type.
     pub(super) async fn input(&self, input: &NodeInput) -> Result<EvaluatedInput, Fault> {
         let mut evaluated = match &input.expression {
-            Some(expression) => self
-                .expression(expression, &input.convert_to)
-                .await
-                .map_err(|fault| Fault {
-                    message: format!("The input {} cannot be evaluated: {}", input.name, fault.message),
-                    ..fault
-                })?,
+            Some(expression) => {
+                let evaluated = self.expression(expression, &input.convert_to).await;
+                let mut evaluated = evaluated.map_err(|fault| {
+                    let fault = self.without_kept_secrets(fault);
+                    Fault {
+                        message: format!("The input {} cannot be evaluated: {}", input.name, fault.message),
+                        ..fault
+                    }
+                })?;
+                evaluated.may_hold_secret |= self.state.keeps_secrets && reads_outputs(expression);
+                evaluated
+            }
             None => {
                 let referred = input.memory_reference.as_deref();
                 let value = referred.and_then(|id| scope::read(self.program, self.state, self.context, id));
@@ -232,6 +237,17 @@ impl Evaluator<'_> {
         Ok(self.javascript(&script).await?.into())
     }
 
+    /// The fault of an expression without its message, if that may quote an output that was made of a secret.
+    fn without_kept_secrets(&self, fault: Fault) -> Fault {
+        if !self.state.keeps_secrets || fault.quotes_nothing {
+            return fault;
+        }
+        Fault {
+            message: "the message is withheld, as an output that expressions can read is made of a secret".to_owned(),
+            ..fault
+        }
+    }
+
     async fn javascript(&self, script: &str) -> Result<RanScript, Fault> {
         let result = self
             .session
@@ -260,7 +276,7 @@ impl Evaluator<'_> {
                         | ScriptErrorKind::Closed
                 );
                 let fault = Fault::new(error.message).code(code).category("Script");
-                fault.at(error.place).quoting_nothing(is_of_engine)
+                self.without_kept_secrets(fault.at(error.place).quoting_nothing(is_of_engine))
             })?;
         Ok(RanScript {
             value: result.value,
@@ -270,7 +286,7 @@ impl Evaluator<'_> {
                 name: result.name_set,
             },
             outcomes: result.outcomes,
-            may_hold_secret: result.has_read_secret,
+            may_hold_secret: result.has_read_secret || self.state.keeps_secrets,
         })
     }
 
@@ -288,7 +304,10 @@ impl Evaluator<'_> {
                 Arc::new(compiled.map_err(|problem| csharp::syntax_fault(&problem))?)
             }
         };
-        csharp::run(self.session, &script, || self, || self.snapshot()).await
+        let ran = csharp::run(self.session, &script, || self, || self.snapshot()).await;
+        let mut ran = ran.map_err(|fault| self.without_kept_secrets(fault))?;
+        ran.may_hold_secret |= self.state.keeps_secrets;
+        Ok(ran)
     }
 
     fn snapshot(&self) -> csharp::Snapshot {
@@ -440,6 +459,14 @@ pub(super) fn named(expression: &Expression) -> Result<Cow<'_, str>, Fault> {
             expression.kind
         ))
     })
+}
+
+/// Whether an expression of this type can read the outputs of activities.
+fn reads_outputs(expression: &Expression) -> bool {
+    !matches!(
+        expression.kind.as_str(),
+        "Literal" | "Object" | "Variable" | "Input" | "Configuration" | "Secret"
+    )
 }
 
 impl From<RanScript> for EvaluatedInput {

@@ -63,6 +63,9 @@ pub struct InstanceState {
     /// An input or a result of one of its executions was made of a secret.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) reads_secrets: bool,
+    /// An output is kept for later expressions that was made of a secret and is bound to nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) keeps_secrets: bool,
     #[serde(default)]
     pub(super) input: Map<String, Value>,
     #[serde(default)]
@@ -316,6 +319,7 @@ impl InstanceState {
             executed_children: 0,
             holds: false,
             reads_secrets: false,
+            keeps_secrets: false,
             input: Map::new(),
             output: Map::new(),
             outcomes: Vec::new(),

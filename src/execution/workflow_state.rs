@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::state::{Context, InstanceState};
+use crate::id::ActivityExecutionId;
 
 /// The times of an instance, which the database keeps outside its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +23,18 @@ impl InstanceState {
     /// The state as Elsa's API shows it.
     pub fn workflow_state(&self, meta: InstanceTimestamps) -> Value {
         let time = |at: DateTime<Utc>| Value::String(at.to_rfc3339_opts(SecondsFormat::Micros, false));
+        let holds_secret = self.holds_secret();
+        let is_shown = |id: &ActivityExecutionId| {
+            let number = self.contexts.iter().find(|(_, context)| context.id == *id);
+            number.is_none_or(|(number, _)| self.secret_behind(*number).is_none())
+        };
         let bookmarks = self.bookmarks.iter().map(|bookmark| {
+            let is_shown = !holds_secret || is_shown(&bookmark.activity_execution_id);
             json!({
                 "id": bookmark.id,
                 "name": bookmark.name,
                 "hash": bookmark.hash,
-                "payload": bookmark.payload,
+                "payload": is_shown.then_some(&bookmark.payload),
                 "activityId": bookmark.activity_id,
                 "activityNodeId": bookmark.node_id,
                 "activityInstanceId": bookmark.activity_execution_id,

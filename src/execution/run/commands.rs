@@ -37,6 +37,10 @@ impl<'p> BurstRun<'p> {
         // Also of a call that fails: the journal shows the execution.
         self.note_secrets(number, std::mem::take(&mut commands.unrecorded));
         let checked = self.check_commands(number, &mut commands)?;
+        if commands.complete_definition.is_some() && self.state.is_made_of_secret(number, "Outcomes") {
+            let message = "outcomes are recorded and shown, so none may be made of a secret";
+            return Err(Fault::new(message).code("script-error").quoting_nothing(true));
+        }
         for changes in commands.script {
             self.write_script(number, changes);
         }

@@ -60,6 +60,10 @@ impl<'p> BurstRun<'p> {
         if !program.needs_outputs {
             return;
         }
+        let is_bound = node.outputs.iter().any(|output| output.name == name);
+        if self.state.reads_secrets && !is_bound && !value.is_boolean() && self.state.secret_behind(number).is_some() {
+            self.state.keeps_secrets = true;
+        }
         let kept = self
             .state
             .activity_outputs

@@ -91,6 +91,12 @@ impl InstanceState {
         self.reads_secrets && self.secret_above(number).is_some()
     }
 
+    /// Whether this input or output of an execution was made of a secret.
+    pub(super) fn is_made_of_secret(&self, number: u64, name: &str) -> bool {
+        let context = self.contexts.get(&number).filter(|_| self.reads_secrets);
+        context.is_some_and(|context| context.unrecorded.iter().any(|of_secret| of_secret == name))
+    }
+
     /// Whether a text has a part of an input that was made of a secret, of this execution or one around it; or, below such a one, of
     /// any input of its own, which may be made of it in turn.
     fn is_secret_text(&self, number: u64, text: &str) -> bool {
@@ -107,9 +113,9 @@ impl InstanceState {
         of_secret.chain(own).any(|value| has_part(text, value))
     }
 
-    /// Whether a living execution holds a value that was made of a secret.
+    /// Whether a living execution holds a value that was made of a secret, or one is kept of an execution that has ended.
     pub(crate) fn holds_secret(&self) -> bool {
-        self.contexts.values().any(|context| !context.unrecorded.is_empty())
+        self.keeps_secrets || self.contexts.values().any(|context| !context.unrecorded.is_empty())
     }
 }
 

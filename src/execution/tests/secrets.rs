@@ -385,7 +385,49 @@ async fn the_state_of_a_waiting_activity_shows_no_secret() {
         updated_at: now,
         finished_at: None,
     };
-    let shown = ended.state.workflow_state(times);
-    let contexts = shown["activityExecutionContexts"].to_string();
-    assert!(contexts.contains("\"t\"") && !contexts.contains(SECRET), "{contexts}");
+    let shown = ended.state.workflow_state(times).to_string();
+    assert!(shown.contains("Elsa.RunTask") && !shown.contains(SECRET), "{shown}");
+}
+
+#[tokio::test]
+async fn a_result_that_outlives_its_activity_is_not_quoted() {
+    let folder = SecretsFolder::new();
+    let read =
+        json!({"id": "r", "type": "Elsa.RunJavaScript", "script": input("Literal", "return await getSecret('Key')")});
+    let quotes = |message: Value| json!({"id": "f", "type": "Elsa.Fault", "message": message});
+    let throws = |script: &str| json!({"id": "f", "type": "Elsa.RunJavaScript", "script": input("Literal", script)});
+    for last in [
+        quotes(input("JavaScript", "getLastResult()")),
+        quotes(input("JavaScript", "getLastResult().toUpperCase()")),
+        quotes(input("JavaScript", "(() => { throw new Error(getLastResult()) })()")),
+        throws("throw new Error(getLastResult())"),
+    ] {
+        let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [read, last]});
+        let ended = folder.instance(json!({"root": root})).start().await;
+        assert_eq!(ended.sub_status, SubStatus::Faulted, "{last}");
+        let shown = recorded(&ended).to_lowercase();
+        assert!(!shown.contains(SECRET), "{last}: {shown}");
+        // An export would hold it.
+        assert!(ended.state.holds_secret());
+    }
+    let bound = json!({"id": "r", "type": "Elsa.RunJavaScript", "script": input("Literal", "return await getSecret('Key')"),
+        "result": {"typeName": "Object", "memoryReference": {"id": "V"}}});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [bound],
+        "variables": [{"id": "V", "name": "V", "typeName": "Object"}]});
+    let ended = folder.instance(json!({"root": root})).start().await;
+    // Its author stores it, and was warned.
+    assert!(!ended.state.holds_secret());
+}
+
+#[tokio::test]
+async fn no_outcome_is_made_of_one() {
+    let folder = SecretsFolder::new();
+    let root = json!({"id": "c", "type": "Elsa.Complete", "outcomes": input("Secret", "Key")});
+    let ended = folder.instance(json!({"root": root})).start().await;
+    let incident = &ended.state.incidents()[0];
+    assert!(
+        incident.message.contains("none may be made of a secret"),
+        "{incident:?}"
+    );
+    assert!(!recorded(&ended).contains(SECRET), "{}", recorded(&ended));
 }

@@ -4,7 +4,7 @@ use crate::activity::{ActivityNode, NodeInput};
 use crate::definition::ValidationError;
 
 /// What activities store: the type, the input, and what it becomes.
-const STORED: [(&str, &str, &str); 8] = [
+const STORED: [(&str, &str, &str); 18] = [
     ("Elsa.SetVariable", "Value", "a variable"),
     ("Elsa.SetOutput", "OutputValue", "an output of the workflow"),
     ("Elsa.Correlate", "CorrelationId", "the correlation id"),
@@ -13,6 +13,28 @@ const STORED: [(&str, &str, &str); 8] = [
     ("Elsa.PublishEvent", "EventName", "the name of an event"),
     ("Elsa.PublishEvent", "CorrelationId", "the correlation id of an event"),
     ("Elsa.PublishEvent", "Payload", "the payload of an event"),
+    (
+        "Elsa.DispatchWorkflow",
+        "CorrelationId",
+        "the correlation id of another instance",
+    ),
+    ("Elsa.DispatchWorkflow", "Input", "the input of another instance"),
+    (
+        "Elsa.ExecuteWorkflow",
+        "CorrelationId",
+        "the correlation id of another instance",
+    ),
+    ("Elsa.ExecuteWorkflow", "Input", "the input of another instance"),
+    ("Elsa.BulkDispatchWorkflows", "Items", "the inputs of other instances"),
+    ("Elsa.BulkDispatchWorkflows", "Input", "the input of other instances"),
+    (
+        "Elsa.BulkDispatchWorkflows",
+        "CorrelationIdFunction",
+        "the correlation ids of other instances",
+    ),
+    ("Elsa.RunTask", "TaskName", "the name of a task"),
+    ("Elsa.RunTask", "Payload", "the payload of a task"),
+    ("Elsa.Complete", "Outcomes", "outcomes of the workflow"),
 ];
 
 /// Warnings of the values that an activity stores and that are made of a secret, as far as the text of the expression says so.

@@ -8,8 +8,6 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::script::ScriptScope;
 
 /// What a generated function does; `prelude.js` has the same numbers.
@@ -99,11 +97,12 @@ struct Names<'s> {
     index: OnceCell<Index<'s>>,
 }
 
-/// Of names that are the same in Pascal case the first counts, as without an index; activities may have it together.
+/// Of names that are the same in Pascal case the first counts, as without an index.
 struct Index<'s> {
     variables: HashMap<String, &'s str>,
     inputs: HashMap<String, &'s str>,
-    outputs: HashMap<String, Vec<(&'s str, &'s Value)>>,
+    /// By the activity and by the output: the names of both.
+    outputs: HashMap<String, HashMap<String, (&'s str, &'s str)>>,
 }
 
 impl<'s> Names<'s> {
@@ -142,16 +141,20 @@ impl<'s> Names<'s> {
         }
     }
 
-    fn outputs(&self, word: &str, words: usize) -> Vec<(&'s str, &'s Value)> {
-        match self.index(words) {
-            Some(index) => index.outputs.get(word).cloned().unwrap_or_default(),
-            None => {
-                let all = self.scope.outputs.iter();
-                all.filter(|(name, _)| is_pascal_of(word, name))
-                    .map(|(name, outputs)| (name.as_str(), outputs))
-                    .collect()
-            }
+    /// The activity and the output that these words name.
+    fn output(&self, activity: &str, part: &str, words: usize) -> Option<(&'s str, &'s str)> {
+        if let Some(index) = self.index(words) {
+            return index.outputs.get(activity)?.get(part).copied();
         }
+        let mut named = self
+            .scope
+            .outputs
+            .iter()
+            .filter(|(name, _)| is_pascal_of(activity, name));
+        named.find_map(|(activity, outputs)| {
+            let name = outputs.as_object()?.keys().find(|name| is_pascal_of(part, name))?;
+            Some((activity.as_str(), name.as_str()))
+        })
     }
 }
 
@@ -170,7 +173,10 @@ impl<'s> Index<'s> {
             index.inputs.entry(name.clone()).or_insert(name);
         }
         for (name, outputs) in &scope.outputs {
-            index.outputs.entry(pascal(name)).or_default().push((name, outputs));
+            let of_activity = index.outputs.entry(pascal(name)).or_default();
+            for part in outputs.as_object().into_iter().flat_map(serde_json::Map::keys) {
+                of_activity.entry(pascal(part)).or_insert((name, part));
+            }
         }
         index
     }
@@ -217,13 +223,8 @@ fn output(word: &str, rest: &str, names: &Names<'_>, words: usize, is_taken: boo
             target: target.to_owned(),
             part: Some(part.to_owned()),
         };
-        for (target, outputs) in names.outputs(activity, words) {
-            let name = outputs
-                .as_object()
-                .and_then(|outputs| outputs.keys().find(|name| is_pascal_of(part, name)));
-            if let Some(name) = name {
-                return Some(make(target, name));
-            }
+        if let Some((target, name)) = names.output(activity, part, words) {
+            return Some(make(target, name));
         }
         unknown.get_or_insert_with(|| make(activity, part));
     }
@@ -287,4 +288,54 @@ fn pascal_chars(name: &str) -> impl Iterator<Item = char> + '_ {
         _ if std::mem::take(&mut start) => Some(c.to_uppercase().next().unwrap_or(c)),
         _ => Some(c),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::thread_time;
+
+    /// Names that are all `A` in Pascal case.
+    fn crowded(count: usize) -> ScriptScope {
+        let outputs = (0..count).map(|n| {
+            let dashes: String = (0..16).map(|bit| if n >> bit & 1 == 1 { '-' } else { '_' }).collect();
+            (format!("{dashes}a"), json!({"first": 1}))
+        });
+        ScriptScope {
+            outputs: outputs.collect(),
+            ..ScriptScope::default()
+        }
+    }
+
+    #[test]
+    fn the_work_grows_with_words_and_names_and_not_with_their_product() {
+        let words: Vec<String> = (0..20_000).map(|n| format!("getB{n}FromA")).collect();
+        let (script, scope) = (words.join(" "), crowded(20_000));
+        let began = thread_time();
+        let found = required_accessors(&script, &scope);
+        let took = thread_time() - began;
+        assert_eq!(found.len(), 20_000);
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+
+    #[test]
+    fn an_index_finds_the_same_outputs() {
+        let find = |scope: &ScriptScope, script: &str| {
+            let found = required_accessors(script, scope);
+            let target = |name: &str| found.iter().find(|it| it.name == name).map(|it| it.target.clone());
+            target("getFirstFromA")
+        };
+        let many = format!(
+            "getFirstFromA {}",
+            (0..200).map(|n| format!("getB{n}FromA ")).collect::<String>()
+        );
+        let (few, crowd) = (crowded(3), crowded(3_000));
+        assert_eq!(find(&few, "getFirstFromA"), find(&few, &many));
+        assert_eq!(find(&crowd, "getFirstFromA"), find(&crowd, &many));
+        assert!(find(&crowd, &many).is_some());
+    }
 }
