@@ -249,6 +249,45 @@ async fn a_master_that_is_away_takes_only_its_own_locks_with_it() {
     until("all to be back", || !locks.is_away()).await;
 }
 
+/// Whether a master keeps locks again is tried with a hash slot that it has now, not with one that it had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_refuses_stays_away_until_it_is_put_right() {
+    let cluster = RedisCluster::start();
+    let locks = connect(&cluster, short().prefix("{m}:")).await;
+    let from = cluster.master_of("m");
+    let to = cluster.nodes.iter().find(|node| node.port() != from.port()).unwrap();
+    // The first slot of the master, which has no keys, moves.
+    let place = cluster
+        .nodes
+        .iter()
+        .position(|node| node.port() == from.port())
+        .unwrap();
+    let first = ["0", "5461", "10923"][place];
+    let to_id = to.run(&["CLUSTER", "MYID"]);
+    for node in [to, from] {
+        assert_eq!(node.run(&["CLUSTER", "SETSLOT", first, "NODE", &to_id]), "OK");
+    }
+    drop(locks.acquire(exclusive("a"), LONG).await.unwrap());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    from.run(&["CONFIG", "SET", "maxmemory", "1"]);
+    let is_named = || locks.away_cause().is_some_and(|cause| cause.contains("maxmemory"));
+    let began = Instant::now();
+    while !is_named() {
+        assert!(began.elapsed() < LONG);
+        let _ = locks.try_acquire(exclusive("a")).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let named = Instant::now();
+    while named.elapsed() < Duration::from_secs(5) {
+        let error = locks.try_acquire(exclusive("a")).await.unwrap_err();
+        assert!(error.to_string().contains("maxmemory") && is_named(), "{error}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    from.run(&["CONFIG", "SET", "maxmemory", "0"]);
+    drop(locks.acquire(exclusive("a"), LONG).await.unwrap());
+    until("all to be back", || !locks.is_away()).await;
+}
+
 /// All nodes are away, then back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_is_away_fails_tries_at_once() {

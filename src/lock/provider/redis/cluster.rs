@@ -172,6 +172,7 @@ impl ClusterLink {
         for node in &topology.masters {
             let master = known.remove(node);
             let master = master.unwrap_or_else(|| self.start(&mut map, node));
+            master.link.note_slot(topology.slot_of(node));
             map.masters.push(master);
         }
         let is_receiving = |master: &Master| master.asked.is_some_and(|at| at.elapsed() < RECEIVING);
@@ -182,8 +183,9 @@ impl ClusterLink {
     }
 
     fn start(&self, map: &mut ClusterMap, node: &NodeAddress) -> Master {
-        let target = LinkTarget::Master(node.clone(), map.topology.slot_of(node), Arc::clone(&self.changed));
+        let target = LinkTarget::Master(node.clone(), Arc::clone(&self.changed));
         let link = Arc::new(RedisLink::new(self.server.clone(), target, Arc::clone(&self.form)));
+        link.note_slot(map.topology.slot_of(node));
         let kept = Arc::clone(&link);
         let number = MasterNumber(map.next);
         map.next += 1;
@@ -411,8 +413,11 @@ impl ClusterLink {
                     return Judged::Is(CallAnswer::NotRun);
                 };
                 let mut map = self.map();
-                self.place_of(&mut map, &node, false);
+                let at = self.place_of(&mut map, &node, false);
                 map.topology.give(slot, &node);
+                if let Some(master) = map.masters.get(at) {
+                    master.link.note_slot(Some(slot));
+                }
                 Judged::Redirected(Route::To { node, asking: false })
             }
             ServerErrorKind::Ask => match redirected() {

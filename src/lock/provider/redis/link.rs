@@ -47,7 +47,7 @@ pub(super) enum LinkTarget {
     /// The only server, whose nonce it keeps.
     Server(Availability),
     /// A master of a cluster. The notification follows each change of its state.
-    Master(NodeAddress, Option<HashSlot>, Arc<Notify>),
+    Master(NodeAddress, Arc<Notify>),
 }
 
 /// The link to one server. One task keeps it ([`RedisLink::keep`]).
@@ -59,6 +59,8 @@ pub(super) struct RedisLink {
     /// Why the server that is connected keeps no locks.
     refusal: Mutex<Option<Arc<Error>>>,
     refused: Notify,
+    /// One that a master of a cluster has, as far as it is known.
+    slot: Mutex<Option<HashSlot>>,
     broken: Notify,
 }
 
@@ -71,6 +73,7 @@ impl RedisLink {
             state: watch::Sender::new(LinkState::Connecting),
             refusal: Mutex::default(),
             refused: Notify::new(),
+            slot: Mutex::default(),
             broken: Notify::new(),
         }
     }
@@ -144,6 +147,11 @@ impl RedisLink {
         }
     }
 
+    /// The master has this hash slot.
+    pub(super) fn note_slot(&self, slot: Option<HashSlot>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = slot;
+    }
+
     fn refusal(&self) -> Option<Arc<Error>> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -175,12 +183,13 @@ impl RedisLink {
     /// Takes and releases a lock of its own.
     async fn try_lock(&self, connection: &mut MultiplexedConnection, digests: &[String]) -> redis::RedisResult<()> {
         let id = uuid::Uuid::new_v4().simple();
-        let key = match &self.target {
-            LinkTarget::Server(_) => format!("{}mainspring:try:{id}", self.form.prefix),
-            LinkTarget::Master(_, Some(slot), _) => {
+        let slot = *self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = match (&self.target, slot) {
+            (LinkTarget::Server(_), _) => format!("{}mainspring:try:{id}", self.form.prefix),
+            (LinkTarget::Master(..), Some(slot)) => {
                 format!("{}mainspring:try:{{{}}}:{id}", self.form.prefix, slot.tag())
             }
-            LinkTarget::Master(_, None, _) => return Ok(()),
+            (LinkTarget::Master(..), None) => return Ok(()),
         };
         let (value, mode) = (format!("try:{id}"), LockMode::Exclusive);
         let written = [Written { key, value, mode }];
@@ -204,7 +213,7 @@ impl RedisLink {
     }
 
     fn changed(&self) {
-        if let LinkTarget::Master(.., changed) = &self.target {
+        if let LinkTarget::Master(_, changed) = &self.target {
             changed.notify_one();
         }
     }
