@@ -253,8 +253,8 @@ async fn a_master_that_is_away_takes_only_its_own_locks_with_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_refuses_stays_away_until_it_is_put_right() {
     let cluster = RedisCluster::start();
-    let locks = connect(&cluster, short().prefix("{m}:")).await;
-    let from = cluster.master_of("m");
+    let locks = connect(&cluster, short()).await;
+    let from = cluster.master_of("workflow:a");
     let to = cluster.nodes.iter().find(|node| node.port() != from.port()).unwrap();
     // The first slot of the master, which has no keys, moves.
     let place = cluster
