@@ -256,14 +256,21 @@ async fn a_master_that_refuses_stays_away_until_it_is_put_right() {
     let locks = connect(&cluster, short()).await;
     let from = cluster.master_of("workflow:a");
     let to = cluster.nodes.iter().find(|node| node.port() != from.port()).unwrap();
-    // The first slot of the master, which has no keys, moves.
+    // The first slot of the master moves.
     let place = cluster
         .nodes
         .iter()
         .position(|node| node.port() == from.port())
         .unwrap();
     let first = ["0", "5461", "10923"][place];
-    let to_id = to.run(&["CLUSTER", "MYID"]);
+    let [from_id, to_id] = [from, to].map(|node| node.run(&["CLUSTER", "MYID"]));
+    assert_eq!(to.run(&["CLUSTER", "SETSLOT", first, "IMPORTING", &from_id]), "OK");
+    assert_eq!(from.run(&["CLUSTER", "SETSLOT", first, "MIGRATING", &to_id]), "OK");
+    let keys = from.run(&["CLUSTER", "GETKEYSINSLOT", first, "100"]);
+    for key in keys.lines().filter(|key| !key.is_empty()) {
+        let moved = from.run(&["MIGRATE", "127.0.0.1", &to.port().to_string(), key, "0", "5000"]);
+        assert_eq!(moved, "OK", "{key}");
+    }
     for node in [to, from] {
         assert_eq!(node.run(&["CLUSTER", "SETSLOT", first, "NODE", &to_id]), "OK");
     }
