@@ -204,7 +204,7 @@ pub(super) struct Drain {
     pub(super) timeout: Duration,
 }
 
-/// Serves until `stop` is cancelled. The shutdown then reports not ready, stops accepting requests, and leaves the cluster,
+/// Serves until `stop` is cancelled, or no thread for scripts is left. The shutdown then reports not ready, stops accepting requests, and leaves the cluster,
 /// within the drain timeout.
 pub(super) async fn serve_until_stopped(
     engine: Engine,
@@ -214,10 +214,16 @@ pub(super) async fn serve_until_stopped(
     stop: &Shutdown,
     drain: Drain,
 ) -> Result<(), Failure> {
-    let mut stopping = None;
+    let (mut stopping, mut scripts_hang) = (None, false);
     let shutdown = async {
-        stop.requested().await;
-        tracing::info!("stopping");
+        tokio::select! {
+            () = stop.requested() => tracing::info!("stopping"),
+            () = engine.scripts_exhausted() => {
+                scripts_hang = true;
+                stop.request();
+                tracing::error!("stopping, as eight threads hang in scripts that cannot be interrupted; other nodes take over");
+            }
+        }
         stop.extend_limit(drain.timeout + LEAVE_TIME).await;
         stopping = Some(Instant::now());
         if engine.begin_drain() {
@@ -238,7 +244,12 @@ pub(super) async fn serve_until_stopped(
             "the engine did not release its claims within the drain timeout; other nodes, or the next start, take them over"
         );
     }
-    served.map_err(|error| Failure::failed(format!("the server stopped: {error}")))
+    served.map_err(|error| Failure::failed(format!("the server stopped: {error}")))?;
+    if scripts_hang {
+        Err(Failure::scripts_hang())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

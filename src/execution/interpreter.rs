@@ -90,6 +90,11 @@ impl Interpreter {
         &self.options
     }
 
+    /// Returns when no thread for scripts is left, as eight of them hang. Cancellation safe.
+    pub(crate) async fn scripts_exhausted(&self) {
+        self.scripts.exhausted().await;
+    }
+
     /// Scripts of one burst.
     pub(super) fn script_session(&self) -> ScriptSession {
         self.scripts.session()

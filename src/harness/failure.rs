@@ -9,6 +9,9 @@ use crate::activity::printable;
 /// The exit code of a node that hangs, after which other nodes have taken over or do so.
 pub(crate) const HUNG: u8 = 4;
 
+/// The exit code of a node that has left the cluster, as its threads for scripts hang.
+pub(crate) const SCRIPTS_HANG: u8 = 5;
+
 /// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -42,6 +45,16 @@ impl Failure {
                 .filter(|code| *code > 0)
                 .unwrap_or(1),
             message: message.into(),
+        }
+    }
+
+    /// Exit code 5: the threads for scripts hang.
+    pub(crate) fn scripts_hang() -> Self {
+        Self {
+            code: SCRIPTS_HANG,
+            message:
+                "this node left the cluster and ends, as its threads for scripts hang; the log names their workflows"
+                    .to_owned(),
         }
     }
 

@@ -40,6 +40,11 @@ impl Shutdown {
         self.requested.cancelled().await;
     }
 
+    /// Starts the shutdown, as a signal does.
+    pub(crate) fn request(&self) {
+        self.requested.cancel();
+    }
+
     /// The process ends after this time, counted from the request.
     pub(crate) fn limit(&self, time: Duration) {
         self.limit.send_replace(Some(time));

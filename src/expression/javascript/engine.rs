@@ -27,9 +27,9 @@ impl ScriptEngine {
         }
     }
 
-    /// Heaps for one script that are made ahead, and heaps that a script had to wait for.
+    /// Heaps that a script had to wait for.
     #[cfg(test)]
-    pub(super) fn realms(&self) -> (usize, usize) {
+    pub(super) fn realms(&self) -> usize {
         self.pool.realms()
     }
 
@@ -43,6 +43,12 @@ impl ScriptEngine {
     /// the burst was deferred before. None: it may begin.
     pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
         self.pool.deferral(version.as_str(), instance.as_str())
+    }
+
+    /// Returns when eight threads hang in scripts that cannot be interrupted: the process is to end, so that others run what is
+    /// left. Cancellation safe.
+    pub(crate) async fn exhausted(&self) {
+        self.pool.exhausted().cancelled().await;
     }
 
     /// Opens a session: one per burst. It uses no resources before its first evaluation.

@@ -5,41 +5,26 @@
 // shared object becomes an accessor whose setter defines the property in the object at hand. Properties of the global
 // object itself are made permanent but stay writable, so that `sweep` reads them without running a getter.
 //
-// `mark(1)`: the script needs a realm that is not frozen, and runs again in one. `mark(2)`: the realm is dropped after it.
+// `evaluate`: the `eval` that scripts do not find.
+//
 // Returns [isWhole, sweep]: `isWhole()` is whether the global object's own properties are as they were, if there are no
 // more of them, and false from `sweep()` means that the realm must be dropped. `sweep` takes ten times as long.
-(function (mark) {
+(function (evaluate) {
   'use strict';
-  const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys,
+  const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys,
     deleteProperty, setPrototypeOf } = Reflect;
-  const root = globalThis, { freeze } = Object;
+  const root = globalThis, { freeze } = Object, type = TypeError;
 
-  // Callbacks of a registry could run in a later script.
-  const registry = FinalizationRegistry;
-  const marking = new Proxy(registry, {
-    __proto__: null,
-    construct(target, list, made) {
-      mark(2);
-      return construct(target, list, made === marking ? target : made);
-    },
-  });
-  defineProperty(root, 'FinalizationRegistry', { value: marking });
-  defineProperty(registry.prototype, 'constructor', { value: marking });
-  // Not properties but settings of the realm; the one also reaches the functions of callers.
-  for (const name of ['stackTraceLimit', 'prepareStackTrace']) {
-    const native = getOwnPropertyDescriptor(Error, name);
-    const set = { set(value) { mark(2); apply(native.set, this, [value]); } }.set;
-    defineProperty(Error, name, { get: native.get, set, enumerable: false, configurable: false });
-  }
-
-  // A frozen object, or one of the script's own that cannot be extended: both are as they should be in an own realm.
   const setters = new Map();
   function setter(key) {
     const made = {
       set(value) {
         if ((typeof this !== 'object' || this === null) && typeof this !== 'function') return;
-        if (!isExtensible(this)) return mark(1);
         const own = getOwnPropertyDescriptor(this, key);
+        if (!isExtensible(this)) {
+          if (own?.set === made) throw new type(`'${String(key)}' of a built-in object is shared by all scripts and cannot be changed`);
+          return;
+        }
         defineProperty(this, key, own ? { value } : { value, writable: true, enumerable: true, configurable: true });
       },
     }.set;
@@ -48,7 +33,7 @@
   }
 
   // Everything that a script can reach, from the global object and from syntax. What is frozen has been visited.
-  const queue = [], plain = [Math, JSON, Reflect, Atomics, Object, Symbol, performance];
+  const queue = [], plain = [Math, JSON, Reflect, Object, Symbol, performance];
   const add = (value) => {
     if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return;
     if (value !== root && value !== root.variables) queue[queue.length] = value;
@@ -103,7 +88,7 @@
     checked[checked.length] = originals[i];
   }
   const parameters = checked.map((_, at) => `value${at}`).join();
-  const isWhole = (0, eval)(`(root, keys, above, getPrototypeOf, isExtensible, [${parameters}]) => () => {
+  const isWhole = evaluate(`(root, keys, above, getPrototypeOf, isExtensible, [${parameters}]) => () => {
     'use strict';
     if (getPrototypeOf(root) !== above || !isExtensible(root)) return false;
     if (!(${terms.join(' && ')})) return false;

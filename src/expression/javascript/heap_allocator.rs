@@ -1,17 +1,13 @@
-//! The allocator of a realm's heap: it counts what the heap takes, and asks whether the script may go on.
+//! The allocator of a realm's heap: it counts what the heap takes, and asks whether it may grow (`script_watch`).
 //!
-//! Where each step of a script takes a millisecond, as a product of integers of 2^19 bits does, the interrupt handler would be
-//! called too late; but each such step allocates its result. If the script must stop, its next step is interrupted. QuickJS
-//! keeps objects of up to 512 bytes in blocks of 4 KiB, so that it asks here for large objects and for blocks only, where a
-//! check of the time costs little beside the request.
-//!
-//! No block is refused: QuickJS counts what it has allocated against the heap limit. Where an allocation failed, it may lose
-//! objects, so what a realm leaves is freed with its allocator.
+//! QuickJS keeps objects of up to 512 bytes in blocks of 4 KiB, so that it asks here for large objects and for blocks only, where
+//! a check of the time costs little beside the request. Where an allocation failed, it may lose objects, so what a realm leaves is
+//! freed with its allocator.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 
 use rquickjs::allocator::{Allocator, RustAllocator};
@@ -32,13 +28,12 @@ impl HeapAllocator {
         }
     }
 
-    /// A panic must not unwind through QuickJS.
-    fn ask(&self) {
-        if catch_unwind(AssertUnwindSafe(|| self.watch.ask())).is_err() {
+    /// Whether the heap may grow. A panic must not unwind through QuickJS: that of the interrupt handler ends the script.
+    fn admits(&self, size: usize, grown: usize) -> bool {
+        catch_unwind(AssertUnwindSafe(|| self.watch.admits(size, grown))).unwrap_or_else(|_| {
             tracing::error!("asking whether a script may go on panicked");
-            // The panic of the interrupt handler ends the script.
-            self.watch.ask_at_next_step();
-        }
+            true
+        })
     }
 
     /// The block, which is counted if there is one.
@@ -108,12 +103,17 @@ impl Hasher for AddressHasher {
 #[expect(unsafe_code, reason = "the trait of `rquickjs` is unsafe to implement")]
 unsafe impl Allocator for HeapAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        self.ask();
+        if !self.admits(size, size) {
+            return null_mut();
+        }
         self.counted(RustAllocator.alloc(size))
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        self.ask();
+        let whole = count.saturating_mul(size);
+        if !self.admits(whole, whole) {
+            return null_mut();
+        }
         self.counted(RustAllocator.calloc(count, size))
     }
 
@@ -126,14 +126,13 @@ unsafe impl Allocator for HeapAllocator {
     }
 
     unsafe fn realloc(&mut self, block: *mut u8, new_size: usize) -> *mut u8 {
-        self.ask();
         // SAFETY: as in `dealloc`.
-        let (size, moved) = unsafe {
-            (
-                RustAllocator::usable_size(block),
-                RustAllocator.realloc(block, new_size),
-            )
-        };
+        let size = unsafe { RustAllocator::usable_size(block) };
+        if new_size > size && !self.admits(new_size, new_size - size) {
+            return null_mut();
+        }
+        // SAFETY: as in `dealloc`.
+        let moved = unsafe { RustAllocator.realloc(block, new_size) };
         if !moved.is_null() {
             self.forget(block, size);
         }

@@ -23,9 +23,9 @@
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
 //!   `script_breaker`: versions whose scripts keep timing out.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`, `step_counter`: how often the interrupt handler
-//!   is called; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
-//!   `own_realm`: which scripts cannot share one; `pure_script`: which need no sweep after them.
+//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether it may grow and its script go on;
+//!   `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
+//!   `language_change`: which scripts are refused; `pure_script`: which need no sweep after them.
 //! - `event_urls`: the URLs that trigger an event of an instance.
 //! - `named_values`: settings and secrets of the operator.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
@@ -38,9 +38,9 @@ mod engine;
 mod event_urls;
 mod heap_allocator;
 mod interrupt;
+mod language_change;
 mod long_script;
 mod named_values;
-mod own_realm;
 mod pure_script;
 mod realm;
 mod realm_bytecode;
@@ -51,7 +51,6 @@ mod script_queue;
 mod script_thread;
 mod script_watch;
 mod slow_scripts;
-mod step_counter;
 mod task;
 #[cfg(test)]
 mod tests;

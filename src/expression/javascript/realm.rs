@@ -2,28 +2,26 @@
 //!
 //! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its limits:
 //!
-//! - **time**: QuickJS calls the interrupt handler in bytecode and inside regular expressions (`script_watch`: how often),
-//!   and for each large allocation (`heap_allocator`). The error it raises cannot be caught by a script, and every further
-//!   step is refused. The limit covers the whole evaluation: parsing, running, promise jobs, and the conversion of its
-//!   results;
-//! - **memory**: QuickJS's own allocator limit, which counts strings, array buffers and the stacks of regular
-//!   expressions. A script can catch an out of memory, and then goes on within the limit;
+//! - **time**: QuickJS calls the interrupt handler in bytecode and inside regular expressions. The error it raises cannot be
+//!   caught by a script, and every further step is refused. The limit covers the whole evaluation: parsing, running, promise jobs,
+//!   and the conversion of its results;
+//! - **memory**: its allocator refuses large blocks beyond the limit, and the script is interrupted (`script_watch`);
 //! - **stack**: QuickJS's own limit.
 //!
-//! Native loops ask, too (`vendor/README.md`); `guards.js` bounds two that do not, and the thread pool abandons threads that
-//! hang all the same.
+//! `lockdown.js` bounds the built-ins whose native loops would never end, or end the process; what takes long all the same holds
+//! its thread, which the pool then abandons. No script compiles text: released versions of QuickJS do not survive a failed
+//! allocation there.
 //!
-//! # One realm after another
-//! A realm is shared by instances ([`RealmKind::Shared`]) or serves a single script ([`RealmKind::Own`]). What scripts
-//! share is frozen in a shared one (`freeze.js`), so that a script can leave nothing behind but properties of the global
+//! # One instance after another
+//! What scripts share is frozen (`freeze.js`), so that a script can leave nothing behind but properties of the global
 //! object, which [`Realm::reset`] removes. What freezing does not reach:
 //!
 //! | what | how it is shut |
 //! |---|---|
-//! | memory that is still held, garbage in cycles | after each script the heap is probed against its size when the realm was new; a realm that has grown is dropped |
+//! | memory that is still held, garbage in cycles | after each script the heap is compared with its size when the realm was new; a realm that has grown is dropped |
 //! | atoms, shapes, symbols of `Symbol.for` | they count as memory; a symbol can hold nothing |
 //! | pending jobs | they run to their end, or the realm is dropped |
-//! | callbacks of a `FinalizationRegistry`, `Error.prepareStackTrace`, `Error.stackTraceLimit` | the realm is dropped |
+//! | callbacks of a `FinalizationRegistry`, settings of `Error` | `lockdown.js` removes them |
 //! | the state of `Math.random` | the host's random numbers |
 //! | statics of `RegExp` | QuickJS has none |
 //! | weak references | nothing that lives on refers to what a script made, but itself |
@@ -32,10 +30,8 @@
 //! | running out of memory or time | the realm is dropped |
 //!
 //! After a script that cannot reach the global object (`pure_script`), as most expressions cannot, only the accessors that
-//! were defined for it are removed: a sweep takes longer than such a script.
-//!
-//! A script that changes the language needs a realm of its own: its text shows that (`own_realm`), or it fails, or sets an
-//! accessor of a frozen object. Then it runs again in a realm that is not frozen; the first run had no effects.
+//! were defined for it are removed: a sweep takes longer than such a script. A script that changes the language is refused
+//! (`language_change`).
 //!
 //! # How a script runs
 //! A script that is one expression, or the body of a function with `return`, is compiled once for each realm. Another one
@@ -47,16 +43,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{Array, Context, Ctx, Error, Function, Persistent, Runtime, String as JsString, Value as JsValue};
+use rquickjs::{Array, Context, Ctx, Error, Function, Persistent, Runtime, Value as JsValue};
 
 use super::accessor;
 use super::compiled_scripts::{Compiled, CompiledScripts};
 use super::convert::{ConversionError, JsonConverter, equal_in_script};
 use super::heap_allocator::HeapAllocator;
 use super::interrupt::{InterruptHandler, StopReason};
-use super::own_realm::{self, RealmKind};
+use super::language_change::refused_change;
 use super::pure_script;
-use super::realm_functions::{HostState, NEEDS_OWN, RealmFunctions, count_globals};
+use super::realm_functions::{BEGIN, HostState, RealmFunctions, count_globals};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::script_watch::ScriptWatch;
 
@@ -74,10 +70,10 @@ const COMPILED_INDENT: u32 = 7;
 /// The same before what awaits.
 const ASYNC_INDENT: u32 = 13;
 
-/// By how many bytes a shared realm may have grown after a script: its compiled scripts, and garbage.
+/// By how many bytes a realm may have grown after a script: its compiled scripts, and garbage.
 const GROWTH: usize = 4 << 20;
 
-/// After this many scripts a shared realm is dropped.
+/// After this many scripts a realm is dropped.
 const MAX_USES: u32 = 100_000;
 
 /// The end of one evaluation.
@@ -86,8 +82,6 @@ pub(super) struct Evaluation {
     pub(super) result: Result<ScriptResult, ScriptError>,
     /// The realm must not be used again.
     pub(super) is_spent: bool,
-    /// The script changes the language: it must run again, in a realm of its own.
-    pub(super) needs_own: bool,
     /// The scope that was passed in, unchanged.
     pub(super) scope: ScriptScope,
 }
@@ -101,8 +95,6 @@ pub(super) struct Realm {
     interrupt: Rc<InterruptHandler>,
     watch: Rc<ScriptWatch>,
     state: Rc<HostState>,
-    kind: RealmKind,
-    memory_limit: usize,
     /// Bytes of its heap when it was new.
     base: usize,
     uses: Cell<u32>,
@@ -121,12 +113,8 @@ impl Drop for Realm {
 
 impl Realm {
     /// Makes a realm with the limits of `options`, on the thread that will use it.
-    pub(super) fn new(
-        kind: RealmKind,
-        options: &ScriptOptions,
-        interrupt: &Rc<InterruptHandler>,
-    ) -> Result<Self, ScriptError> {
-        Self::build(kind, options, interrupt).map_err(|error| {
+    pub(super) fn new(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> Result<Self, ScriptError> {
+        Self::build(options, interrupt).map_err(|error| {
             ScriptError::new(
                 ScriptErrorKind::Memory,
                 format!("no heap for scripts can be made: {error}"),
@@ -134,11 +122,10 @@ impl Realm {
         })
     }
 
-    fn build(kind: RealmKind, options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
+    fn build(options: &ScriptOptions, interrupt: &Rc<InterruptHandler>) -> rquickjs::Result<Self> {
         let handler = Rc::clone(interrupt);
         let watch = Rc::new(ScriptWatch::new(options.memory_limit, move || handler.should_stop()));
         let runtime = Runtime::new_with_alloc(HeapAllocator::new(&watch))?;
-        runtime.set_memory_limit(options.memory_limit);
         runtime.set_max_stack_size(options.stack_limit);
         let asked = Rc::clone(&watch);
         runtime.set_interrupt_handler(Some(Box::new(move || asked.interrupts())));
@@ -146,10 +133,20 @@ impl Realm {
         // Nothing of what is made here is garbage.
         runtime.set_gc_threshold(GROWTH);
         let context = Context::full(&runtime)?;
-        let functions = context.with(|ctx| RealmFunctions::install(&ctx, &state, kind))?;
+        let functions = context.with(|ctx| {
+            RealmFunctions::install(&ctx, &state, &watch).inspect_err(|_| {
+                let thrown = ctx.catch();
+                let (name, message) = describe(&thrown);
+                tracing::error!(%name, %message, "the built-in scripts fail");
+                eprintln!(
+                    "DEBUG {name} {message} {:?}",
+                    thrown.as_object().and_then(|o| o.get::<_, String>("stack").ok())
+                );
+            })
+        })?;
         let base = watch.bytes();
         runtime.set_gc_threshold(base + GROWTH);
-        watch.begin(&context);
+        watch.begin();
         Ok(Self {
             functions,
             compiled: CompiledScripts::default(),
@@ -158,8 +155,6 @@ impl Realm {
             interrupt: Rc::clone(interrupt),
             watch,
             state,
-            kind,
-            memory_limit: options.memory_limit,
             base,
             uses: Cell::new(0),
             indent: Cell::new(0),
@@ -171,21 +166,19 @@ impl Realm {
     /// Runs one script until it ends or the thread's interrupt handler stops it.
     pub(super) fn evaluate(&self, script: &str, scope: ScriptScope, options: &ScriptOptions) -> Evaluation {
         *self.state.scope.borrow_mut() = scope;
-        self.state.marks.set(0);
         self.state.secrets.borrow_mut().clear();
         self.indent.set(0);
         self.is_pure.set(false);
         let mut result = self.context.with(|ctx| self.evaluate_or_error(&ctx, script, options));
+        self.watch.set_room(false);
         if self.interrupt.should_stop() {
             result = Err(self.stop_error(options));
+        } else if self.watch.is_full() {
+            result = Err(out_of_memory());
         }
-        let marks = self.state.marks.get();
-        let was_stopped = self.interrupt.stop().is_some();
-        let mut is_spent = was_stopped || marks != 0 || self.kind == RealmKind::Own;
-        let mut needs_own = marks & NEEDS_OWN != 0;
+        let mut is_spent = self.interrupt.stop().is_some() || self.watch.is_full();
         if let Err(error) = &result {
             is_spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
-            needs_own |= own_realm::failed_as_frozen(error);
         }
         is_spent |= self.runtime.is_job_pending();
         let secrets = self.state.secrets.take();
@@ -195,18 +188,15 @@ impl Realm {
         Evaluation {
             result,
             is_spent,
-            needs_own: needs_own && self.kind == RealmKind::Shared && !was_stopped,
             scope: self.state.scope.take(),
         }
     }
 
-    /// Makes a shared realm ready for the next script. False: it must be dropped.
+    /// Makes the realm ready for the next script. False: it must be dropped.
     pub(super) fn reset(&self) -> bool {
         let uses = self.uses.get() + 1;
         self.uses.set(uses);
-        let Some(sweep) = &self.functions.sweep else {
-            return false;
-        };
+        let sweep = &self.functions.sweep;
         let is_clean = self.context.with(|ctx| {
             let begin = self.functions.begin.clone().restore(&ctx);
             let is_clean = begin.and_then(|begin| {
@@ -239,25 +229,10 @@ impl Realm {
         // A large script has raised it, and the next one would reach its limit before any collection.
         self.runtime.set_gc_threshold(self.base + GROWTH);
         let most = self.base + GROWTH;
-        let is_small = self.fits_in(most) || {
+        self.watch.bytes() <= most || {
             self.runtime.run_gc();
-            self.fits_in(most)
-        };
-        self.runtime.set_memory_limit(self.memory_limit);
-        is_small
-    }
-
-    /// Whether the heap takes less than so many bytes: a text is allocated under that limit. To count them takes longer.
-    fn fits_in(&self, bytes: usize) -> bool {
-        self.runtime.set_memory_limit(bytes);
-        self.context.with(|ctx| {
-            let probe = JsString::from_str(
-                ctx.clone(),
-                "larger than any free cell of the heap is, so that it is allocated anew",
-            );
-            ctx.catch();
-            probe.is_ok()
-        })
+            self.watch.bytes() <= most
+        }
     }
 
     fn stop_error(&self, options: &ScriptOptions) -> ScriptError {
@@ -320,7 +295,13 @@ impl Realm {
         let compiled = match self.compiled.get(script) {
             Some(compiled) => compiled,
             None => {
-                let compiled = self.compile(ctx, script)?;
+                if let Some(refused) = refused_change(script) {
+                    return Err(ConversionError::Refused(refused));
+                }
+                self.watch.set_room(true);
+                let compiled = self.compile(ctx, script);
+                self.watch.set_room(false);
+                let compiled = compiled?;
                 self.compiled.insert(script, &compiled);
                 compiled
             }
@@ -336,7 +317,14 @@ impl Realm {
                 self.is_pure.set(false);
                 Ok(function.restore(ctx)?.call(())?)
             }
-            Compiled::Program => Ok(self.functions.run.clone().restore(ctx)?.call((script,))?),
+            Compiled::Program => {
+                let strict = if is_strict(script) { "'use strict';" } else { "" };
+                let text = format!("{strict}{BEGIN}{script}");
+                self.indent
+                    .set(u32::try_from(strict.len() + BEGIN.len()).unwrap_or_default());
+                self.watch.set_room(true);
+                Ok(self.eval(ctx, text)?)
+            }
         }
     }
 
@@ -353,9 +341,7 @@ impl Realm {
                 }
             }
         };
-        // In a realm for one script that would only be parsed twice.
-        if self.kind == RealmKind::Shared
-            && CompiledScripts::may_be_expression(script)
+        if CompiledScripts::may_be_expression(script)
             && let Some(compiled) = by(&self.functions.expression)?
         {
             return Ok(compiled);
@@ -380,12 +366,18 @@ impl Realm {
 
     /// Whether a script parses, without running it: compiled behind a `throw 0`, it can only throw 0.
     fn parses<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<bool, ConversionError> {
-        let run = self.functions.run.clone().restore(ctx)?;
-        match run.call::<_, JsValue<'js>>((format!("throw 0;{script}"),)) {
+        match self.eval(ctx, format!("throw 0;{script}")) {
             Ok(_) => Ok(true),
             Err(Error::Exception) => Ok(ctx.catch().as_int() == Some(0)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Runs a text by a direct `eval`.
+    fn eval<'js>(&self, ctx: &Ctx<'js>, text: String) -> rquickjs::Result<JsValue<'js>> {
+        let eval = self.functions.eval.clone().restore(ctx)?;
+        let begun = self.functions.begun.clone().restore(ctx)?;
+        self.functions.run.clone().restore(ctx)?.call((text, eval, begun))
     }
 
     fn collect<'js>(
@@ -460,17 +452,28 @@ impl Realm {
         } else {
             format!("{name}: {message}")
         };
-        let kind =
-            if name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.interrupt.should_stop() {
-                ScriptErrorKind::Syntax
-            } else {
-                ScriptErrorKind::Thrown
-            };
+        self.watch.set_room(true);
+        let is_syntax =
+            name == "SyntaxError" && !self.parses(ctx, script).unwrap_or(true) && !self.interrupt.should_stop();
+        self.watch.set_room(false);
+        let kind = if is_syntax {
+            ScriptErrorKind::Syntax
+        } else {
+            ScriptErrorKind::Thrown
+        };
         ScriptError {
             place,
             ..ScriptError::new(kind, text)
         }
     }
+}
+
+/// Whether a program begins with the directive that makes it strict.
+fn is_strict(script: &str) -> bool {
+    let start = script.trim_start();
+    ["'use strict'", "\"use strict\""]
+        .iter()
+        .any(|directive| start.starts_with(directive))
 }
 
 /// Marks what may hold a secret that the script has read, and refuses what is recorded and shown with one in it. A message of
@@ -592,8 +595,5 @@ pub(crate) fn search_script(script: &str, scope: &ScriptScope) {
         accessor::required_accessors(script, scope),
         pure_script::is_pure(script),
     );
-    let _ = (
-        own_realm::needs_own_realm(script),
-        CompiledScripts::may_be_expression(script),
-    );
+    let _ = (refused_change(script), CompiledScripts::may_be_expression(script));
 }

@@ -1,6 +1,6 @@
 //! The functions of a realm that only the engine calls, and those of the host behind Elsa's.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,22 +12,24 @@ use serde_json::{Map, Value};
 use super::convert::to_js;
 use super::event_urls::{EventUrl, EventUrls};
 use super::named_values::{NO_SECRETS, NamedValues};
-use super::own_realm::RealmKind;
-use super::realm_bytecode::{RealmScripts, load_freeze};
+use super::realm_bytecode::RealmScripts;
 use super::script::{ScriptOptions, ScriptScope};
+use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
 
-const RUNNER: &str = "(__mainspring_source__) => eval(__mainspring_source__)";
+/// Runs a text by a direct `eval`. The text begins with a call of [`BEGIN`], from when on the name `eval` leads to what scripts
+/// find there, and the heap has no more room for the compiler.
+const RUNNER: &str = "(__mainspring_source__, eval, __mainspring_begun__) => { \
+                      const __mainspring_begin__ = () => { eval = __mainspring_begun__(); }; \
+                      return eval(__mainspring_source__); }";
 
-/// A script needs a realm that is not frozen; the number in `freeze.js`.
-pub(super) const NEEDS_OWN: u8 = 1;
+/// What a text that [`RUNNER`] runs begins with.
+pub(super) const BEGIN: &str = "__mainspring_begin__();";
 
 /// What the functions of the host read and set.
 pub(super) struct HostState {
     /// What the running script can see.
     pub(super) scope: RefCell<ScriptScope>,
-    /// What `freeze.js` has noticed about it, as bits.
-    pub(super) marks: Cell<u8>,
     /// The secrets that the running script has received.
     pub(super) secrets: RefCell<Vec<String>>,
     /// What the operator lets scripts read.
@@ -40,7 +42,6 @@ impl HostState {
     pub(super) fn new(options: &ScriptOptions) -> Self {
         Self {
             scope: RefCell::default(),
-            marks: Cell::default(),
             secrets: RefCell::default(),
             named: options.named.clone(),
             event_urls: options.event_urls.clone(),
@@ -88,12 +89,14 @@ pub(super) struct RealmFunctions {
     /// The same for texts that await.
     pub(super) async_expression: Persistent<Function<'static>>,
     pub(super) async_body: Persistent<Function<'static>>,
+    /// Runs a text, with the two functions below.
     pub(super) run: Persistent<Function<'static>>,
-    /// Of a shared realm.
-    pub(super) sweep: Option<Sweep>,
+    pub(super) eval: Persistent<Function<'static>>,
+    pub(super) begun: Persistent<Function<'static>>,
+    pub(super) sweep: Sweep,
 }
 
-/// Removes what a script has left behind in a shared realm.
+/// Removes what a script has left behind.
 pub(super) struct Sweep {
     /// Whether nothing was changed, if nothing was added.
     pub(super) is_whole: Persistent<Function<'static>>,
@@ -103,8 +106,8 @@ pub(super) struct Sweep {
 }
 
 impl RealmFunctions {
-    /// Makes Elsa's functions and the guards in a new realm, and freezes it if it is to be shared.
-    pub(super) fn install(ctx: &Ctx<'_>, state: &Rc<HostState>, kind: RealmKind) -> rquickjs::Result<Self> {
+    /// Makes Elsa's functions in a new realm, bounds the others, and freezes it.
+    pub(super) fn install(ctx: &Ctx<'_>, state: &Rc<HostState>, watch: &Rc<ScriptWatch>) -> rquickjs::Result<Self> {
         let host = Object::new(ctx.clone())?;
         let from = Rc::clone(state);
         host.set("pull", Function::new(ctx.clone(), ScopeReader(from).function())?)?;
@@ -136,24 +139,25 @@ impl RealmFunctions {
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let scripts = RealmScripts::load(ctx)?;
         scripts.utc.call::<_, ()>(())?;
-        scripts.guards.call::<_, ()>(())?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
         sloppy.strict = false;
         let run: Function<'_> = ctx.eval_with_options(RUNNER, sloppy)?;
-        let sweep = match kind {
-            RealmKind::Own => None,
-            RealmKind::Shared => {
-                let to = Rc::clone(state);
-                let mark = move |bit: u8| to.marks.set(to.marks.get() | bit);
-                let sweep: Array<'_> = load_freeze(ctx)?.call((Function::new(ctx.clone(), mark)?,))?;
-                Some(Sweep {
-                    is_whole: Persistent::save(ctx, sweep.get::<Function<'_>>(0)?),
-                    sweep: Persistent::save(ctx, sweep.get::<Function<'_>>(1)?),
-                    count: count_globals(ctx),
-                })
-            }
+        let eval: Function<'_> = ctx.globals().get("eval")?;
+        let host = Object::new(ctx.clone())?;
+        let of = Rc::clone(watch);
+        host.set(
+            "room",
+            Function::new(ctx.clone(), move |has_room| of.set_room(has_room))?,
+        )?;
+        scripts.lockdown.call::<_, ()>((host,))?;
+        let begun = Function::new(ctx.clone(), Begun(Rc::clone(watch)).function())?;
+        let sweep: Array<'_> = scripts.freeze.call((eval.clone(),))?;
+        let sweep = Sweep {
+            is_whole: Persistent::save(ctx, sweep.get::<Function<'_>>(0)?),
+            sweep: Persistent::save(ctx, sweep.get::<Function<'_>>(1)?),
+            count: count_globals(ctx),
         };
         Ok(Self {
             begin: keep(0)?,
@@ -165,6 +169,8 @@ impl RealmFunctions {
             async_expression: keep(6)?,
             async_body: keep(7)?,
             run: Persistent::save(ctx, run),
+            eval: Persistent::save(ctx, eval),
+            begun: Persistent::save(ctx, begun),
             sweep,
         })
     }
@@ -174,6 +180,18 @@ impl RealmFunctions {
 pub(super) fn count_globals(ctx: &Ctx<'_>) -> usize {
     let all = Filter::new().string().symbol();
     ctx.globals().own_keys::<Atom<'_>>(all).len()
+}
+
+/// A text has been compiled, and runs: gives what the name `eval` leads to from now on.
+struct Begun(Rc<ScriptWatch>);
+
+impl Begun {
+    fn function(self) -> impl for<'js> Fn(Ctx<'js>) -> rquickjs::Result<JsValue<'js>> {
+        move |ctx| {
+            self.0.set_room(false);
+            ctx.globals().get("eval")
+        }
+    }
 }
 
 /// Reads single values of the scope when a script asks for them.

@@ -9,7 +9,7 @@ use super::event_urls::EventUrls;
 use super::named_values::NamedValues;
 
 /// The longest script, in bytes: parsing a text takes time that depends on its length.
-const LONGEST: usize = 256 << 10;
+const LONGEST: usize = 64 << 10;
 
 /// Why a text is too long for a script, if it is.
 pub(crate) fn too_long_script(text: &str) -> Option<String> {
@@ -94,9 +94,6 @@ pub struct ScriptOptions {
     pub stack_limit: usize,
     /// Evaluations of each definition that a thread's queue holds. When it is full, `evaluate` waits. Default: 256.
     pub queue: usize,
-    /// Heaps that each thread makes ahead while it is idle, of some 260 KiB each. Each is for one script that changes the
-    /// language, as by `Array.prototype.last = …`, so that it cannot share one. Default: 4.
-    pub prepared: usize,
     /// Bytes of JSON that one evaluation may return: its value and its variables together. Default: 4 MiB.
     pub max_result_bytes: usize,
     /// What `getConfig` and `getSecret` return. Default: nothing.
@@ -115,7 +112,6 @@ impl Default for ScriptOptions {
             total_memory: 2240 << 20,
             stack_limit: 512 << 10,
             queue: 256,
-            prepared: 4,
             max_result_bytes: 4 << 20,
             named: NamedValues::default(),
             event_urls: EventUrls::default(),

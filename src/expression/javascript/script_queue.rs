@@ -1,7 +1,7 @@
 //! A queue of scripts and the thread that serves it.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,6 @@ pub(super) struct ScriptQueue {
     pub(super) permits: QueuePermits,
     /// Sessions that are pinned to this queue.
     pub(super) sessions: AtomicUsize,
-    /// Realms that its thread has made ahead, for one script each.
-    pub(super) prepared: AtomicUsize,
     /// Realms that a script had to wait for.
     pub(super) on_demand: AtomicUsize,
     start: StartThread,
@@ -58,7 +56,6 @@ impl ScriptQueue {
             slow: Arc::clone(slow),
             permits: QueuePermits::new(options.queue),
             sessions: AtomicUsize::new(0),
-            prepared: AtomicUsize::new(0),
             on_demand: AtomicUsize::new(0),
             start,
             state: Mutex::default(),
@@ -151,7 +148,6 @@ impl ScriptQueue {
         state.generation = generation;
         state.has_thread = true;
         state.running = None;
-        queue.prepared.store(0, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::interrupt::{InterruptHandler, StopReason};
-use super::own_realm::{RealmKind, needs_own_realm};
 use super::realm::{Evaluation, Realm};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
@@ -30,14 +29,14 @@ const NATIVE_STACK: usize = 2 << 20;
 pub(super) fn start(queue: &Arc<ScriptQueue>, generation: u64) -> io::Result<()> {
     let queue = Arc::clone(queue);
     spawn("script", &Arc::clone(&queue.options), move || {
-        let cache = Rc::<RefCell<RealmCache>>::default();
-        let shared = (Arc::clone(&queue), Rc::clone(&cache));
+        let kept = KeptRealm::default();
+        let shared = (Arc::clone(&queue), Rc::clone(&kept));
         let detach = move |handle: &Arc<TaskHandle>| {
             let is_detached = ScriptQueue::detach(&shared.0, generation, handle);
             if is_detached {
-                // Other scripts get realms of the queue's new thread.
-                let realms = std::mem::take(&mut *shared.1.borrow_mut());
-                drop(realms);
+                // Other scripts get the realm of the queue's new thread.
+                let realm = shared.1.borrow_mut().take();
+                drop(realm);
             }
             is_detached
         };
@@ -46,7 +45,7 @@ pub(super) fn start(queue: &Arc<ScriptQueue>, generation: u64) -> io::Result<()>
             queue,
             generation,
             interrupt,
-            cache,
+            realm: kept,
             has_run: false,
             is_dirty: false,
         };
@@ -73,32 +72,25 @@ fn spawn(name: &str, options: &ScriptOptions, run: impl FnOnce() + Send + 'stati
         .map(drop)
 }
 
-/// Realms of a thread.
-#[derive(Default)]
-struct RealmCache {
-    /// What scripts use one after another.
-    shared: Option<Realm>,
-    /// Made ahead for one script each.
-    prepared: Vec<Realm>,
-    /// A script has used one of its own.
-    wants_prepared: bool,
-}
+/// The realm that the scripts of a thread use one after another.
+type KeptRealm = Rc<RefCell<Option<Realm>>>;
 
 /// The thread of a queue.
 struct ScriptThread {
     queue: Arc<ScriptQueue>,
     generation: u64,
     interrupt: Rc<InterruptHandler>,
-    cache: Rc<RefCell<RealmCache>>,
+    realm: KeptRealm,
     has_run: bool,
-    /// A script has run in the shared realm since its last reset.
+    /// A script has run in the realm since its last reset.
     is_dirty: bool,
 }
 
 /// What the thread of a queue does next.
 enum NextStep {
     Run(Box<ScriptTask>),
-    Prepare(RealmKind),
+    /// Makes a realm ahead.
+    Prepare,
 }
 
 /// How an evaluation ended.
@@ -123,7 +115,8 @@ impl ScriptThread {
             let handle = Arc::clone(&task.handle);
             let ran = catch_unwind(AssertUnwindSafe(|| self.evaluate(&mut task)));
             let ran = ran.unwrap_or_else(|_| {
-                *self.cache.borrow_mut() = RealmCache::default();
+                let realm = self.realm.borrow_mut().take();
+                drop(realm);
                 panicked()
             });
             self.interrupt.end();
@@ -150,12 +143,12 @@ impl ScriptThread {
         false
     }
 
-    /// Resets the shared realm after a script. False: this thread was abandoned meanwhile.
+    /// Resets the realm after a script. False: this thread was abandoned meanwhile.
     fn reset(&mut self) -> bool {
         if !std::mem::take(&mut self.is_dirty) {
             return true;
         }
-        let Some(realm) = self.cache.borrow_mut().shared.take() else {
+        let Some(realm) = self.realm.borrow_mut().take() else {
             return true;
         };
         // Supervised as a script is.
@@ -166,7 +159,7 @@ impl ScriptThread {
         self.interrupt.begin_reset(RESET_TIMEOUT);
         let was_reset = catch_unwind(AssertUnwindSafe(|| realm.reset()));
         if was_reset.unwrap_or(false) {
-            self.cache.borrow_mut().shared = Some(realm);
+            *self.realm.borrow_mut() = Some(realm);
         }
         self.set_running(None)
     }
@@ -186,15 +179,8 @@ impl ScriptThread {
         loop {
             match self.next_step()? {
                 NextStep::Run(task) => return Some(task),
-                NextStep::Prepare(kind) => match catch_unwind(AssertUnwindSafe(|| self.make_realm(kind))) {
-                    Ok(Ok(realm)) => {
-                        let mut cache = self.cache.borrow_mut();
-                        match kind {
-                            RealmKind::Shared => cache.shared = Some(realm),
-                            RealmKind::Own => cache.prepared.push(realm),
-                        }
-                        self.queue.prepared.store(cache.prepared.len(), Ordering::Relaxed);
-                    }
+                NextStep::Prepare => match catch_unwind(AssertUnwindSafe(|| self.make_realm())) {
+                    Ok(Ok(realm)) => *self.realm.borrow_mut() = Some(realm),
                     failed => {
                         // A script that needs a realm receives the error.
                         let error = failed.ok().and_then(Result::err);
@@ -208,7 +194,7 @@ impl ScriptThread {
 
     /// One step at a time, so that a new task waits for no more than one.
     fn next_step(&mut self) -> Option<NextStep> {
-        let wanted = self.wanted();
+        let is_wanted = self.has_run && self.realm.borrow().is_none();
         let mut state = self.queue.lock();
         loop {
             if state.generation != self.generation {
@@ -229,53 +215,33 @@ impl ScriptThread {
                 return None;
             }
             state.is_waiting = true;
-            let Some(wanted) = wanted else {
+            if !is_wanted {
                 state = self.queue.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
-            };
+            }
             let waited = self.queue.wake.wait_timeout(state, IDLE_BEFORE_PREPARE);
             let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
             let is_quiet = state.tasks.is_empty() && !state.closed;
             if waited.timed_out() && is_quiet && state.generation == self.generation {
-                return Some(NextStep::Prepare(wanted));
+                return Some(NextStep::Prepare);
             }
-        }
-    }
-
-    /// The realm to make while nothing else is to be done.
-    fn wanted(&self) -> Option<RealmKind> {
-        let cache = self.cache.borrow();
-        if !self.has_run {
-            None
-        } else if cache.shared.is_none() {
-            Some(RealmKind::Shared)
-        } else {
-            let is_wanted = cache.wants_prepared && cache.prepared.len() < self.queue.options.prepared;
-            is_wanted.then_some(RealmKind::Own)
         }
     }
 
     fn evaluate(&mut self, task: &mut ScriptTask) -> RunResult {
         self.has_run = true;
-        if !needs_own_realm(&task.script) {
-            match self.run(task, RealmKind::Shared) {
-                Ok(evaluation) if evaluation.needs_own => task.scope = evaluation.scope,
-                ran => return self.run_result(ran),
-            }
-        }
-        self.cache.borrow_mut().wants_prepared = true;
-        let ran = self.run(task, RealmKind::Own);
+        let ran = self.run(task);
         self.run_result(ran)
     }
 
-    fn run(&mut self, task: &mut ScriptTask, kind: RealmKind) -> Result<Evaluation, ScriptError> {
-        let realm = self.realm(kind)?;
+    fn run(&mut self, task: &mut ScriptTask) -> Result<Evaluation, ScriptError> {
+        let realm = self.take_realm()?;
         self.interrupt.begin(&task.handle);
         let evaluation = realm.evaluate(&task.script, std::mem::take(&mut task.scope), &self.queue.options);
         // A realm that is not put back is freed: it is spent, or its thread now runs slow scripts.
-        if kind == RealmKind::Shared && !evaluation.is_spent && !self.interrupt.is_slow() {
-            self.cache.borrow_mut().shared = Some(realm);
+        if !evaluation.is_spent && !self.interrupt.is_slow() {
+            *self.realm.borrow_mut() = Some(realm);
             self.is_dirty = true;
         }
         Ok(evaluation)
@@ -291,38 +257,30 @@ impl ScriptThread {
         }
     }
 
-    fn realm(&self, kind: RealmKind) -> Result<Realm, ScriptError> {
-        let mut cache = self.cache.borrow_mut();
-        let ahead = match kind {
-            RealmKind::Shared => cache.shared.take(),
-            RealmKind::Own => cache.prepared.pop(),
-        };
-        let made = match (kind, &ahead) {
-            (_, None) => "on_demand",
-            (RealmKind::Shared, Some(_)) => "reused",
-            (RealmKind::Own, Some(_)) => "ahead",
-        };
+    fn take_realm(&self) -> Result<Realm, ScriptError> {
+        let kept = self.realm.borrow_mut().take();
+        let made = if kept.is_some() { "reused" } else { "on_demand" };
         metrics::counter!("mainspring_script_realms_total", "made" => made).increment(1);
-        if let Some(realm) = ahead {
-            self.queue.prepared.store(cache.prepared.len(), Ordering::Relaxed);
-            return Ok(realm);
+        match kept {
+            Some(realm) => Ok(realm),
+            None => {
+                self.queue.on_demand.fetch_add(1, Ordering::Relaxed);
+                self.make_realm()
+            }
         }
-        drop(cache);
-        self.queue.on_demand.fetch_add(1, Ordering::Relaxed);
-        self.make_realm(kind)
     }
 
-    fn make_realm(&self, kind: RealmKind) -> Result<Realm, ScriptError> {
+    fn make_realm(&self) -> Result<Realm, ScriptError> {
         self.interrupt.disarm();
-        Realm::new(kind, &self.queue.options, &self.interrupt)
+        Realm::new(&self.queue.options, &self.interrupt)
     }
 }
 
 impl Drop for ScriptThread {
     fn drop(&mut self) {
-        // Realms refer to the interrupt handler, whose closure refers to them.
-        let realms = std::mem::take(&mut *self.cache.borrow_mut());
-        drop(realms);
+        // The realm refers to the interrupt handler, whose closure refers to it.
+        let realm = self.realm.borrow_mut().take();
+        drop(realm);
         let mut state = self.queue.lock();
         if state.generation == self.generation {
             state.has_thread = false;
@@ -403,7 +361,7 @@ fn evaluate_slow(slow: &SlowScripts, interrupt: &Rc<InterruptHandler>, task: &mu
             "the script was cancelled",
         )));
     }
-    let realm = match Realm::new(RealmKind::Own, &slow.options, interrupt) {
+    let realm = match Realm::new(&slow.options, interrupt) {
         Ok(realm) => realm,
         Err(error) => return RunResult::finished(Err(error)),
     };

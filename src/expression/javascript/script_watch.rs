@@ -1,24 +1,17 @@
-//! Whether the script of a realm must stop, asked often enough.
+//! Whether the script of a realm must stop, and whether its heap may grow.
 //!
-//! QuickJS calls the interrupt handler after ten thousand steps: a call, or a turn of a loop. A step takes some nanoseconds,
-//! but one over long texts or lists takes as long as the heap is large: a comparison of two texts of 30 MB some milliseconds,
-//! ten thousand of them a minute. So the larger the heap is, the fewer steps are between two calls ([`StepCounter`]). Other
-//! long operations count as steps in QuickJS (`vendor/README.md`), allocate (`heap_allocator`), or `guards.js` asks before them.
+//! QuickJS calls the interrupt handler after ten thousand steps: a call, or a turn of a loop. Its allocator asks, too
+//! (`heap_allocator`): from when a script must stop, or has more than its heap limit, it gets no large block any more, and its next
+//! call of the handler ends it. Small blocks it gets up to [`RESERVE`] times the limit, as QuickJS does not survive
+//! each allocation that fails. While text is compiled, which only authors write and which is short, no block is refused before that.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
-use rquickjs::Context;
+/// The smallest block that can be refused, in bytes. Smaller ones hold single objects, or many small ones.
+const LARGE: usize = 8 << 10;
 
-use super::step_counter::StepCounter;
-
-/// Steps between two checks, times the bytes of the heap: at two nanoseconds for a byte, half a second.
-const STEP_BYTES: usize = 256 << 20;
-
-/// How many times its memory limit an interrupted heap may take: the text of the interrupt has the names of functions.
-const RESERVE: usize = 8;
-
-/// The most steps between two checks, which then cost a few per cent: a text that was concatenated is longer than the heap.
-const MAX_STEPS: usize = 100;
+/// How many times its limit a heap takes at most.
+const RESERVE: usize = 4;
 
 /// Watches over one realm.
 pub(super) struct ScriptWatch {
@@ -26,13 +19,12 @@ pub(super) struct ScriptWatch {
     memory_limit: usize,
     /// The bytes of the heap.
     bytes: Cell<usize>,
-    /// The bytes of the heap before any script.
-    base: Cell<usize>,
     /// Scripts run.
     is_active: Cell<bool>,
-    /// The interrupt handler has stopped a script; the realm is spent.
-    is_interrupted: Cell<bool>,
-    counter: RefCell<Option<StepCounter>>,
+    /// The heap has room for a compiler.
+    has_room: Cell<bool>,
+    /// The script has met its heap limit.
+    is_full: Cell<bool>,
 }
 
 impl ScriptWatch {
@@ -42,10 +34,9 @@ impl ScriptWatch {
             must_stop: Box::new(must_stop),
             memory_limit,
             bytes: Cell::new(0),
-            base: Cell::new(0),
             is_active: Cell::new(false),
-            is_interrupted: Cell::new(false),
-            counter: RefCell::new(None),
+            has_room: Cell::new(false),
+            is_full: Cell::new(false),
         }
     }
 
@@ -54,85 +45,54 @@ impl ScriptWatch {
         self.bytes.get()
     }
 
-    /// From now on scripts run in this context. To be ended, or else the context is never freed.
-    pub(super) fn begin(&self, context: &Context) {
-        *self.counter.borrow_mut() = Some(StepCounter::of(context));
-        self.base.set(self.bytes.get());
+    /// From now on scripts run.
+    pub(super) fn begin(&self) {
         self.is_active.set(true);
     }
 
     /// No more scripts run.
     pub(super) fn end(&self) {
         self.is_active.set(false);
-        let counter = self.counter.borrow_mut().take();
-        drop(counter);
     }
 
-    /// Whether the script must stop. Blocks while it waits for a time slice.
-    pub(super) fn must_stop(&self) -> bool {
-        let must_stop = (self.must_stop)();
-        self.set_steps(must_stop);
-        must_stop
+    /// From now on text is compiled, or no longer.
+    pub(super) fn set_room(&self, has_room: bool) {
+        self.has_room.set(has_room);
     }
 
-    /// The interrupt handler of QuickJS: true makes it interrupt the script.
+    /// Whether the script has met its heap limit. The realm is spent then.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.get()
+    }
+
+    /// The interrupt handler of QuickJS: true makes it interrupt the script. Blocks while it waits for a time slice.
     pub(super) fn interrupts(&self) -> bool {
-        let must_stop = self.must_stop();
-        if must_stop
-            && !self.is_interrupted.replace(true)
-            && let Some(counter) = &*self.counter.borrow()
-        {
-            // Without memory for it, QuickJS would throw null, which a script can catch.
-            counter.set_memory_limit(self.memory_limit.saturating_mul(RESERVE));
-        }
-        must_stop
+        self.is_full.get() || (self.must_stop)()
     }
 
-    /// After an interrupt, for the next call of the test.
-    #[cfg(test)]
-    pub(super) fn resume(&self) {
-        self.is_interrupted.set(false);
-        if let Some(counter) = &*self.counter.borrow() {
-            counter.set_memory_limit(self.memory_limit);
+    /// Whether the heap may have a block of this size, by which it grows by `grown`. Blocks while the script waits for a time slice.
+    pub(super) fn admits(&self, size: usize, grown: usize) -> bool {
+        if !self.is_active.get() {
+            return true;
         }
-    }
-
-    /// Before the heap grows. Blocks while the script waits for a time slice.
-    pub(super) fn ask(&self) {
-        if self.is_active.get() {
-            self.must_stop();
+        let must_stop = (self.must_stop)();
+        let after = self.bytes.get().saturating_add(grown);
+        if !self.has_room.get() && (after > self.memory_limit || must_stop) {
+            self.is_full.set(self.is_full.get() || after > self.memory_limit);
+            if size >= LARGE {
+                return false;
+            }
         }
-    }
-
-    /// The interrupt handler is called at the next step.
-    pub(super) fn ask_at_next_step(&self) {
-        self.set_steps(true);
+        after <= self.memory_limit.saturating_mul(RESERVE)
     }
 
     /// The heap has grown.
     pub(super) fn allocated(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
-        if self.is_active.get() {
-            self.set_steps(false);
-        }
     }
 
     /// The heap has shrunk.
     pub(super) fn freed(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
-    }
-
-    /// Limits the steps until the next check.
-    fn set_steps(&self, must_stop: bool) {
-        if let Some(counter) = &*self.counter.borrow() {
-            let grown = self.bytes.get().saturating_sub(self.base.get());
-            let steps = (STEP_BYTES / grown.max(1)).clamp(1, MAX_STEPS);
-            // An async function makes a rejection of the interrupt: it must meet its caller, too.
-            counter.set_at_most(if must_stop {
-                1
-            } else {
-                i32::try_from(steps).unwrap_or(i32::MAX)
-            });
-        }
     }
 }

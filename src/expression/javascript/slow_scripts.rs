@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
@@ -25,7 +27,7 @@ pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
 /// How often a thread that waits for a time slice checks without being woken.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Threads that may hang in native loops that cannot be interrupted.
+/// Threads that may hang in native loops that cannot be interrupted: with so many the node is of no use any more.
 const MAX_ABANDONED: usize = 8;
 
 /// The least time between two warnings that bursts are deferred.
@@ -44,6 +46,8 @@ pub(super) struct SlowScripts {
     pub(super) turns: Arc<Turns>,
     /// Threads that hang in native code, with their scripts; none: outside of one.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
+    /// As many threads have hung as may.
+    pub(super) exhausted: CancellationToken,
     state: Mutex<SlowState>,
     /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
     last_warning: AtomicU64,
@@ -130,6 +134,7 @@ impl SlowScripts {
             max_running: half_of_processors(),
             turns: Arc::new(Turns::new(half_of_processors())),
             abandoned: Mutex::default(),
+            exhausted: CancellationToken::new(),
             state: Mutex::default(),
             last_warning: AtomicU64::new(0),
             began: Instant::now(),
@@ -325,6 +330,9 @@ impl SlowScripts {
             return Err(ScriptError::new(ScriptErrorKind::Busy, message));
         }
         abandoned.push(handle.cloned());
+        if abandoned.len() >= MAX_ABANDONED {
+            self.exhausted.cancel();
+        }
         if let Some(handle) = handle {
             handle.lower_priority();
         }

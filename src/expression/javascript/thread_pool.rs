@@ -3,8 +3,8 @@
 //! A realm cannot leave its thread. Realms live on the thread's own stack; shared state is in [`ScriptQueue`]. A session is
 //! pinned to one queue, and its scripts share a realm with those of other sessions (`realm` says why that is safe).
 //!
-//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes realms ahead, for
-//!   scripts that need one of their own [`ScriptOptions::prepared`]: a realm takes many times as long as most scripts.
+//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes a realm ahead
+//!   if it has none: that takes many times as long as most scripts.
 //! - **Fair.** Definitions take turns on a queue, and a full queue blocks only its own definition (`fair_queue`).
 //! - **Quick scripts do not wait for slow ones.** A script that has run for 50 ms leaves its queue to a new thread and
 //!   goes on in time slices (`slow_scripts`, `interrupt`). If no slot is free it is preempted, and begins again later.
@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
 use super::script_queue::ScriptQueue;
@@ -65,14 +66,16 @@ impl ScriptPool {
         }
     }
 
-    /// Realms for one script that the threads have made ahead, and realms that a script had to wait for.
+    /// Realms that a script had to wait for.
     #[cfg(test)]
-    pub(super) fn realms(&self) -> (usize, usize) {
-        let sum = |of: fn(&ScriptQueue) -> usize| self.queues.iter().map(|queue| of(queue)).sum();
-        (
-            sum(|queue| queue.prepared.load(Ordering::Relaxed)),
-            sum(|queue| queue.on_demand.load(Ordering::Relaxed)),
-        )
+    pub(super) fn realms(&self) -> usize {
+        let made = self.queues.iter().map(|queue| queue.on_demand.load(Ordering::Relaxed));
+        made.sum()
+    }
+
+    /// Cancelled as soon as as many threads hang as may.
+    pub(super) fn exhausted(&self) -> &CancellationToken {
+        &self.slow.exhausted
     }
 
     #[cfg(test)]

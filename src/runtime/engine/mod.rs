@@ -276,6 +276,13 @@ impl Engine {
         self.inner.watchdog.hang()
     }
 
+    /// Returns when eight threads of this process hang in scripts whose native code cannot be interrupted. Such a thread cannot be
+    /// ended but with its process, so a program then shuts its engine down ([`Engine::shutdown`]) and ends: other nodes, or its next
+    /// start, run what is left. Until then bursts whose scripts find no thread are deferred. Cancellation safe.
+    pub async fn scripts_exhausted(&self) {
+        self.inner.interpreter.scripts_exhausted().await;
+    }
+
     /// The name of this node.
     pub fn node_id(&self) -> NodeId {
         self.inner.settings.node_id.clone()

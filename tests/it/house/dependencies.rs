@@ -103,7 +103,7 @@ fn a_licence_that_is_not_allowed_is_seen() {
     }
 }
 
-/// `name version` of each crate of a lock file but this one: from a registry, or kept in `vendor`.
+/// `name version` of each crate of a lock file but this one.
 fn locked(lock: &str) -> BTreeSet<String> {
     let field = |package: &str, name: &str| {
         let line = package

@@ -4,6 +4,7 @@ mod compose;
 mod demo;
 mod dev;
 mod eval;
+mod hanging_scripts;
 mod serve;
 mod slow_connection;
 mod stop;

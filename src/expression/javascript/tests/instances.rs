@@ -215,6 +215,6 @@ async fn many_instances_share_one_realm() {
         assert_eq!(seen.variables_set, [("v".to_owned(), json!(2))]);
     }
     // On a busy machine the reset of one may have taken too long.
-    let (ahead, made) = engine.realms();
-    assert!(ahead == 0 && made < 20, "{made} were made, and {ahead} ahead");
+    let made = engine.realms();
+    assert!(made < 20, "{made} were made");
 }

@@ -176,7 +176,6 @@ async fn the_functions_of_elsa() {
             json!("ok"),
         ),
         ("globalThis['get' + 'Counter']()", json!(1)),
-        ("eval('getCounter()')", json!(1)),
         (
             "setVariable('counter', 5); getCounter() + variables.counter + getVariable('counter')",
             json!(15),

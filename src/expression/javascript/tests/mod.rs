@@ -1,7 +1,6 @@
 //! Scripts from the caller's side.
 
 mod big_integers;
-mod builtins;
 mod declarations;
 mod event_urls;
 mod instances;

@@ -86,10 +86,10 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("generator", "function* g() { while (true) yield 1 } for (const x of g());", &[Timeout]),
     ("spread generator", "function* g() { while (true) yield 1 } [...g()]", &[Timeout, Memory]),
     ("generator return", "function* g() { try { while (true) yield 1 } finally { while (true); } } for (const x of g()) break", &[Timeout]),
-    ("array-like search", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
+    ("array-like search", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Thrown]),
     ("array-like reverse", "Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", &[Thrown]),
-    ("array-like last", "Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
-    ("array-like includes", "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)", &[Timeout]),
+    ("array-like last", "Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)", &[Thrown]),
+    ("array-like includes", "Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1)", &[Thrown]),
     ("array-like fill", "Array.prototype.fill.call(new Proxy({ length: 2 ** 53 - 1 }, { set: () => true }), 1)", &[Thrown]),
     ("array-like shift", "Array.prototype.shift.call({ length: 2 ** 53 - 1 })", &[Thrown]),
     ("array-like unshift", "Array.prototype.unshift.call({ length: 2 ** 53 - 2 }, 1)", &[Thrown]),
@@ -98,13 +98,13 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("array-like join", "Array.prototype.join.call({ length: 2 ** 53 - 1 })", &[Timeout, Memory, Thrown]),
     ("array-like sort", "Array.prototype.sort.call({ length: 2 ** 53 - 1 })", &[Timeout, Thrown, Memory]),
     ("array-like concat", "const a = { length: 2 ** 53 - 1, [Symbol.isConcatSpreadable]: true }; [].concat(a)", &[Timeout, Thrown]),
-    ("array-like forEach", "Array.prototype.forEach.call({ length: 2 ** 53 - 1 }, Math.abs)", &[Timeout]),
+    ("array-like forEach", "Array.prototype.forEach.call({ length: 2 ** 53 - 1 }, Math.abs)", &[Thrown]),
     ("array-like flat", "Array.prototype.flat.call({ length: 2 ** 53 - 1 })", &[Thrown]),
-    ("array-like at", "Array.prototype.findLast.call({ length: 2 ** 53 - 1 }, Boolean.bind(null, 0))", &[Timeout]),
-    ("array of holes", "Array(4e9).indexOf(1)", &[Timeout]),
+    ("array-like at", "Array.prototype.findLast.call({ length: 2 ** 53 - 1 }, Boolean.bind(null, 0))", &[Thrown]),
+    ("array of holes", "Array(4e9).indexOf(1)", &[Thrown]),
     ("slice of holes", "Array(4e9).slice()", &[Timeout, Memory, Thrown]),
     ("holes as result", "Array(4e9)", &[TooLarge]),
-    ("holes as array-like", "Array.from({ length: 4e9 })", &[Timeout, Memory]),
+    ("holes as array-like", "Array.from({ length: 4e9 })", &[Thrown]),
     ("apply", "Math.max.apply(null, { length: 4e9 })", &[Thrown, Memory, Timeout]),
     ("needle", "'a'.repeat(2e7).indexOf('a'.repeat(1e7) + 'b')", &[]),
     ("last needle", "'a'.repeat(2e7).lastIndexOf('b' + 'a'.repeat(1e7))", &[]),
@@ -124,7 +124,7 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("closures", "let f = () => 1; while (true) { const g = f; f = () => g() }", &[Memory, Timeout]),
     ("parser depth", "eval('('.repeat(1e6))", &[Thrown, Memory]),
     ("parser length", "eval('1+'.repeat(3e6) + '1')", &[]),
-    ("Function", "Function('while (true) {}')()", &[Timeout]),
+    ("Function", "Function('while (true) {}')()", &[Thrown]),
     ("date texts", "while (true) new Date(8.64e15).toLocaleString()", &[Timeout]),
     ("huge result", "'x'.repeat(5 << 20)", &[TooLarge, Timeout]),
     ("huge list", "Array(2e6).fill(1)", &[TooLarge, Timeout]),
@@ -220,7 +220,6 @@ async fn memory_is_bounded_alone() {
         "const o = {}; for (let i = 0; ; i++) o['k' + i] = i",
         "let f = () => 1; while (true) { const g = f; f = () => g() }",
         "function* g() { while (true) yield 1 } [...g()]",
-        "Array.from({ length: 4e9 })",
         "const a = []; while (true) a.push(/x*y?/.exec('x'.repeat(20)), new Date(), Symbol('x'))",
         "'x'.repeat(1e7)",
     ];
@@ -280,41 +279,6 @@ async fn nothing_leaks_into_another_script() {
             assert_eq!(seen.value, clean, "{script}");
         }
     }
-}
-
-#[tokio::test]
-async fn realms_for_one_script_are_made_ahead() {
-    let engine = ScriptEngine::new(ScriptOptions {
-        threads: 1,
-        prepared: 2,
-        ..ScriptOptions::default()
-    });
-    let session = engine.session();
-    for round in 0..4 {
-        let mine = "const was = [].mine; Array.prototype.mine = 1; [was, [].mine]";
-        let seen = session.evaluate(mine, ScriptScope::default()).await.expect("result");
-        assert_eq!(seen.value, json!([null, 1]), "round {round}");
-        let began = Instant::now();
-        while engine.realms().0 < 2 {
-            assert!(began.elapsed() < TIMEOUT, "round {round}");
-            tokio::task::yield_now().await;
-        }
-        // Only the first script had to wait for its realm.
-        assert_eq!(engine.realms(), (2, 1), "round {round}");
-    }
-}
-
-#[tokio::test]
-async fn the_reset_of_a_realm_takes_no_time_from_the_next_script() {
-    let engine = engine();
-    let session = engine.session();
-    let trap = "Object.defineProperty(globalThis, 'Map', { configurable: true, get() { while (true); } }); 1";
-    session.evaluate(trap, ScriptScope::default()).await.expect("result");
-    let two = session
-        .evaluate("1 + typeof Map", ScriptScope::default())
-        .await
-        .expect("result");
-    assert_eq!(two.value, json!("1function"));
 }
 
 #[tokio::test]
