@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The documents whose names are checked. CHANGELOG.md and decisions.md describe the past too.
-const DOCUMENTS: [&str; 8] = [
+/// The documents whose names are checked.
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/decisions.md",
     "docs/architecture.md",
     "docs/glossary.md",
     "docs/api.md",
