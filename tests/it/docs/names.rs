@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked. CHANGELOG.md and decisions.md describe the past too.
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
     "docs/glossary.md",
-    "docs/api.md",
+    "docs/reference/rest.md",
+    "docs/reference/expressions.md",
+    "docs/reference/operating.md",
     "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",
