@@ -134,7 +134,7 @@ impl Error {
         self
     }
 
-    /// The stable kebab-case code; all codes are listed in `docs/api.md`.
+    /// The stable kebab-case code; all codes are listed in `docs/reference/rest.md`.
     pub fn code(&self) -> &'static str {
         self.0.code
     }

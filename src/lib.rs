@@ -36,8 +36,8 @@
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in messages),
 //! `refusals` (what is refused again and again), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for benches.
 //!
-//! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/api.md` is the
-//! exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
+//! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/reference` is
+//! the exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
 //! what is cancelled then.
 #![deny(unsafe_code)]
 

@@ -18,7 +18,7 @@
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
 //! - **Invalid input changes nothing and is reported precisely.** All of it is read, limited and typed before the engine is
 //!   called. U+0000, half a surrogate pair and too deep nesting do not pass `http::RequestBody`.
-//! - **Errors have one shape**, made by `http::ApiError`; every code is in `docs/api.md`.
+//! - **Errors have one shape**, made by `http::ApiError`; every code is in `docs/reference/rest.md`.
 //! - **A client that disconnects cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
 //!   the engine's methods promise that.
 //!

@@ -26,7 +26,7 @@ pub(crate) struct ErrorBody {
     /// The status of the response.
     #[schema(minimum = 400, maximum = 599)]
     status_code: u16,
-    /// Why, for programs; `docs/api.md` lists all codes.
+    /// Why, for programs; `docs/reference/rest.md` lists all codes.
     #[schema(value_type = String)]
     code: &'static str,
     /// Why, for readers.

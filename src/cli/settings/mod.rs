@@ -1,5 +1,5 @@
 //! All settings of the program. A setting `--a-b` is `MAINSPRING_A_B` in the environment, and the flag wins. A test
-//! compares them with the table in `docs/api.md`.
+//! compares them with the tables in `docs/reference/operating.md`.
 
 mod cron;
 mod eval;

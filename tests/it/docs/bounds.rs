@@ -41,10 +41,10 @@ fn a_long_decision_is_seen() {
     assert_eq!(long_entries(&(entry(3) + &entry(15))), ["15 lines: head"]);
 }
 
-/// docs/api.md lists each metric that the code counts, and no other one.
+/// docs/reference/operating.md lists each metric that the code counts, and no other one.
 #[test]
 fn every_metric_is_documented() {
-    let docs = read("docs/api.md");
+    let docs = read("docs/reference/operating.md");
     let section = docs
         .split_once("\n## Metrics\n")
         .unwrap()

@@ -1,6 +1,6 @@
-//! The documents agree with the code: docs/api.md lists every error code and no other one, and names of files, tests and
-//! code in the documents exist (`names`), docs/elsa-client.md names what is served (`elsa_client`), and the documents keep
-//! their bounds (`bounds`).
+//! The documents agree with the code: docs/reference/rest.md lists every error code and no other one, and names of files,
+//! tests and code in the documents exist (`names`), docs/elsa-client.md names what is served (`elsa_client`), and the
+//! documents keep their bounds (`bounds`).
 
 mod bounds;
 mod elsa_client;
@@ -31,14 +31,9 @@ fn every_code_is_documented() {
     let mut made = BTreeMap::new();
     collect(&root.join("src"), &mut made);
     assert!(made.len() > 30, "the codes were not found: {made:?}");
-    let docs = std::fs::read_to_string(root.join("docs/api.md")).unwrap();
-    let section = docs
-        .split_once("\n## Codes\n")
-        .unwrap()
-        .1
-        .split_once("\n## ")
-        .unwrap()
-        .0;
+    let docs = std::fs::read_to_string(root.join("docs/reference/rest.md")).unwrap();
+    let section = docs.split_once("\n## Codes\n").unwrap().1;
+    let section = section.split("\n## ").next().unwrap();
     let documented: Vec<&str> = section
         .lines()
         .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0))
@@ -47,9 +42,12 @@ fn every_code_is_documented() {
         .iter()
         .filter(|(code, _)| !documented.contains(&code.as_str()))
         .collect();
-    assert!(missing.is_empty(), "docs/api.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/rest.md lacks {missing:?}");
     let stale: Vec<_> = documented.iter().filter(|code| !made.contains_key(**code)).collect();
-    assert!(stale.is_empty(), "docs/api.md has codes that nothing makes: {stale:?}");
+    assert!(
+        stale.is_empty(),
+        "docs/reference/rest.md has codes that nothing makes: {stale:?}"
+    );
     let sorted: BTreeSet<_> = documented.iter().collect();
     assert_eq!(
         sorted.into_iter().collect::<Vec<_>>(),
@@ -61,20 +59,23 @@ fn every_code_is_documented() {
 /// A merge may duplicate a row, or put it beside its table.
 #[test]
 fn every_row_occurs_once_and_in_a_table() {
-    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md")).unwrap();
-    let mut seen = BTreeSet::new();
-    let lines: Vec<&str> = docs.lines().collect();
-    for pair in lines.windows(2).filter(|pair| pair[1].starts_with("| `")) {
-        assert!(pair[0].starts_with('|'), "in no table: {}", pair[1]);
-        let first = pair[1].split('|').nth(1).unwrap();
-        assert!(seen.insert(first), "twice: {}", pair[1]);
+    for name in ["rest.md", "expressions.md", "operating.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference").join(name);
+        let docs = std::fs::read_to_string(path).unwrap();
+        let mut seen = BTreeSet::new();
+        let lines: Vec<&str> = docs.lines().collect();
+        for pair in lines.windows(2).filter(|pair| pair[1].starts_with("| `")) {
+            assert!(pair[0].starts_with('|'), "{name}: in no table: {}", pair[1]);
+            let first = pair[1].split('|').nth(1).unwrap();
+            assert!(seen.insert(first), "{name}: twice: {}", pair[1]);
+        }
+        let items = lines.iter().filter(|line| line.starts_with("- **"));
+        let mut heads: Vec<&str> = items.map(|line| line.split("**").nth(1).unwrap()).collect();
+        let all = heads.len();
+        heads.sort_unstable();
+        heads.dedup();
+        assert_eq!(heads.len(), all, "{name}: a point occurs twice");
     }
-    let items = lines.iter().filter(|line| line.starts_with("- **"));
-    let mut heads: Vec<&str> = items.map(|line| line.split("**").nth(1).unwrap()).collect();
-    let all = heads.len();
-    heads.sort_unstable();
-    heads.dedup();
-    assert_eq!(heads.len(), all, "a point occurs twice");
 }
 
 fn collect(folder: &Path, made: &mut BTreeMap<String, String>) {

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/decisions.md",
     "docs/architecture.md",
     "docs/glossary.md",
-    "docs/api.md",
+    "docs/reference/rest.md",
+    "docs/reference/expressions.md",
+    "docs/reference/operating.md",
     "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",
