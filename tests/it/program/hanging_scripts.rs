@@ -25,10 +25,10 @@ async fn the_eighth_thread_that_hangs_ends_its_node_and_others_go_on() {
     http.dispatch("walk", &json!({"instanceId": "waits", "input": {"n": 1}}))
         .await;
     http.instance_becomes("waits", "Suspended").await;
-    for n in 0..8 {
+    let mut hung = 0;
+    for n in 0.. {
+        assert!(n < 40, "{hung} of {n} hang");
         http.publish(&hanging(n)).await;
-    }
-    for n in 0..8 {
         let began = Instant::now();
         let fault = http
             .post(&format!("workflow-definitions/hang-{n}/execute"), &json!({}))
@@ -39,9 +39,17 @@ async fn the_eighth_thread_that_hangs_ends_its_node_and_others_go_on() {
         println!("answered after {took:?}");
         // The limit, and a second; a debug build on a busy machine takes longer.
         assert!(took < Duration::from_secs(10), "{took:?}");
-        if n < 7 {
-            http.execute("walk", &json!({"input": {"n": 2}})).await;
+        // QuickJS may ask soon after the limit by chance: it counts the steps of the scripts before, too.
+        hung = node
+            .child
+            .stderr()
+            .iter()
+            .filter(|line| line.contains("its thread is abandoned"))
+            .count();
+        if hung >= 8 {
+            break;
         }
+        http.execute("walk", &json!({"input": {"n": 2}})).await;
     }
     let other = Node::start_with(&database, "two", &settings, "");
     let status = node.child.wait(Duration::from_secs(30));
