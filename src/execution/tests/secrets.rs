@@ -45,11 +45,10 @@ fn input(kind: &str, value: impl Into<Value>) -> Value {
 }
 
 /// Ways to a secret. Its name, or that of the function, is made when the script runs.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 5] = [
     "getSecret('Key')",
     "'Bearer ' + await getSecret('Key')",
     "globalThis['get' + 'Secret']('Key')",
-    "(0, eval)('get' + 'Secret')('K' + 'ey')",
     "Object.entries(Object.getOwnPropertyDescriptors(globalThis)).find(([n]) => n.startsWith('getS'))[1].value('Key')",
     "const read = [getSecret][0]; (await read('Key')).split('').reverse().reverse().join('')",
 ];

@@ -147,10 +147,14 @@ impl RealmFunctions {
         let eval: Function<'_> = ctx.globals().get("eval")?;
         let host = Object::new(ctx.clone())?;
         let of = Rc::clone(watch);
-        host.set(
-            "room",
-            Function::new(ctx.clone(), move |has_room| of.set_room(has_room))?,
-        )?;
+        let room = move |ctx: Ctx<'_>, has_room: bool| {
+            if has_room && of.interrupts() {
+                return Err(Exception::throw_range(&ctx, "no pattern is compiled any more"));
+            }
+            of.set_room(has_room);
+            Ok(())
+        };
+        host.set("room", Function::new(ctx.clone(), room)?)?;
         scripts.lockdown.call::<_, ()>((host,))?;
         let begun = Function::new(ctx.clone(), Begun(Rc::clone(watch)).function())?;
         let sweep: Array<'_> = scripts.freeze.call((eval.clone(),))?;

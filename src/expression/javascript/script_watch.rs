@@ -2,16 +2,18 @@
 //!
 //! QuickJS calls the interrupt handler after ten thousand steps: a call, or a turn of a loop. Its allocator asks, too
 //! (`heap_allocator`): from when a script must stop, or has more than its heap limit, it gets no large block any more, and its next
-//! call of the handler ends it. Small blocks it gets up to [`RESERVE`] times the limit, as QuickJS does not survive
-//! each allocation that fails. While text is compiled, which only authors write and which is short, no block is refused before that.
+//! call of the handler ends it. Small blocks it gets far beyond ([`most`]), as QuickJS does not survive each allocation that
+//! fails. While text is compiled, which only authors write and which is short, no block is refused.
 
 use std::cell::Cell;
 
 /// The smallest block that can be refused, in bytes. Smaller ones hold single objects, or many small ones.
 const LARGE: usize = 8 << 10;
 
-/// How many times its limit a heap takes at most.
-const RESERVE: usize = 4;
+/// The most bytes of a heap with this limit.
+fn most(limit: usize) -> usize {
+    limit.saturating_mul(4).max(limit.saturating_add(64 << 20))
+}
 
 /// Watches over one realm.
 pub(super) struct ScriptWatch {
@@ -72,18 +74,18 @@ impl ScriptWatch {
 
     /// Whether the heap may have a block of this size, by which it grows by `grown`. Blocks while the script waits for a time slice.
     pub(super) fn admits(&self, size: usize, grown: usize) -> bool {
-        if !self.is_active.get() {
+        if !self.is_active.get() || self.has_room.get() {
             return true;
         }
         let must_stop = (self.must_stop)();
         let after = self.bytes.get().saturating_add(grown);
-        if !self.has_room.get() && (after > self.memory_limit || must_stop) {
+        if after > self.memory_limit || must_stop {
             self.is_full.set(self.is_full.get() || after > self.memory_limit);
             if size >= LARGE {
                 return false;
             }
         }
-        after <= self.memory_limit.saturating_mul(RESERVE)
+        after <= most(self.memory_limit)
     }
 
     /// The heap has grown.

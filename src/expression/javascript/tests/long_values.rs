@@ -121,6 +121,22 @@ async fn no_script_holds_its_thread() {
     assert_no_script_holds_its_thread(VALUES, HOSTILE).await;
 }
 
+/// The scripts of this file.
+pub(super) fn all() -> impl Iterator<Item = String> {
+    HOSTILE.iter().map(|script| whole(VALUES, script))
+}
+
+/// A script of a table. A statement behind `row: ` is repeated.
+pub(super) fn whole(values: &str, script: &str) -> String {
+    match script.split_once("row: ") {
+        Some((before, statement)) => {
+            let times = (60_000 - values.len()) / statement.len();
+            format!("{values}{before}{};for (;;);", statement.repeat(times))
+        }
+        None => format!("{values}{script}"),
+    }
+}
+
 /// Each script after `values`, in an engine of their own.
 pub(super) async fn assert_no_script_holds_its_thread(values: &str, scripts: &[&str]) {
     let engine = ScriptEngine::new(ScriptOptions {
@@ -129,13 +145,7 @@ pub(super) async fn assert_no_script_holds_its_thread(values: &str, scripts: &[&
     });
     let mut failures = Vec::new();
     for hostile in scripts {
-        let script = match hostile.split_once("row: ") {
-            Some((before, statement)) => {
-                let times = (60_000 - values.len()) / statement.len();
-                format!("{values}{before}{};for (;;);", statement.repeat(times))
-            }
-            None => format!("{values}{hostile}"),
-        };
+        let script = whole(values, hostile);
         // Of a version each, as a version whose scripts time out is deferred.
         let scope = || ScriptScope {
             workflow: WorkflowFacts {
@@ -193,7 +203,8 @@ async fn long_values_have_their_results() {
                 3,
                 1,
                 true,
-                true,
+                // QuickJS 0.16 finds a text that was made of parts unequal by `==`, if the parts are long (docs/reference).
+                false,
                 true
             ]),
         ),

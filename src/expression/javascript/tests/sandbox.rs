@@ -405,3 +405,39 @@ async fn costs() {
         (resident_memory().saturating_sub(before) >> 10) / 100
     );
 }
+
+/// Each script of the tables, stopped after any time and with any heap: the process goes on. Run by hand in a released build:
+/// `cargo test --release --lib stopped_anywhere -- --ignored`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes as long as MAINSPRING_TEST_SECONDS says"]
+async fn scripts_can_be_stopped_anywhere() {
+    let seconds = std::env::var("MAINSPRING_TEST_SECONDS").map_or(60, |text| text.parse().unwrap());
+    let ordinary = include_str!("ordinary_scripts.js")
+        .lines()
+        .filter(|line| !line.starts_with("//="));
+    let mut scripts: Vec<String> = SCRIPTS.iter().map(|(_, script, _)| (*script).to_owned()).collect();
+    scripts.extend(ordinary.map(|script| format!("for (let i = 0; i < 1e4; i++) {{ {script} }}")));
+    scripts.extend(super::long_values::all());
+    scripts.extend(super::straight_line::all());
+    let (began, mut runs) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let (time, memory) = (rand::random_range(100..60_000), 1 << rand::random_range(19..26));
+        let options = ScriptOptions {
+            threads: 2,
+            time_limit: Duration::from_micros(time),
+            memory_limit: memory,
+            ..ScriptOptions::default()
+        };
+        let engine = ScriptEngine::new(options);
+        for _ in 0..20 {
+            let script = &scripts[rand::random_range(0..scripts.len())];
+            let session = engine.session();
+            let run = session.evaluate(script, ScriptScope::default());
+            // Some callers go away.
+            let patience = Duration::from_micros(rand::random_range(100..200_000));
+            let _ = tokio::time::timeout(patience, run).await;
+            runs += 1;
+        }
+    }
+    println!("{runs} runs");
+}

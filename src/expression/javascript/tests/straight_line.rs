@@ -1,7 +1,7 @@
 //! Operations without a loop and without a call, which take long alone or in a row: each script ends soon after its limit,
 //! and so does its thread. And what may end the process: deep nesting, and the heap limit wherever it is met.
 
-use super::long_values::{VALUES, assert_no_script_holds_its_thread};
+use super::long_values::{VALUES, assert_no_script_holds_its_thread, whole};
 use crate::expression::ScriptErrorKind::{Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 
@@ -114,6 +114,13 @@ const HOSTILE: &[&str] = &[
     "JSON.stringify(Array(1e5).fill(Array(1e5).fill(f))); for (;;);",
     "JSON.stringify(Array(1e4).fill(deeper(1e4))); for (;;);",
 ];
+
+/// The scripts of this file.
+pub(super) fn all() -> impl Iterator<Item = String> {
+    let values = format!("{VALUES}{ROWS}");
+    let rows = HOSTILE.iter().map(move |script| whole(&values, script));
+    rows.chain(NESTED.iter().chain(OUT_OF_MEMORY).map(|script| (*script).to_owned()))
+}
 
 #[tokio::test]
 async fn no_row_of_operations_holds_its_thread() {
