@@ -184,13 +184,13 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     };
     let (input, key) = (input.unwrap_or_default(), body.idempotency);
     if query.flag("async")?.unwrap_or(false) {
-        let workflow_instance_id = api.engine.accept_resume_by_good_token(token, input, key).await?;
+        let workflow_instance_id = api.engine.accept_resume_by_verified_token(token, input, key).await?;
         if !shows_key {
             return Ok(outcome(StatusCode::OK, "Accepted"));
         }
         return Ok(Json(Started { workflow_instance_id }).into_response());
     }
-    let resumed = api.engine.resume_by_good_token(token, input, key).await;
+    let resumed = api.engine.resume_by_verified_token(token, input, key).await;
     if let (false, Err(error)) = (shows_key, &resumed) {
         // Their messages say where and why.
         if error.is_dead_lettered() {

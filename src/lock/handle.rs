@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, Either};
 use tokio::sync::oneshot;
 
-use super::frontend::{FencingToken, Frontend};
 use super::request::{KeyRequest, LockRequest};
+use super::shared_table::{FencingToken, SharedTable};
 use super::table::Ticket;
 use crate::{Error, Result};
 
@@ -40,7 +40,7 @@ pub trait LockGrant: Send + Sync + 'static {
 }
 
 enum Owner {
-    Table { ticket: Ticket, frontend: Arc<Frontend> },
+    Table { ticket: Ticket, table: Arc<SharedTable> },
     Grant(Arc<dyn LockGrant>),
 }
 
@@ -59,7 +59,7 @@ impl LockHandle {
     /// False is no promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as lost.
     pub fn is_lost(&self) -> bool {
         match &self.owner {
-            Owner::Table { ticket, frontend } => frontend.is_lease_lost(*ticket),
+            Owner::Table { ticket, table } => table.is_lease_lost(*ticket),
             Owner::Grant(grant) => grant.is_lost(),
         }
     }
@@ -68,7 +68,7 @@ impl LockHandle {
     /// future does not borrow the handle.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
         match &self.owner {
-            Owner::Table { ticket, frontend } => Either::Left(frontend.lease_lost(*ticket)),
+            Owner::Table { ticket, table } => Either::Left(table.lease_lost(*ticket)),
             Owner::Grant(grant) => Either::Right(grant.lost()),
         }
     }
@@ -76,7 +76,7 @@ impl LockHandle {
     /// What shows a loss without holding the lock.
     pub(crate) fn loss(&self) -> LockLoss {
         LockLoss(match &self.owner {
-            Owner::Table { ticket, frontend } => Lost::Table(*ticket, Arc::clone(frontend)),
+            Owner::Table { ticket, table } => Lost::Table(*ticket, Arc::clone(table)),
             Owner::Grant(grant) => Lost::Grant(Arc::downgrade(grant)),
         })
     }
@@ -89,7 +89,7 @@ impl LockHandle {
     /// After a loss of the lock [`Error::is_lost_lock`], never a token that is too new.
     pub async fn fencing_token(&self) -> Result<FencingToken> {
         let draw = || match &self.owner {
-            Owner::Table { ticket, frontend } => Either::Left(frontend.draw_token(*ticket)),
+            Owner::Table { ticket, table } => Either::Left(table.draw_token(*ticket)),
             Owner::Grant(grant) => Either::Right(grant.fencing_token()),
         };
         self.token.get_or_try_init(draw).await.copied()
@@ -98,8 +98,8 @@ impl LockHandle {
 
 impl Drop for LockHandle {
     fn drop(&mut self) {
-        if let Owner::Table { ticket, frontend } = &self.owner {
-            frontend.release(*ticket);
+        if let Owner::Table { ticket, table } = &self.owner {
+            table.release(*ticket);
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) struct LockLoss(Lost);
 
 #[derive(Clone)]
 enum Lost {
-    Table(Ticket, Arc<Frontend>),
+    Table(Ticket, Arc<SharedTable>),
     Grant(Weak<dyn LockGrant>),
 }
 
@@ -127,7 +127,7 @@ impl LockLoss {
     /// False after the release.
     pub(crate) fn is_lost(&self) -> bool {
         match &self.0 {
-            Lost::Table(ticket, frontend) => frontend.is_lease_lost(*ticket),
+            Lost::Table(ticket, table) => table.is_lease_lost(*ticket),
             Lost::Grant(grant) => grant.upgrade().is_some_and(|grant| grant.is_lost()),
         }
     }
@@ -136,16 +136,16 @@ impl LockLoss {
 /// A pending request. Dropped before it is ready, it leaves nothing locked and no place in a queue.
 pub(super) struct PendingLock {
     /// The request in the table, which becomes the handle; none if it was refused at once.
-    entry: Option<(Arc<Frontend>, Ticket)>,
+    entry: Option<(Arc<SharedTable>, Ticket)>,
     answer: oneshot::Receiver<bool>,
 }
 
 impl PendingLock {
     /// Submits the request now, not when the future is first polled.
-    pub(super) fn submit(frontend: &Arc<Frontend>, request: KeyRequest, waits: bool) -> Self {
-        let (ticket, answer) = frontend.submit(request, waits);
+    pub(super) fn submit(table: &Arc<SharedTable>, request: KeyRequest, waits: bool) -> Self {
+        let (ticket, answer) = table.submit(request, waits);
         Self {
-            entry: ticket.map(|ticket| (Arc::clone(frontend), ticket)),
+            entry: ticket.map(|ticket| (Arc::clone(table), ticket)),
             answer,
         }
     }
@@ -160,7 +160,7 @@ impl Future for PendingLock {
             let entry = self.entry.take();
             let granted =
                 answer.map_err(|_| Error::lost_lock("the connection that holds the locks ended; try again"))?;
-            let owner = |(frontend, ticket)| Owner::Table { ticket, frontend };
+            let owner = |(table, ticket)| Owner::Table { ticket, table };
             Ok(entry.filter(|_| granted).map(|entry| LockHandle::of(owner(entry))))
         })
     }
@@ -168,15 +168,15 @@ impl Future for PendingLock {
 
 impl Drop for PendingLock {
     fn drop(&mut self) {
-        if let Some((frontend, ticket)) = self.entry.take() {
-            frontend.step(|table, results| table.abandon(ticket, results));
+        if let Some((table, ticket)) = self.entry.take() {
+            table.step(|table, results| table.abandon(ticket, results));
         }
     }
 }
 
 /// Waits until the request is granted, up to the timeout. Cancellation safe.
-pub(super) async fn acquire(frontend: &Arc<Frontend>, request: LockRequest, timeout: Duration) -> Result<LockHandle> {
-    let request = frontend.resolve(request)?;
+pub(super) async fn acquire(table: &Arc<SharedTable>, request: LockRequest, timeout: Duration) -> Result<LockHandle> {
+    let request = table.resolve(request)?;
     let name = request.name.clone();
     let timed_out = || {
         let name = name.text();
@@ -185,28 +185,28 @@ pub(super) async fn acquire(frontend: &Arc<Frontend>, request: LockRequest, time
             format!("the lock {name:?} was not granted within {timeout:?}; another request holds it"),
         )
     };
-    match tokio::time::timeout(timeout, PendingLock::submit(frontend, request, true)).await {
+    match tokio::time::timeout(timeout, PendingLock::submit(table, request, true)).await {
         Ok(answer) => answer?.ok_or_else(timed_out),
         Err(_) => Err(timed_out()),
     }
 }
 
 /// Takes the locks if they can be had at once. Cancellation safe.
-pub(super) async fn try_acquire(frontend: &Arc<Frontend>, request: LockRequest) -> Result<Option<LockHandle>> {
-    let request = frontend.resolve(request)?;
-    PendingLock::submit(frontend, request, false).await
+pub(super) async fn try_acquire(table: &Arc<SharedTable>, request: LockRequest) -> Result<Option<LockHandle>> {
+    let request = table.resolve(request)?;
+    PendingLock::submit(table, request, false).await
 }
 
 /// The same for each of several requests, in one round trip.
 pub(super) async fn try_acquire_many(
-    frontend: &Arc<Frontend>,
+    table: &Arc<SharedTable>,
     requests: Vec<LockRequest>,
 ) -> Result<Vec<Option<LockHandle>>> {
-    let resolved = requests.into_iter().map(|request| frontend.resolve(request));
+    let resolved = requests.into_iter().map(|request| table.resolve(request));
     let resolved = resolved.collect::<Result<Vec<_>>>()?;
     // All are submitted before the first one is awaited.
     let pending = resolved
         .into_iter()
-        .map(|request| PendingLock::submit(frontend, request, false));
+        .map(|request| PendingLock::submit(table, request, false));
     futures_util::future::try_join_all(pending).await
 }

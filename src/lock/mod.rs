@@ -62,16 +62,16 @@
 //! # Layout
 //!
 //! - `request`, `handle`: what is asked for, and what is granted; `key`: names as 64 bits; `stats`: what is counted.
-//! - `table`: owners and queues, a state machine without tasks; `frontend`: the table behind its mutex.
+//! - `table`: owners and queues, a state machine without tasks; `shared_table`: the table behind its mutex.
 //! - `owner`: the registration of an engine that takes locks.
 //! - `provider/{local,file,postgres,redis}`: the backends; `redis` with the feature of that name.
 
-mod frontend;
 mod handle;
 mod key;
 mod owner;
 mod provider;
 mod request;
+mod shared_table;
 mod stats;
 mod table;
 #[cfg(test)]
@@ -83,7 +83,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-pub use frontend::FencingToken;
 pub use handle::{LockGrant, LockHandle};
 pub use owner::LockOwner;
 pub use provider::file::FileLocks;
@@ -92,6 +91,7 @@ pub use provider::postgres::{PostgresLockOptions, PostgresLocks};
 #[cfg(feature = "redis")]
 pub use provider::redis::{RedisLockOptions, RedisLocks};
 pub use request::{LockMode, LockRequest, MOST_KEYS};
+pub use shared_table::FencingToken;
 pub use stats::{Durations, LockStats};
 pub use table::HeldLock;
 

@@ -45,7 +45,7 @@ pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };
-pub use engine::resume_token::{GoodToken, TokenResume};
+pub use engine::resume_token::{TokenResume, VerifiedToken};
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::tasks::{TaskList, TaskSummary};
 pub use engine::transfer::ExportParts;

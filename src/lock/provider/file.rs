@@ -25,10 +25,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::faults::{Faults, FileFault};
 use crate::lock::LockProvider;
-use crate::lock::frontend::{BackendParts, FencingToken, Frontend};
 use crate::lock::handle::{self, LockHandle};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::{LockMode, LockRequest};
+use crate::lock::shared_table::{BackendParts, FencingToken, SharedTable};
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, Batch, HeldLock};
 use crate::{Error, Result, open_files, private_file};
@@ -73,7 +73,7 @@ struct Shared {
 
 /// The task that keeps the files, and its table.
 struct Opened {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     began: Instant,
     _task: AbortOnDropHandle<()>,
 }
@@ -124,18 +124,18 @@ impl FileLocks {
         self.shared.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn frontend(&self) -> Arc<Frontend> {
-        Arc::clone(&self.opened().frontend)
+    fn table(&self) -> Arc<SharedTable> {
+        Arc::clone(&self.opened().table)
     }
 
     /// The table, a new one where the task of the one before has ended, at most one each second.
-    fn open_frontend(&self) -> Arc<Frontend> {
+    fn open_table(&self) -> Arc<SharedTable> {
         let shared = &self.shared;
         let mut opened = self.opened();
-        if opened.frontend.is_lost() && opened.began.elapsed() >= RESTART {
+        if opened.table.is_lost() && opened.began.elapsed() >= RESTART {
             *opened = start(&shared.directory, shared.owner, shared.key_function, &shared.faults);
         }
-        Arc::clone(&opened.frontend)
+        Arc::clone(&opened.table)
     }
 }
 
@@ -143,7 +143,7 @@ impl LockProvider for FileLocks {
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
         Box::pin(async move {
             let asked = request.clone();
-            let acquired = handle::acquire(&self.open_frontend(), request, timeout).await;
+            let acquired = handle::acquire(&self.open_table(), request, timeout).await;
             match acquired {
                 Err(error) if error.code() == "lock-timeout" => Err(self.fault_of(asked).unwrap_or(error)),
                 acquired => acquired,
@@ -153,10 +153,10 @@ impl LockProvider for FileLocks {
 
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
         Box::pin(async move {
-            let frontend = self.open_frontend();
+            let table = self.open_table();
             self.shared.faults.check()?;
             let asked = request.clone();
-            match handle::try_acquire(&frontend, request).await? {
+            match handle::try_acquire(&table, request).await? {
                 None => self.fault_of(asked).map_or(Ok(None), Err),
                 granted => Ok(granted),
             }
@@ -165,9 +165,9 @@ impl LockProvider for FileLocks {
 
     fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
         Box::pin(async move {
-            let frontend = self.open_frontend();
+            let table = self.open_table();
             self.shared.faults.check()?;
-            let handles = handle::try_acquire_many(&frontend, requests).await?;
+            let handles = handle::try_acquire_many(&table, requests).await?;
             // One bad file keeps only its own lock from being granted.
             if handles.iter().all(Option::is_none) {
                 self.shared.faults.check()?;
@@ -181,31 +181,31 @@ impl LockProvider for FileLocks {
     }
 
     fn is_away(&self) -> bool {
-        self.shared.faults.has_any() || self.frontend().is_lost()
+        self.shared.faults.has_any() || self.table().is_lost()
     }
 
     fn away_cause(&self) -> Option<String> {
         let ended = || Some("the task that keeps the lock files has ended; it is started again".to_owned());
         let error = self.shared.faults.error().map(|error| error.message().to_owned());
-        error.or_else(|| self.frontend().is_lost().then(ended).flatten())
+        error.or_else(|| self.table().is_lost().then(ended).flatten())
     }
 
     fn stats(&self) -> LockStats {
-        self.frontend().stats()
+        self.table().stats()
     }
 
     fn held(&self) -> Vec<HeldLock> {
-        self.frontend().held()
+        self.table().held()
     }
 }
 
 fn start(directory: &Path, owner: u32, key_function: KeyFunction, faults: &Arc<Faults>) -> Opened {
-    let parts = Frontend::open(Backend::Polled(FileLocks::most_files()), NAMESPACE, key_function);
-    let frontend = Arc::clone(&parts.frontend);
+    let parts = SharedTable::open(Backend::Polled(FileLocks::most_files()), NAMESPACE, key_function);
+    let table = Arc::clone(&parts.table);
     let files = Arc::new(Mutex::new(Files::new(directory.to_owned(), owner)));
     let task = tokio::spawn(run(files, parts, Arc::clone(faults)));
     Opened {
-        frontend,
+        table,
         began: Instant::now(),
         _task: AbortOnDropHandle::new(task),
     }
@@ -237,17 +237,13 @@ async fn with_files<T: Send + 'static>(
 }
 
 async fn run(files: Arc<Mutex<Files>>, parts: BackendParts, faults: Arc<Faults>) {
-    let BackendParts {
-        frontend,
-        mut tokens,
-        end,
-    } = parts;
+    let BackendParts { table, mut tokens, end } = parts;
     // Dropped before the files: a handle is lost before its file is unlocked.
     let _end = end;
     let mut pause = RETRY.0;
     let mut next_check = tokio::time::Instant::now();
     loop {
-        while let Some(batch) = frontend.batch(BATCH) {
+        while let Some(batch) = table.batch(BATCH) {
             let batch = Arc::new(batch);
             let asked = Arc::clone(&batch);
             let missed = match with_files(&files, move |files| files.apply(&asked)).await {
@@ -264,10 +260,10 @@ async fn run(files: Arc<Mutex<Files>>, parts: BackendParts, faults: Arc<Faults>)
                     batch.take.iter().map(|(key, _)| *key).collect()
                 }
             };
-            frontend.step(|table, step| table.complete(&batch, &missed, false, step));
+            table.step(|table, step| table.complete(&batch, &missed, false, step));
         }
         // Without notifications a missed file is polled soon, whatever the table would wait; not while none can be opened.
-        let waits = frontend.next_retry().is_some() && faults.check().is_ok();
+        let waits = table.next_retry().is_some() && faults.check().is_ok();
         let poll = async {
             if !waits {
                 std::future::pending::<()>().await;
@@ -280,24 +276,24 @@ async fn run(files: Arc<Mutex<Files>>, parts: BackendParts, faults: Arc<Faults>)
         }
         // All are cancellation safe.
         tokio::select! {
-            () = frontend.batch_ready() => {}
+            () = table.batch_ready() => {}
             Some(request) = tokens.recv() => {
                 let drawn = with_files(&files, |files| files.next_token()).await;
                 let drawn = drawn.ok_or_else(|| Error::internal("a fencing token could not be drawn"));
                 let _ = request.reply.send(drawn.and_then(|token| token));
             }
-            () = poll => frontend.step(|table, step| table.retry_all(step)),
+            () = poll => table.step(|table, step| table.retry_all(step)),
             () = tokio::time::sleep_until(next_check), if faults.has_any() => {
                 pause = (pause * 2).min(RETRY.1);
                 next_check = tokio::time::Instant::now() + pause.mul_f64(rand::random_range(0.5..1.0));
                 if let Some((failed, replaced)) = with_files(&files, Files::check).await {
                     faults.replace(failed);
                     // Their handles are lost before they are closed.
-                    frontend.lose(&replaced);
+                    table.lose(&replaced);
                     with_files(&files, move |files| files.close(replaced.iter())).await;
                 }
                 if faults.check().is_ok() {
-                    frontend.step(|table, step| table.retry_all(step));
+                    table.step(|table, step| table.retry_all(step));
                 }
             }
         }

@@ -10,17 +10,17 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::Result;
 use crate::id;
 use crate::lock::LockProvider;
-use crate::lock::frontend::{EndGuard, FencingToken, Frontend, TokenRequest};
 use crate::lock::handle::{self, LockHandle};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::LockRequest;
+use crate::lock::shared_table::{EndGuard, FencingToken, SharedTable, TokenRequest};
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
 
 /// Locks among the tasks of this process. Cheap to clone; clones share their locks, two providers share nothing.
 #[derive(Clone)]
 pub struct LocalLocks {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     domain: Arc<str>,
     _tokens: Arc<AbortOnDropHandle<()>>,
 }
@@ -32,10 +32,10 @@ impl LocalLocks {
     }
 
     pub(in crate::lock) fn with_key_function(key_function: KeyFunction) -> Self {
-        let parts = Frontend::open(Backend::InProcess, "local", key_function);
+        let parts = SharedTable::open(Backend::InProcess, "local", key_function);
         let counter = tokio::spawn(count_tokens(parts.tokens, parts.end));
         Self {
-            frontend: parts.frontend,
+            table: parts.table,
             domain: format!("local {}", id::this_process()).into(),
             _tokens: Arc::new(AbortOnDropHandle::new(counter)),
         }
@@ -58,4 +58,4 @@ async fn count_tokens(mut tokens: mpsc::Receiver<TokenRequest>, _end: EndGuard) 
     }
 }
 
-provide_from_frontend!(LocalLocks);
+provide_from_table!(LocalLocks);

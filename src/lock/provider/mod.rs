@@ -1,19 +1,19 @@
 //! What keeps the locks.
 
-/// Implements `LockProvider` for a provider that has one frontend as long as it lives.
-macro_rules! provide_from_frontend {
+/// Implements `LockProvider` for a provider that has one table as long as it lives.
+macro_rules! provide_from_table {
     ($provider:ty) => {
         impl LockProvider for $provider {
             fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
-                Box::pin(handle::acquire(&self.frontend, request, timeout))
+                Box::pin(handle::acquire(&self.table, request, timeout))
             }
 
             fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
-                Box::pin(handle::try_acquire(&self.frontend, request))
+                Box::pin(handle::try_acquire(&self.table, request))
             }
 
             fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
-                Box::pin(handle::try_acquire_many(&self.frontend, requests))
+                Box::pin(handle::try_acquire_many(&self.table, requests))
             }
 
             fn domain(&self) -> Option<String> {
@@ -21,11 +21,11 @@ macro_rules! provide_from_frontend {
             }
 
             fn stats(&self) -> LockStats {
-                self.frontend.stats()
+                self.table.stats()
             }
 
             fn held(&self) -> Vec<HeldLock> {
-                self.frontend.held()
+                self.table.held()
             }
         }
     };

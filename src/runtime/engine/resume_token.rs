@@ -40,7 +40,7 @@ struct Payload {
 
 /// A valid token: its signature is genuine, and it had not expired when it was verified.
 #[derive(Debug)]
-pub struct GoodToken(Payload);
+pub struct VerifiedToken(Payload);
 
 /// The tokens that were refused.
 #[derive(Debug, Default)]
@@ -100,14 +100,14 @@ impl Engine {
     /// token; refused ones are counted. Cancellation safe: a resume that was accepted goes on.
     pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
         let token = self.verify_token(&request.token).await?;
-        self.resume_by_good_token(token, request.input, request.idempotency)
+        self.resume_by_verified_token(token, request.input, request.idempotency)
             .await
     }
 
     /// The same with a token that [`Engine::verify_token`] has accepted.
-    pub async fn resume_by_good_token(
+    pub async fn resume_by_verified_token(
         &self,
-        token: GoodToken,
+        token: VerifiedToken,
         input: Map<String, Value>,
         idempotency: Option<Idempotency>,
     ) -> Result<Executed> {
@@ -118,14 +118,14 @@ impl Engine {
     /// The same without waiting for its burst: returns once the resume is durable.
     pub async fn accept_resume_by_token(&self, request: TokenResume) -> Result<InstanceId> {
         let token = self.verify_token(&request.token).await?;
-        self.accept_resume_by_good_token(token, request.input, request.idempotency)
+        self.accept_resume_by_verified_token(token, request.input, request.idempotency)
             .await
     }
 
     /// The same with a token that [`Engine::verify_token`] has accepted.
-    pub async fn accept_resume_by_good_token(
+    pub async fn accept_resume_by_verified_token(
         &self,
-        token: GoodToken,
+        token: VerifiedToken,
         input: Map<String, Value>,
         idempotency: Option<Idempotency>,
     ) -> Result<InstanceId> {
@@ -135,7 +135,7 @@ impl Engine {
 
     /// Verifies a token, before anything else of a request is read. Errors: as for [`Engine::resume_by_token`].
     /// Cancellation safe.
-    pub async fn verify_token(&self, text: &str) -> Result<GoodToken> {
+    pub async fn verify_token(&self, text: &str) -> Result<VerifiedToken> {
         let refused = |error: &Error| self.inner.refused_tokens.note(error);
         // Neither a forged token nor one that does not expire costs a statement.
         let parts = parts(text).ok_or_else(invalid).inspect_err(refused)?;
@@ -148,7 +148,7 @@ impl Engine {
                 .good_at(token::clock(&self.node()?.database.pool).await?)
                 .inspect_err(refused)?;
         }
-        Ok(GoodToken(payload))
+        Ok(VerifiedToken(payload))
     }
 
     /// The signing key, read from the database once, unless the program has set a secret.
@@ -171,7 +171,7 @@ impl Payload {
 }
 
 fn resume_of(
-    GoodToken(payload): GoodToken,
+    VerifiedToken(payload): VerifiedToken,
     input: Map<String, Value>,
     idempotency: Option<Idempotency>,
 ) -> (ResumeRequest, Generation) {

@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::id::{InstanceId, TenantId};
 use crate::lock::LockProvider;
-use crate::lock::frontend::Frontend;
 use crate::lock::handle::{self, LockHandle, PendingLock};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::{KeyRequest, Keys, LockMode, LockName, LockRequest};
+use crate::lock::shared_table::SharedTable;
 use crate::lock::stats::LockStats;
 use crate::lock::table::{HeldLock, KeyView};
 use crate::watchdog::WatchedPart;
@@ -58,7 +58,7 @@ const NODES: usize = 3;
 /// The locks of a node. Cheap to clone; the session ends when [`SessionTask`] is dropped.
 #[derive(Clone)]
 pub(crate) struct SessionLocks {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     full: Arc<FullTable>,
 }
 
@@ -70,15 +70,15 @@ impl SessionLocks {
         watch: impl FnOnce() -> WatchedPart,
     ) -> Result<(Self, SessionTask)> {
         let budget = Budget::Nodes(NODES);
-        let (frontend, task, full) = session::start(connector, Some(liveness), budget, LockKey::of, watch).await?;
-        Ok((Self { frontend, full }, task))
+        let (table, task, full) = session::start(connector, Some(liveness), budget, LockKey::of, watch).await?;
+        Ok((Self { table, full }, task))
     }
 
     /// Tries to take the lock of each instance at once; none for one that is held or waited for. Dropped half-way, it
     /// releases what was taken.
     pub(crate) async fn try_instances(&self, instances: &[(TenantId, InstanceId)]) -> Result<Vec<Option<LockHandle>>> {
         let named = |(tenant, instance): &(TenantId, InstanceId)| {
-            let key = LockKey::instance(self.frontend.namespace(), tenant, instance);
+            let key = LockKey::instance(self.table.namespace(), tenant, instance);
             (key, LockName::Instance(instance.clone()))
         };
         self.try_lock(instances.iter().map(named)).await
@@ -86,7 +86,7 @@ impl SessionLocks {
 
     /// Waits for the lock of the leader among the schedulers. Cancellation safe.
     pub(crate) async fn acquire_leadership(&self, timeout: Duration) -> Result<LockHandle> {
-        handle::acquire(&self.frontend, LockRequest::exclusive(LEADER), timeout).await
+        handle::acquire(&self.table, LockRequest::exclusive(LEADER), timeout).await
     }
 
     pub(in crate::lock) async fn try_lock(
@@ -100,7 +100,7 @@ impl SessionLocks {
                 name,
                 names: Vec::new(),
             };
-            PendingLock::submit(&self.frontend, request, false)
+            PendingLock::submit(&self.table, request, false)
         };
         // All are submitted before the first answer is awaited, so they share a round trip.
         let pending: Vec<_> = keys.map(submit).collect();
@@ -109,7 +109,7 @@ impl SessionLocks {
 
     /// Every key that this node holds or waits for.
     pub(crate) fn view(&self) -> Vec<KeyView> {
-        self.frontend.view()
+        self.table.view()
     }
 
     /// Why the server's lock table has no room, while it has none.
@@ -119,7 +119,7 @@ impl SessionLocks {
 
     /// Turns true when the session has ended. Cancellation safe.
     pub(crate) fn lost(&self) -> watch::Receiver<bool> {
-        self.frontend.lost()
+        self.table.lost()
     }
 }
 
@@ -179,7 +179,7 @@ struct Shared {
     key_function: KeyFunction,
     /// Locked while a session is opened, so that concurrent callers share the new one.
     opening: tokio::sync::Mutex<()>,
-    session: std::sync::Mutex<(Arc<Frontend>, SessionTask, Arc<FullTable>)>,
+    session: std::sync::Mutex<(Arc<SharedTable>, SessionTask, Arc<FullTable>)>,
 }
 
 impl PostgresLocks {
@@ -203,32 +203,32 @@ impl PostgresLocks {
         })
     }
 
-    fn frontend(&self) -> Arc<Frontend> {
+    fn table(&self) -> Arc<SharedTable> {
         let session = self.shared.session.lock();
         Arc::clone(&session.unwrap_or_else(std::sync::PoisonError::into_inner).0)
     }
 
     /// The session; opens another one if it was lost.
-    async fn open_frontend(&self) -> Result<Arc<Frontend>> {
-        let frontend = self.frontend();
-        if !frontend.is_lost() {
-            return Ok(frontend);
+    async fn open_table(&self) -> Result<Arc<SharedTable>> {
+        let table = self.table();
+        if !table.is_lost() {
+            return Ok(table);
         }
         let shared = &self.shared;
         let _opening = shared.opening.lock().await;
-        let frontend = self.frontend();
-        if !frontend.is_lost() {
-            return Ok(frontend);
+        let table = self.table();
+        if !table.is_lost() {
+            return Ok(table);
         }
         let (budget, key_function) = (shared.budget, shared.key_function);
         let session = session::start(&shared.connector, None, budget, key_function, WatchedPart::unwatched).await?;
-        let frontend = Arc::clone(&session.0);
+        let table = Arc::clone(&session.0);
         let previous = std::mem::replace(
             &mut *shared.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             session,
         );
         drop(previous);
-        Ok(frontend)
+        Ok(table)
     }
 }
 
@@ -236,8 +236,8 @@ impl LockProvider for PostgresLocks {
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
         Box::pin(async move {
             let began = tokio::time::Instant::now();
-            let frontend = match tokio::time::timeout(timeout, self.open_frontend()).await {
-                Ok(frontend) => frontend?,
+            let table = match tokio::time::timeout(timeout, self.open_table()).await {
+                Ok(table) => table?,
                 Err(_) => {
                     return Err(Error::unavailable(
                         "lock-timeout",
@@ -245,16 +245,16 @@ impl LockProvider for PostgresLocks {
                     ));
                 }
             };
-            handle::acquire(&frontend, request, timeout.saturating_sub(began.elapsed())).await
+            handle::acquire(&table, request, timeout.saturating_sub(began.elapsed())).await
         })
     }
 
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
-        Box::pin(async move { handle::try_acquire(&self.open_frontend().await?, request).await })
+        Box::pin(async move { handle::try_acquire(&self.open_table().await?, request).await })
     }
 
     fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
-        Box::pin(async move { handle::try_acquire_many(&self.open_frontend().await?, requests).await })
+        Box::pin(async move { handle::try_acquire_many(&self.open_table().await?, requests).await })
     }
 
     fn is_away(&self) -> bool {
@@ -267,10 +267,10 @@ impl LockProvider for PostgresLocks {
     }
 
     fn stats(&self) -> LockStats {
-        self.frontend().stats()
+        self.table().stats()
     }
 
     fn held(&self) -> Vec<HeldLock> {
-        self.frontend().held()
+        self.table().held()
     }
 }

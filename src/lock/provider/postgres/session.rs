@@ -13,7 +13,7 @@
 //! - The session is probed about twice a second, also while no request needs it: an answer that does not come ends it, whatever
 //!   acknowledges its packets: a node's when the database answers a later check-in, another one within ten seconds. A lock table
 //!   that stays full is named.
-//! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::frontend::EndGuard) is
+//! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::shared_table::EndGuard) is
 //!   dropped with it.
 
 use std::collections::HashSet;
@@ -30,9 +30,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::full_table::FullTable;
 use super::{Budget, message};
 use crate::db::{ANSWER_TIMEOUT, Channel, Connector, LastAnswer, Session, find_column, within};
-use crate::lock::frontend::{BackendParts, FencingToken, Frontend, TokenRequest};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::request::LockMode;
+use crate::lock::shared_table::{BackendParts, FencingToken, SharedTable, TokenRequest};
 use crate::lock::table::{Backend, Batch};
 use crate::watchdog::WatchedPart;
 use crate::{Error, Result};
@@ -80,7 +80,7 @@ pub(super) async fn start(
     budget: Budget,
     key_function: KeyFunction,
     watch: impl FnOnce() -> WatchedPart,
-) -> Result<(Arc<Frontend>, SessionTask, Arc<FullTable>)> {
+) -> Result<(Arc<SharedTable>, SessionTask, Arc<FullTable>)> {
     let (sender, notifications) = mpsc::channel(NOTIFICATIONS);
     let session = connector
         .open_with(move |notification| {
@@ -109,14 +109,14 @@ pub(super) async fn start(
     }
     let statements = Statements::prepare(client).await?;
     let backend = Backend::Notified { budget, me };
-    let BackendParts { frontend, tokens, end } = Frontend::open(backend, connector.schema().as_str(), key_function);
+    let BackendParts { table, tokens, end } = SharedTable::open(backend, connector.schema().as_str(), key_function);
     let is_of_node = liveness.is_some();
     if let Some(liveness) = liveness {
-        frontend.keep(liveness);
+        table.keep(liveness);
     }
     let full = Arc::<FullTable>::default();
     let actor = Actor {
-        frontend: Arc::clone(&frontend),
+        table: Arc::clone(&table),
         full: Arc::clone(&full),
         session,
         statements,
@@ -132,7 +132,7 @@ pub(super) async fn start(
         }
         drop(end);
     });
-    Ok((frontend, SessionTask(AbortOnDropHandle::new(task)), full))
+    Ok((table, SessionTask(AbortOnDropHandle::new(task)), full))
 }
 
 struct Statements {
@@ -165,7 +165,7 @@ impl Statements {
 }
 
 struct Actor {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     full: Arc<FullTable>,
     session: Session,
     statements: Statements,
@@ -197,11 +197,11 @@ impl Actor {
         let mut probe_at = tokio::time::Instant::now() + PROBE_INTERVAL.0;
         loop {
             if in_flight.len() < DEPTH
-                && let Some(batch) = self.frontend.batch(BATCH)
+                && let Some(batch) = self.table.batch(BATCH)
             {
                 in_flight.push_back(self.exchange(batch));
             }
-            let retry = self.frontend.next_retry();
+            let retry = self.table.next_retry();
             let retry = async {
                 match retry {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -213,11 +213,11 @@ impl Actor {
                 tokio::select! {
                     Some(result) = in_flight.next() => {
                         let result = result?;
-                        self.frontend.record_round_trip(result.took);
+                        self.table.record_round_trip(result.took);
                         let BatchResult { batch, missed, full, .. } = &result;
-                        self.frontend.step(|table, step| table.complete(batch, missed, *full, step));
+                        self.table.step(|table, step| table.complete(batch, missed, *full, step));
                     }
-                    () = self.frontend.batch_ready(), if in_flight.len() < DEPTH => {}
+                    () = self.table.batch_ready(), if in_flight.len() < DEPTH => {}
                     Some(notification) = notifications.recv() => self.receive(&notification),
                     Some(request) = tokens.recv(), if drawing.len() < TOKENS => drawing.push(self.draw(request)),
                     Some(()) = drawing.next() => {}
@@ -227,7 +227,7 @@ impl Actor {
                         let pause = if self.full.is_suspected() { PROBE_INTERVAL.1 } else { PROBE_INTERVAL.0 };
                         probe_at = tokio::time::Instant::now() + pause;
                     }
-                    () = retry => self.frontend.step(|table, step| table.retry(step)),
+                    () = retry => self.table.step(|table, step| table.retry(step)),
                     _ = ended.wait_for(|ended| *ended) => return Err(Error::lost_lock("its connection was closed")),
                 }
                 Ok(())
@@ -238,7 +238,7 @@ impl Actor {
 
     fn receive(&self, notification: &Notification) {
         let messages = message::parse(notification.payload());
-        self.frontend.receive(notification.process_id(), &messages);
+        self.table.receive(notification.process_id(), &messages);
     }
 
     /// Shows that the session answers, and whether the server's lock table has room.

@@ -30,9 +30,9 @@ use super::links::{RedisLinks, by_master};
 use super::queue::MasterQueue;
 use super::take::{TakeAnswer, TakePlace};
 use crate::Error;
-use crate::lock::frontend::{BackendParts, EndGuard, FencingToken, Frontend, TokenRequest};
 use crate::lock::key::LockKey;
 use crate::lock::owner::LockOwner;
+use crate::lock::shared_table::{BackendParts, EndGuard, FencingToken, SharedTable, TokenRequest};
 use crate::lock::table::{Batch, NamedKey, Ticket};
 
 /// The most keys to take, or to extend, in one round trip.
@@ -86,7 +86,7 @@ struct Extended {
 }
 
 pub(super) struct Actor {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     place: TakePlace,
     options: RedisLockOptions,
     /// Begins each value.
@@ -102,7 +102,7 @@ pub(super) struct Actor {
 
 impl Actor {
     pub(super) fn new(
-        frontend: &Arc<Frontend>,
+        table: &Arc<SharedTable>,
         links: &Arc<RedisLinks>,
         options: RedisLockOptions,
         form: Arc<CallForm>,
@@ -113,7 +113,7 @@ impl Actor {
             None => format!("process-{}", uuid::Uuid::new_v4().simple()),
         };
         Self {
-            frontend: Arc::clone(frontend),
+            table: Arc::clone(table),
             place: TakePlace {
                 links: Arc::clone(links),
                 form,
@@ -141,16 +141,16 @@ impl Actor {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             while self.has_room()
-                && let Some((batch, names)) = self.frontend.named_batch(BATCH)
+                && let Some((batch, names)) = self.table.named_batch(BATCH)
             {
                 self.sort(batch, names);
                 exchanges.extend(self.exchanges().into_iter().map(send));
             }
             exchanges.extend(self.exchanges().into_iter().map(send));
-            let frontend = Arc::clone(&self.frontend);
+            let table = Arc::clone(&self.table);
             let has_room = self.has_room();
             let retry = async {
-                match frontend.next_retry() {
+                match table.next_retry() {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
                     None => std::future::pending().await,
                 }
@@ -161,14 +161,14 @@ impl Actor {
                 Some(exchanged) = exchanges.next() => self.complete(exchanged),
                 Some(extended) = extensions.next() => self.complete_extension(extended),
                 Some(()) = drawn.next() => {}
-                () = frontend.batch_ready(), if has_room => {}
+                () = table.batch_ready(), if has_room => {}
                 Some(request) = tokens.recv() => drawn.extend(self.draw(request)),
                 _ = tick.tick() => {
                     self.lose_expired();
                     extensions.extend(self.extend());
                     exchanges.extend(self.exchanges_of_owed().into_iter().map(send));
                 }
-                () = retry => frontend.step(|table, step| table.retry(step)),
+                () = retry => table.step(|table, step| table.retry(step)),
             }
         }
         // Every handle is lost before its key is released.
@@ -211,7 +211,7 @@ impl Actor {
             }
         }
         if !lost.free.is_empty() {
-            self.frontend
+            self.table
                 .step(|table, step| table.complete(&lost, &HashSet::new(), false, step));
         }
         let mut together: HashMap<Ticket, (Batch, Vec<Written>)> = HashMap::new();
@@ -325,7 +325,7 @@ impl Actor {
             && master.is_some()
             && let Some((_, sent, TakeAnswer::Granted(_) | TakeAnswer::Held(_))) = taken.first()
         {
-            self.frontend.record_round_trip(sent.elapsed());
+            self.table.record_round_trip(sent.elapsed());
         }
         self.owe(unreleased, Instant::now() + self.options.expiry);
         let mut missed: HashSet<LockKey> = batch.take.iter().map(|(key, _)| *key).collect();
@@ -349,7 +349,7 @@ impl Actor {
             }
         }
         self.note_validity();
-        self.frontend
+        self.table
             .step(|table, step| table.complete(&batch, &missed, false, step));
     }
 
@@ -362,7 +362,7 @@ impl Actor {
     /// Until when every lease is valid: a process that was paused for longer has lost them before this task runs again.
     fn note_validity(&self) {
         let first = self.leases.values().map(|lease| lease.valid_until).min();
-        self.frontend.set_valid_until(first);
+        self.table.set_valid_until(first);
     }
 
     fn lose_expired(&mut self) {
@@ -387,7 +387,7 @@ impl Actor {
                 self.owe(vec![lease.written], Instant::now() + self.options.expiry);
             }
         }
-        self.frontend.lose(keys);
+        self.table.lose(keys);
         self.note_validity();
     }
 

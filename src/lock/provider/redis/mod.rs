@@ -35,11 +35,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::lock::LockProvider;
-use crate::lock::frontend::Frontend;
 use crate::lock::handle::{self, LockHandle};
 use crate::lock::key::{KeyFunction, LockKey};
 use crate::lock::owner::LockOwner;
 use crate::lock::request::LockRequest;
+use crate::lock::shared_table::SharedTable;
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
 use crate::redis_server::{ChannelEvent, RedisServer, follow};
@@ -144,7 +144,7 @@ pub struct RedisLocks {
 }
 
 struct Shared {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     links: Arc<RedisLinks>,
     server: RedisServer,
     options: RedisLockOptions,
@@ -191,8 +191,8 @@ impl RedisLocks {
         key_function: KeyFunction,
     ) -> Result<Self> {
         options.check()?;
-        let parts = Frontend::open(Backend::Leased(options.most_locks), "redis", key_function);
-        let frontend = Arc::clone(&parts.frontend);
+        let parts = SharedTable::open(Backend::Leased(options.most_locks), "redis", key_function);
+        let table = Arc::clone(&parts.table);
         let channel = format!("mainspring:freed:{}:{}", server.database(), options.prefix);
         let (freed, _) = broadcast::channel(FREED);
         let closing = CancellationToken::new();
@@ -202,15 +202,15 @@ impl RedisLocks {
             Some(parent) => Arc::clone(&parent.links),
             None => Arc::new(RedisLinks::new(server.clone(), Arc::clone(&form))),
         };
-        let actor = Actor::new(&frontend, &links, options.clone(), form, owner);
+        let actor = Actor::new(&table, &links, options.clone(), form, owner);
         if parent.is_none() {
             tokio::spawn(keep(Arc::clone(&links), closing.clone()));
         }
         actor::start(actor, parts, closing.clone());
-        let subscriber = receive_freed(server.clone(), channel, Arc::clone(&frontend), freed.clone());
+        let subscriber = receive_freed(server.clone(), channel, Arc::clone(&table), freed.clone());
         Ok(Self {
             shared: Arc::new(Shared {
-                frontend,
+                table,
                 links,
                 server,
                 options,
@@ -239,34 +239,34 @@ async fn keep(links: Arc<RedisLinks>, closing: CancellationToken) {
 async fn receive_freed(
     server: RedisServer,
     channel: String,
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     freed: broadcast::Sender<Arc<str>>,
 ) {
     // Releases are published by the scripts.
     let (_none, outgoing) = mpsc::channel(1);
     let receive = |event| match event {
         ChannelEvent::Received(name) if !name.starts_with("slot/") => {
-            frontend.retry_name(&name);
+            table.retry_name(&name);
             let _ = freed.send(name.into());
         }
         ChannelEvent::Received(name) => {
-            frontend.step(|table, step| table.retry_all(step));
+            table.step(|table, step| table.retry_all(step));
             let _ = freed.send(name.into());
         }
-        ChannelEvent::Subscribed => frontend.step(|table, step| table.retry_all(step)),
+        ChannelEvent::Subscribed => table.step(|table, step| table.retry_all(step)),
     };
     follow(&server, &channel, outgoing, None, receive).await;
 }
 
 impl LockProvider for RedisLocks {
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
-        Box::pin(handle::acquire(&self.shared.frontend, request, timeout))
+        Box::pin(handle::acquire(&self.shared.table, request, timeout))
     }
 
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>> {
         Box::pin(async move {
             self.shared.links.check_request(&self.shared.options.prefix, &request)?;
-            handle::try_acquire(&self.shared.frontend, request).await
+            handle::try_acquire(&self.shared.table, request).await
         })
     }
 
@@ -275,7 +275,7 @@ impl LockProvider for RedisLocks {
             self.shared
                 .links
                 .check_requests(&self.shared.options.prefix, &requests)?;
-            handle::try_acquire_many(&self.shared.frontend, requests).await
+            handle::try_acquire_many(&self.shared.table, requests).await
         })
     }
 
@@ -296,13 +296,13 @@ impl LockProvider for RedisLocks {
     }
 
     fn is_away(&self) -> bool {
-        self.shared.links.is_away() || self.shared.frontend.is_lost()
+        self.shared.links.is_away() || self.shared.table.is_lost()
     }
 
     fn away_cause(&self) -> Option<String> {
         let ended = || "the task that keeps the locks in Redis has ended; start the node again".to_owned();
         let cause = self.shared.links.cause();
-        cause.or_else(|| self.shared.frontend.is_lost().then(ended))
+        cause.or_else(|| self.shared.table.is_lost().then(ended))
     }
 
     fn freed(&self) -> BoxStream<'static, Arc<str>> {
@@ -319,10 +319,10 @@ impl LockProvider for RedisLocks {
     }
 
     fn stats(&self) -> LockStats {
-        self.shared.frontend.stats()
+        self.shared.table.stats()
     }
 
     fn held(&self) -> Vec<HeldLock> {
-        self.shared.frontend.held()
+        self.shared.table.held()
     }
 }

@@ -98,7 +98,7 @@ fn show(circle: &Circle) -> String {
 mod tests {
     use super::*;
 
-    /// The circles of a house that has a `lib.rs` with these rooms, and these files.
+    /// The circles of a crate that has a `lib.rs` with these rooms, and these files.
     fn found(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let files = files
             .iter()

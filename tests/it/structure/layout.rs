@@ -100,7 +100,7 @@ fn is_visible(before: &[Token<'_>]) -> bool {
 }
 
 /// The section `# Layout` at the head of a module names each of its modules, as `x`.
-pub(super) fn layout(path: &str, text: &str, source: &Source) -> Vec<String> {
+pub(super) fn complaints(path: &str, text: &str, source: &Source) -> Vec<String> {
     let head = text.lines().take_while(|line| line.starts_with("//!"));
     let section: Vec<&str> = head.skip_while(|line| *line != "//! # Layout").collect();
     if section.is_empty() {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_module_without_its_place_in_the_layout_is_seen() {
-        let seen = |text: &str| layout("src/a/mod.rs", text, &Source::read(text)).len();
+        let seen = |text: &str| complaints("src/a/mod.rs", text, &Source::read(text)).len();
         let text = "//! A.\n//!\n//! # Layout\n//!\n//! - `b`: this.\n\nmod b;\npub mod c;\n#[cfg(test)]\nmod tests;\n";
         assert_eq!(seen(text), 1);
         assert_eq!(seen(&text.replace("`b`: this.", "`b`, `c`: this.")), 0);

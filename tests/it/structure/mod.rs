@@ -1,4 +1,4 @@
-//! The rules of the house, read from the source tree: who may know whom, where SQL lives, how big a file gets.
+//! The rules of the structure, read from the source tree: who may know whom, where SQL lives, how big a file gets.
 //!
 //! Each rule is a function over one file, so that its own test can show it a bad one. What a rule says is meant to be
 //! enough to mend it; a rule that turns out wrong is changed here, in the open.
@@ -6,10 +6,10 @@
 mod circles;
 mod dependencies;
 mod imports;
+mod layout;
 mod modules;
 mod runtime;
 mod source;
-mod structure;
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ const UNSAFE_FILES: [&str; 2] = [
 const QUERY_HEADER: [&str; 4] = ["-- purpose:", "-- caller:", "-- index:", "-- locks:"];
 
 #[test]
-fn the_house_is_in_order() {
+fn the_structure_is_in_order() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut complaints = Vec::new();
     let mut files = 0;
@@ -66,7 +66,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
         let source = Source::read(text);
         complaints.extend(unsafe_code(path, &source));
         complaints.extend(module_names(path, &source));
-        complaints.extend(structure::layout(path, text, &source));
+        complaints.extend(layout::complaints(path, text, &source));
         if path.starts_with("src/") && !is_test(path) {
             complaints.extend(imports::check(path, &source));
             complaints.extend(axum(path, &source));

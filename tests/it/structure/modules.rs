@@ -17,16 +17,16 @@ pub(super) struct Import {
 
 /// All imports between production files that are no ancestors of each other. `files` are those of `src`, by path.
 pub(super) fn imports(files: &BTreeMap<String, String>) -> Vec<Import> {
-    let house = House::read(files);
+    let tree = Tree::read(files);
     let mut imports = Vec::new();
-    for (at, module) in house.modules.iter().enumerate() {
+    for (at, module) in tree.modules.iter().enumerate() {
         // A single word that a `use` binds was counted there.
         let bound = |path: &&Mention| path.segments.len() == 1 && module.bound.contains_key(&path.segments[0]);
         for path in module.paths.iter().filter(|path| path.used || !bound(path)) {
-            for target in house.resolve(at, &path.segments, 0) {
+            for target in tree.resolve(at, &path.segments, 0) {
                 let Target::Item(to) = target else { continue };
-                let to = &house.modules[to];
-                if module.file != to.file && !house.related(&module.file, &to.file) {
+                let to = &tree.modules[to];
+                if module.file != to.file && !tree.related(&module.file, &to.file) {
                     imports.push(Import {
                         from: module.file.clone(),
                         line: path.line,
@@ -71,7 +71,7 @@ enum Target {
     Item(usize),
 }
 
-struct House {
+struct Tree {
     modules: Vec<Module>,
     /// The path of the module that is a whole file.
     whole: BTreeMap<String, Vec<String>>,
@@ -80,18 +80,18 @@ struct House {
 /// How many re-exports may lead to an item: more are a circle of re-exports.
 const DEEPEST: usize = 16;
 
-impl House {
+impl Tree {
     fn read(files: &BTreeMap<String, String>) -> Self {
-        let mut house = Self {
+        let mut tree = Self {
             modules: Vec::new(),
             whole: BTreeMap::new(),
         };
         for root in ["src/lib.rs", "src/main.rs"] {
             if files.contains_key(root) {
-                house.file(files, root, Vec::new(), None);
+                tree.file(files, root, Vec::new(), None);
             }
         }
-        house
+        tree
     }
 
     /// Takes a file in, with all that it declares.

@@ -24,7 +24,7 @@ fn complaints(files: &BTreeMap<String, String>) -> Vec<String> {
     let rooms = files.keys().filter_map(|path| Some((path, room_of(path)?)));
     let unknown = rooms.filter(|(_, room)| floor_of(room).is_none());
     let mut complaints: Vec<String> = unknown
-        .map(|(path, room)| format!("{path}: room `{room}` has no floor; give it one in tests/it/house/runtime.rs"))
+        .map(|(path, room)| format!("{path}: room `{room}` has no floor; give it one in tests/it/structure/runtime.rs"))
         .collect();
     for import in imports(files) {
         let (Some(from), Some(to)) = (room_of(&import.from), room_of(&import.to)) else {

@@ -46,7 +46,7 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
     let Some(room) = room_of(path) else { return Vec::new() };
     let Some(floor) = floor_of(room) else {
         return vec![format!(
-            "{path}: room `{room}` stands on no floor; give it one in tests/it/house/imports.rs"
+            "{path}: room `{room}` stands on no floor; give it one in tests/it/structure/imports.rs"
         )];
     };
     let mut complaints = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<String> {
     complaints
 }
 
-/// The room of `src/room.rs` or `src/room/…`; `lib.rs` is the house itself.
+/// The room of `src/room.rs` or `src/room/…`; `lib.rs` is the crate itself.
 pub(super) fn room_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/")?;
     let room = inside.split('/').next()?;

@@ -55,25 +55,25 @@ pub(super) struct TokenRequest {
 
 /// What the backend of a provider needs.
 pub(super) struct BackendParts {
-    pub(super) frontend: Arc<Frontend>,
+    pub(super) table: Arc<SharedTable>,
     pub(super) tokens: mpsc::Receiver<TokenRequest>,
     pub(super) end: EndGuard,
 }
 
 /// Ends the provider when it is dropped: every handle is lost, and every pending request fails.
 pub(super) struct EndGuard {
-    frontend: Arc<Frontend>,
+    table: Arc<SharedTable>,
     lost: watch::Sender<bool>,
 }
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
         self.lost.send_replace(true);
-        self.frontend.end();
+        self.table.end();
     }
 }
 
-pub(super) struct Frontend {
+pub(super) struct SharedTable {
     table: Mutex<Table>,
     counters: Arc<Counters>,
     /// Notified when the backend has a batch, or another time to retry.
@@ -93,13 +93,13 @@ pub(super) struct Frontend {
     keeps_names: bool,
 }
 
-impl Frontend {
+impl SharedTable {
     /// Names are hashed together with `namespace`.
     pub(super) fn open(backend: Backend, namespace: &str, key_function: KeyFunction) -> BackendParts {
         let counters = Arc::new(Counters::default());
         let (sender, tokens) = mpsc::channel(TOKENS);
         let (lost_sender, lost) = watch::channel(false);
-        let frontend = Arc::new(Self {
+        let table = Arc::new(Self {
             table: Mutex::new(Table::new(backend, Arc::clone(&counters), rand::make_rng())),
             counters,
             backend: Notify::new(),
@@ -116,10 +116,10 @@ impl Frontend {
             keeps_names: backend.keeps_names(),
         });
         let end = EndGuard {
-            frontend: Arc::clone(&frontend),
+            table: Arc::clone(&table),
             lost: lost_sender,
         };
-        BackendParts { frontend, tokens, end }
+        BackendParts { table, tokens, end }
     }
 
     pub(super) fn namespace(&self) -> &str {
