@@ -422,8 +422,8 @@ const JAVASCRIPT_PAIRS: &[(&str, &str)] = &[
 
 fn javascript(numbers: &mut Numbers) -> String {
     match numbers.below(3) {
-        0 => numbers.nested(JAVASCRIPT_PAIRS, JAVASCRIPT, 256 << 10),
-        _ => numbers.repeated(JAVASCRIPT, 256 << 10),
+        0 => numbers.nested(JAVASCRIPT_PAIRS, JAVASCRIPT, 64 << 10),
+        _ => numbers.repeated(JAVASCRIPT, 64 << 10),
     }
 }
 

@@ -5,7 +5,7 @@
 (function (host) {
   'use strict';
   const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
-  const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, deleteProperty } = Reflect;
+  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, isExtensible, ownKeys } = Reflect;
   const root = globalThis, range = RangeError, type = TypeError, text = String, { max, min, trunc } = Math;
   const setHidden = (target, name, value) => defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
 
@@ -112,6 +112,20 @@
       return apply(native, this, [made]);
     } }).method);
   }
+
+  // What removes matches needs no list of them, which QuickJS knows by the constructor that scripts do not find: no code of a
+  // script runs meanwhile.
+  replace(pattern.prototype, Symbol.replace, (native) => ({ method(whole, by) {
+    const isPlain = by === '' && typeof whole === 'string' && isPattern(this) && getPrototypeOf(this) === pattern.prototype &&
+      ownKeys(this).length === 1 && isExtensible(this);
+    if (!isPlain) return apply(native, this, [whole, by]);
+    defineProperty(this, 'constructor', { value: pattern, configurable: true });
+    try {
+      return apply(native, this, [whole, by]);
+    } finally {
+      deleteProperty(this, 'constructor');
+    }
+  } }).method);
 
   // Each call of such a chain is a call of the one before, which QuickJS does not count.
   const depths = new WeakMap(), depthOf = unbound(WeakMap.prototype.get), setDepth = unbound(WeakMap.prototype.set);

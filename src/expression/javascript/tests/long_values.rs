@@ -11,7 +11,7 @@ use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts}
 const LIMIT: Duration = Duration::from_millis(200);
 
 /// QuickJS is hardly optimised in a debug build, and machines are busy.
-const OVERTIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+const OVERTIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 1 });
 
 /// Long values, at most 60 MB of them.
 pub(super) const VALUES: &str = "const t = 'a'.repeat(5e6), u = 'a'.repeat(5e6), v = 'a'.repeat(5e6 - 1) + 'b', blank = ' '.repeat(5e6), \
