@@ -1,0 +1,169 @@
+//! The guide is true when it is followed word by word.
+//!
+//! `page` reads the blocks of a page by the language of their fences, `follow` runs them:
+//! - `sh` is run by `sh -e`, all blocks of a page in one shell, with `mainspring` in the path and the URL of a database;
+//! - `text` is what the commands before it print: these lines in this order, with `…` for anything;
+//! - `json` is a file, if the paragraph above names one, and a definition in it can be published;
+//! - `rust` is a part of an example in `examples/`, which is compiled;
+//! - `console` and others are not run, and are listed here with the reason.
+
+mod follow;
+mod page;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::single_node::SingleNode;
+use page::{Page, page, pages};
+
+/// The blocks that no test runs: the page, the first line of the block, and why.
+const NOT_RUN: [(&str, &str, &str); 2] = [
+    (
+        "first-workflow.md",
+        "$ scripts/start --nodes 3",
+        "it builds and serves until it is stopped; `it::program::dev` reads its lines",
+    ),
+    (
+        "first-workflow.md",
+        "node_1=4711",
+        "the test sets it to the process that it started",
+    ),
+];
+
+/// The definitions whose publish is refused, by page and id, as the page says.
+const REFUSED: [(&str, &str); 1] = [("from-elsa.md", "greeting")];
+
+/// The languages of blocks that are tested.
+const TESTED: [&str; 4] = ["sh", "text", "json", "rust"];
+
+/// The fewest and most lines of a page.
+const LINES: std::ops::RangeInclusive<usize> = 80..=130;
+
+const INDEX: &str = "README.md";
+
+#[tokio::test]
+async fn first_workflow() {
+    follow::follow(&page("first-workflow.md"), 3).await;
+}
+
+#[tokio::test]
+async fn from_elsa() {
+    follow::follow(&page("from-elsa.md"), 1).await;
+}
+
+#[tokio::test]
+async fn events_timers_correlation() {
+    follow::follow(&page("events-timers-correlation.md"), 1).await;
+}
+
+#[test]
+fn each_block_is_tested_or_listed_with_a_reason() {
+    let pages = pages();
+    let mut found = BTreeSet::new();
+    for page in &pages {
+        for block in page.blocks.iter().filter(|block| !TESTED.contains(&&*block.language)) {
+            found.insert((page.name.as_str(), Page::head(block)));
+        }
+        // What is shown belongs to commands that are run.
+        for pair in page.blocks.windows(2).filter(|pair| pair[1].language == "text") {
+            assert_eq!(pair[0].language, "sh", "{}, line {}", page.name, pair[1].line);
+        }
+    }
+    let listed: BTreeSet<(&str, &str)> = NOT_RUN.iter().map(|(page, head, _)| (*page, *head)).collect();
+    assert_eq!(found, listed);
+    assert!(NOT_RUN.iter().all(|(_, _, reason)| !reason.is_empty()));
+}
+
+#[tokio::test]
+async fn each_definition_can_be_published() {
+    let node = SingleNode::start(&[]).await;
+    let mut published = 0;
+    for page in pages() {
+        for block in page.blocks.iter().filter(|block| block.language == "json") {
+            let place = format!("{}, line {}", page.name, block.line);
+            let value: Value = serde_json::from_str(&block.text).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let model = value.get("model").unwrap_or(&value);
+            if model.get("root").is_some() {
+                published += 1;
+                println!("{place}");
+                let save = json!({"model": model, "publish": true});
+                let answer = node.http.post("workflow-definitions", &save).await;
+                let id = model["definitionId"].as_str().unwrap();
+                let refused = REFUSED.contains(&(&*page.name, id));
+                assert_eq!(answer.status, if refused { 400 } else { 200 }, "{}", answer.body);
+            }
+        }
+    }
+    assert!(published > 3, "{published} definitions");
+}
+
+#[test]
+fn each_page_is_listed_and_short() {
+    let pages = pages();
+    let index = page(INDEX).text;
+    let names: Vec<&str> = pages
+        .iter()
+        .map(|page| page.name.as_str())
+        .filter(|name| *name != INDEX)
+        .collect();
+    for page in pages.iter().filter(|page| page.name != INDEX) {
+        let link = format!("]({})", page.name);
+        assert_eq!(
+            index.matches(&link).count(),
+            1,
+            "docs/guide/README.md and {}",
+            page.name
+        );
+        let lines = page.text.lines().count();
+        assert!(LINES.contains(&lines), "{} has {lines} lines", page.name);
+    }
+}
+
+/// The links of a page lead to a file of the repository, and to a heading or an anchor in it.
+#[test]
+fn each_link_leads_somewhere() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide");
+    let mut broken = Vec::new();
+    for page in pages() {
+        for target in page.text.split("](").skip(1).filter_map(|rest| rest.split_once(')')) {
+            let target = target.0;
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = if file.is_empty() {
+                folder.join(&page.name)
+            } else {
+                folder.join(file)
+            };
+            let text = std::fs::read_to_string(&path).ok();
+            let leads = match &text {
+                None => path.exists() && anchor.is_empty(),
+                Some(text) => anchor.is_empty() || anchors(text).contains(anchor),
+            };
+            if !leads {
+                broken.push(format!("{}: {target}", page.name));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The anchors of a document: its headings as they are shown on the web, and those that it names itself.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let of_heading = |line: &str| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    let named = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    headings
+        .map(of_heading)
+        .chain(named.map(|(name, _)| name.to_owned()))
+        .collect()
+}
