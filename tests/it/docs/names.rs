@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 18] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -21,6 +21,8 @@ const DOCUMENTS: [&str; 16] = [
     "docs/guide/first-workflow.md",
     "docs/guide/from-elsa.md",
     "docs/guide/events-timers-correlation.md",
+    "docs/guide/retries-and-idempotency.md",
+    "docs/guide/life-of-an-instance.md",
 ];
 
 /// The folders and files of the repository that a document may name.
