@@ -8,6 +8,9 @@
 //! - `console` and others are not run, and are listed here with the reason.
 
 mod follow;
+#[path = "../../../examples/own_activities.rs"]
+#[allow(dead_code)]
+mod own_activities;
 mod page;
 
 use std::collections::BTreeSet;
@@ -15,11 +18,23 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::support::node::assert_invariants;
 use crate::support::single_node::SingleNode;
+use crate::support::{Http, TestDatabase};
 use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
-const NOT_RUN: [(&str, &str, &str); 2] = [
+const NOT_RUN: [(&str, &str, &str); 6] = [
+    (
+        "embedding.md",
+        "[dependencies]",
+        "it names a crate of the reader's; the examples are compiled with these features",
+    ),
+    (
+        "embedding.md",
+        "$ DATABASE_URL=postgres://user:password@localhost/name cargo run --example own_activities",
+        "it compiles; `the_example_of_own_activities_waits_reserves_and_serves` runs the same function",
+    ),
     (
         "first-workflow.md",
         "$ scripts/start --nodes 3",
@@ -29,6 +44,16 @@ const NOT_RUN: [(&str, &str, &str); 2] = [
         "first-workflow.md",
         "node_1=4711",
         "the test sets it to the process that it started",
+    ),
+    (
+        "running-a-cluster.md",
+        "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
+        "the test sets it to its own database",
+    ),
+    (
+        "running-a-cluster.md",
+        "CREATE ROLE engine LOGIN PASSWORD 'password';",
+        "roles belong to the whole server; `it::deployment::database_roles` makes such roles on one of its own",
     ),
 ];
 
@@ -66,6 +91,87 @@ async fn retries_and_idempotency() {
 #[tokio::test]
 async fn life_of_an_instance() {
     follow::follow(&page("life-of-an-instance.md"), 1).await;
+}
+
+#[tokio::test]
+async fn running_a_cluster() {
+    follow::follow(&page("running-a-cluster.md"), 0).await;
+}
+
+#[tokio::test]
+async fn when_something_is_wrong() {
+    follow::follow(&page("when-something-is-wrong.md"), 0).await;
+}
+
+#[test]
+fn the_code_of_embedding_is_that_of_an_example() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let examples: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let mut compared = 0;
+    for page in pages() {
+        for block in page.blocks.iter().filter(|block| block.language == "rust") {
+            compared += 1;
+            assert!(
+                examples.iter().any(|example| example.contains(&block.text)),
+                "{}, line {}: no example has this text",
+                page.name,
+                block.line
+            );
+        }
+    }
+    assert!(compared > 3, "{compared} blocks in Rust");
+}
+
+#[tokio::test]
+async fn the_example_of_own_activities_waits_reserves_and_serves() {
+    let database = TestDatabase::create().await;
+    let engine = own_activities::start(&database.url()).await.unwrap();
+    assert_eq!(
+        own_activities::run(&engine).await.unwrap(),
+        json!({"Reservation": "R-1"})
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let http = Http::new(&format!("http://{}", listener.local_addr().unwrap()));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(own_activities::serve(engine, listener, async { drop(stopped.await) }));
+    let listed = http.get("descriptors/activities").await.expect(200);
+    let types = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["typeName"].clone());
+    assert_eq!(types.filter(|name| name == "Shop.Decide").count(), 1, "{listed}");
+    drop(stop);
+    serving.await.unwrap().unwrap();
+    assert_invariants(&database).await;
+}
+
+/// The first column of the table *Lines of the log* is in the code.
+#[test]
+fn each_line_of_the_log_is_logged() {
+    let page = page("when-something-is-wrong.md").text;
+    let table = page.split_once("## Lines of the log").unwrap().1;
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let lines: Vec<&str> = rows.map(|(line, _)| line).collect();
+    assert!(lines.len() > 3, "{lines:?}");
+    let mut code = String::new();
+    read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut code);
+    let missing: Vec<&str> = lines.into_iter().filter(|line| !code.contains(line)).collect();
+    assert!(missing.is_empty(), "nothing logs {missing:?}");
+}
+
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
 }
 
 #[test]
@@ -118,6 +224,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
+    assert_eq!(names.len(), 8, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(
