@@ -49,11 +49,17 @@ pub(super) async fn follow(page: &Page, nodes: usize) {
 /// The addresses of the nodes, and of those that the page itself starts.
 fn addresses(nodes: &[Node]) -> Vec<String> {
     let given = nodes.iter().map(|node| node.http.as_ref().unwrap().address());
-    let listeners: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let free = listeners
-        .iter()
-        .map(|listener| listener.local_addr().unwrap().to_string());
-    given.chain(free).take(4).collect()
+    given.chain(std::iter::repeat_with(free_address)).take(4).collect()
+}
+
+/// An address that stays free until a page uses it: no system gives ports below 32,768 to other tests.
+fn free_address() -> String {
+    loop {
+        let address = format!("127.0.0.1:{}", rand::random_range(20_000..30_000));
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 fn script(page: &Page, addresses: &[String], folder: &Path) -> String {

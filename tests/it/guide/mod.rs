@@ -25,11 +25,7 @@ use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
 const NOT_RUN: [(&str, &str, &str); 6] = [
-    (
-        "embedding.md",
-        "[dependencies]",
-        "it names a crate of the reader's; the examples are compiled with these features",
-    ),
+    ("embedding.md", "[dependencies]", "it names a folder of the reader's"),
     (
         "embedding.md",
         "$ DATABASE_URL=postgres://user:password@localhost/name cargo run --example own_activities",
