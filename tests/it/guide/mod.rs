@@ -24,7 +24,7 @@ use crate::support::{Http, TestDatabase};
 use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
-const NOT_RUN: [(&str, &str, &str); 6] = [
+const NOT_RUN: [(&str, &str, &str); 7] = [
     ("embedding.md", "[dependencies]", "it names a folder of the reader's"),
     (
         "embedding.md",
@@ -40,6 +40,11 @@ const NOT_RUN: [(&str, &str, &str); 6] = [
         "first-workflow.md",
         "node_1=4711",
         "the test sets it to the process that it started",
+    ),
+    (
+        "from-elsa.md",
+        r#"export MAINSPRING_DATABASE_URL="postgres://mainspring:$(cat .mainspring/password)@127.0.0.1:$(cat .mainspring/port)/mainspring""#,
+        "the test sets it to its own database",
     ),
     (
         "running-a-cluster.md",
