@@ -14,6 +14,7 @@ mod docs;
 mod durability;
 mod failover;
 mod fencing;
+mod guide;
 mod input;
 mod library;
 mod notifications;

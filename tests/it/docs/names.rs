@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 21] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -17,6 +17,15 @@ const DOCUMENTS: [&str; 12] = [
     "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",
+    "docs/guide/README.md",
+    "docs/guide/first-workflow.md",
+    "docs/guide/from-elsa.md",
+    "docs/guide/events-timers-correlation.md",
+    "docs/guide/retries-and-idempotency.md",
+    "docs/guide/life-of-an-instance.md",
+    "docs/guide/running-a-cluster.md",
+    "docs/guide/when-something-is-wrong.md",
+    "docs/guide/embedding.md",
 ];
 
 /// The folders and files of the repository that a document may name.
