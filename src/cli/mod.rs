@@ -4,7 +4,7 @@
 //! Guarantees for scripts, for all commands:
 //!
 //! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no server of a selected service), 4 the node
-//!   hung;
+//!   hung, 5 its threads for scripts did;
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
 //! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
