@@ -4,8 +4,8 @@
 // `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it.
 (function (host) {
   'use strict';
-  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
-  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, isExtensible, ownKeys } = Reflect;
+  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 2 ** 32, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
+  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, isExtensible, ownKeys, setPrototypeOf } = Reflect;
   const root = globalThis, range = RangeError, type = TypeError, text = String, { max, min, trunc } = Math;
   const setHidden = (target, name, value) => defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
 
@@ -37,6 +37,7 @@
   for (const name of ['stackTraceLimit', 'prepareStackTrace', 'captureStackTrace']) {
     if (!deleteProperty(Error, name)) throw new type(name);
   }
+  setHidden(Error, 'captureStackTrace', { captureStackTrace() {} }.captureStackTrace);
 
   // Lists whose length is no number of elements: each method would ask for every one of them.
   const isLong = (self) => self !== undefined && self !== null && trunc(self.length) > LONG_LIST;
@@ -68,8 +69,8 @@
     return { method(needle, ...list) {
       if (typeof this === 'string' && this.length <= LONG_TEXT) return apply(native, this, [needle, ...list]);
       if (this === undefined || this === null || (typeof needle === 'object' && needle !== null)) return apply(native, this, [needle, ...list]);
-      const whole = text(this), part = text(needle);
-      if (whole.length * min(part.length, whole.length) > WORK && part.length > 1) {
+      const whole = `${this}`, part = `${needle}`;
+      if (whole.length * min(part.length, whole.length) > WORK && part.length > 64) {
         throw new range(native.name + ' is limited to texts of ' + LONG_TEXT + ' characters here, or to short ones in them');
       }
       return apply(native, whole, [typeof needle === 'undefined' ? needle : part, ...list]);
@@ -78,11 +79,11 @@
   for (const name of ['includes', 'indexOf', 'lastIndexOf', 'replace', 'replaceAll', 'split']) replace(String.prototype, name, boundedSearch);
 
   // Patterns are compiled with room in the heap, and are short.
-  const pattern = RegExp;
+  const pattern = RegExp, { includes } = String.prototype;
   const isPattern = (value) => typeof value === 'object' && value !== null;
   function parts(list) {
     const from = list[0], isMade = from instanceof pattern;
-    const source = isMade ? from.source : from === undefined ? from : text(from);
+    const source = isMade ? from.source : from === undefined ? from : `${from}`;
     if (source !== undefined && text(source).length > LONG_PATTERN) {
       throw new range('RegExp is limited to ' + LONG_PATTERN + ' characters here');
     }
@@ -91,12 +92,16 @@
   }
   function compile(native, list, made) {
     const known = parts(list);
+    let result;
     host.room(true);
     try {
-      return construct(native, known, made);
+      result = construct(native, known);
     } finally {
       host.room(false);
     }
+    const prototype = made === native ? undefined : made.prototype;
+    if (isObject(prototype)) setPrototypeOf(result, prototype);
+    return result;
   }
   const patterns = new Proxy(pattern, {
     __proto__: null,
@@ -108,8 +113,13 @@
   defineProperty(pattern.prototype, 'constructor', { value: patterns });
   for (const name of ['match', 'matchAll', 'search']) {
     replace(String.prototype, name, (native) => ({ method(searched) {
-      const made = searched === undefined || isPattern(searched) ? searched : new patterns(searched, name === 'matchAll' ? 'g' : '');
-      return apply(native, this, [made]);
+      if (this === undefined || this === null || searched === undefined) return apply(native, this, [searched]);
+      const own = isObject(searched) ? searched[Symbol[name]] : undefined;
+      if (own === undefined || own === null) return apply(native, this, [new patterns(`${searched}`, name === 'matchAll' ? 'g' : '')]);
+      if (name === 'matchAll' && searched instanceof pattern && !apply(includes, `${searched.flags}`, ['g'])) {
+        throw new type('matchAll needs a pattern with the flag g');
+      }
+      return apply(own, searched, [this]);
     } }).method);
   }
 
@@ -117,7 +127,7 @@
   // script runs meanwhile.
   replace(pattern.prototype, Symbol.replace, (native) => ({ method(whole, by) {
     const isPlain = by === '' && typeof whole === 'string' && isPattern(this) && getPrototypeOf(this) === pattern.prototype &&
-      ownKeys(this).length === 1 && isExtensible(this);
+      ownKeys(this).length === 1 && isExtensible(this) && typeof this.lastIndex === 'number';
     if (!isPlain) return apply(native, this, [whole, by]);
     defineProperty(this, 'constructor', { value: pattern, configurable: true });
     try {

@@ -198,18 +198,28 @@
     defineProperty(root, name, { value, writable: true, enumerable: false, configurable: true });
   }
 
-  // Called by this name, `eval` is that of the global scope. Only one expression stands in both kinds of brackets.
+  // Called by this name, `eval` is that of the global scope. A text may close the bracket that it stands in, and go on: nothing
+  // of it runs before it has parsed in brackets that no other text closes alike.
   const evaluate = eval;
-  function compileExpression(script) {
-    evaluate('() => [' + script + '\n]');
-    return evaluate('() => (' + script + '\n)');
+  function parse(text) {
+    try {
+      evaluate('throw 0;' + text);
+    } catch (thrown) {
+      if (thrown !== 0) throw thrown;
+    }
   }
-  const compileBody = (script) => evaluate('() => {' + script + '\n}');
-  function compileAsyncExpression(script) {
-    evaluate('async () => [' + script + '\n]');
-    return evaluate('async () => (' + script + '\n)');
-  }
-  const compileAsyncBody = (script) => evaluate('async () => {' + script + '\n}');
+  const expressionOf = (before) => (script) => {
+    parse(before + '() => [' + script + '\n]');
+    return evaluate(before + '() => (' + script + '\n)');
+  };
+  const bodyOf = (before) => (script) => {
+    parse('(' + before + 'function () {' + script + '\n})');
+    parse('({ ' + before + 'm() {' + script + '\n} })');
+    parse(before + '() => {' + script + '\n}');
+    return evaluate(before + '() => {' + script + '\n}');
+  };
+  const compileExpression = expressionOf(''), compileBody = bodyOf('');
+  const compileAsyncExpression = expressionOf('async '), compileAsyncBody = bodyOf('async ');
 
   // Numbers that an earlier script cannot foresee.
   defineProperty(Math, 'random', { value: { random: () => random() }.random });

@@ -52,7 +52,7 @@ use super::heap_allocator::HeapAllocator;
 use super::interrupt::{InterruptHandler, StopReason};
 use super::language_change::refused_change;
 use super::pure_script;
-use super::realm_functions::{BEGIN, HostState, RealmFunctions, count_globals};
+use super::realm_functions::{HostState, RealmFunctions, count_globals};
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::script_watch::ScriptWatch;
 
@@ -138,10 +138,6 @@ impl Realm {
                 let thrown = ctx.catch();
                 let (name, message) = describe(&thrown);
                 tracing::error!(%name, %message, "the built-in scripts fail");
-                eprintln!(
-                    "DEBUG {name} {message} {:?}",
-                    thrown.as_object().and_then(|o| o.get::<_, String>("stack").ok())
-                );
             })
         })?;
         let base = watch.bytes();
@@ -319,9 +315,9 @@ impl Realm {
             }
             Compiled::Program => {
                 let strict = if is_strict(script) { "'use strict';" } else { "" };
-                let text = format!("{strict}{BEGIN}{script}");
+                let text = format!("{strict}{}{script}", self.functions.begin_call);
                 self.indent
-                    .set(u32::try_from(strict.len() + BEGIN.len()).unwrap_or_default());
+                    .set(u32::try_from(strict.len() + self.functions.begin_call.len()).unwrap_or_default());
                 self.watch.set_room(true);
                 Ok(self.eval(ctx, text)?)
             }

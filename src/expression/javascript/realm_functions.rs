@@ -17,14 +17,11 @@ use super::script::{ScriptOptions, ScriptScope};
 use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
 
-/// Runs a text by a direct `eval`. The text begins with a call of [`BEGIN`], from when on the name `eval` leads to what scripts
-/// find there, and the heap has no more room for the compiler.
+/// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`, from when on the name `eval` leads to what scripts
+/// find there, and the heap has no more room for the compiler. Each realm has another name, which no script can declare.
 const RUNNER: &str = "(__mainspring_source__, eval, __mainspring_begun__) => { \
-                      const __mainspring_begin__ = () => { eval = __mainspring_begun__(); }; \
+                      const BEGIN = () => { eval = __mainspring_begun__(); }; \
                       return eval(__mainspring_source__); }";
-
-/// What a text that [`RUNNER`] runs begins with.
-pub(super) const BEGIN: &str = "__mainspring_begin__();";
 
 /// What the functions of the host read and set.
 pub(super) struct HostState {
@@ -93,6 +90,8 @@ pub(super) struct RealmFunctions {
     pub(super) run: Persistent<Function<'static>>,
     pub(super) eval: Persistent<Function<'static>>,
     pub(super) begun: Persistent<Function<'static>>,
+    /// What a text that runs begins with.
+    pub(super) begin_call: String,
     pub(super) sweep: Sweep,
 }
 
@@ -143,7 +142,8 @@ impl RealmFunctions {
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
         sloppy.strict = false;
-        let run: Function<'_> = ctx.eval_with_options(RUNNER, sloppy)?;
+        let begin_call = format!("begin_{}", uuid::Uuid::new_v4().simple());
+        let run: Function<'_> = ctx.eval_with_options(RUNNER.replace("BEGIN", &begin_call), sloppy)?;
         let eval: Function<'_> = ctx.globals().get("eval")?;
         let host = Object::new(ctx.clone())?;
         let of = Rc::clone(watch);
@@ -175,6 +175,7 @@ impl RealmFunctions {
             run: Persistent::save(ctx, run),
             eval: Persistent::save(ctx, eval),
             begun: Persistent::save(ctx, begun),
+            begin_call: format!("{begin_call}();"),
             sweep,
         })
     }

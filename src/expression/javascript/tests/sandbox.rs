@@ -441,3 +441,60 @@ async fn scripts_can_be_stopped_anywhere() {
     }
     println!("{runs} runs");
 }
+
+/// What would give a script a compiler, room in the heap while it runs, or a closure that stays with its compiled text.
+#[tokio::test]
+async fn no_script_reaches_a_compiler() {
+    let engine = ScriptEngine::new(ScriptOptions {
+        threads: 1,
+        ..ScriptOptions::default()
+    });
+    let session = engine.session();
+    for (script, expected) in [
+        ("'use strict'; function __mainspring_begin__() {}; eval('1+1')", None),
+        ("1]; globalThis.q = 1; [2", None),
+        ("return 1}; let s = 41; () => { return ++s", None),
+        ("return 1}, [globalThis.q = 1]()\n{ 2", None),
+        ("return 1}, [globalThis.q = 1](), function () { return 2", None),
+        ("await 1]; globalThis.q = 1; [2", None),
+        ("typeof globalThis.q", Some(json!("undefined"))),
+        (
+            "const a = []; Reflect.construct(RegExp, ['a'], new Proxy(function () {}, { get(t, k) { \
+             for (let i = 0; i < 60; i++) a.push(new Uint8Array(32 << 20).fill(1)); return t[k] } })); a.length",
+            None,
+        ),
+        (
+            "let C; const r = /b/; r.lastIndex = { valueOf() { C = r.constructor; return 0 } }; 'abc'.replace(r, ''); C === RegExp",
+            Some(json!(true)),
+        ),
+        ("'abc'.match({ toString() { return 'a'.repeat(100000) } })", None),
+        ("'abc'.search({ toString() { return 'a'.repeat(100000) } })", None),
+        // What the same bounds leave alone.
+        (
+            "'row 1,some value'.repeat(1e6).indexOf('-----BEGIN CERTIFICATE-----')",
+            Some(json!(-1)),
+        ),
+        (
+            "class E extends Error { constructor(m) { super(m); Error.captureStackTrace(this, E) } } String(new E('q'))",
+            Some(json!("Error: q")),
+        ),
+        (
+            "'abc'.match(Object.assign(() => 1, { [Symbol.match]() { return 'R' } }))",
+            Some(json!("R")),
+        ),
+        (
+            "[...'a1b2'.matchAll(/\\d/g)].join() + 'a1'.search(/\\d/)",
+            Some(json!("1,21")),
+        ),
+        (
+            "class R extends RegExp {} const r = new R('b'); [r instanceof R, r.test('abc')]",
+            Some(json!([true, true])),
+        ),
+    ] {
+        let result = session.evaluate(script, ScriptScope::default()).await;
+        match expected {
+            None => assert!(result.is_err(), "{script}: {result:?}"),
+            Some(expected) => assert_eq!(result.expect(script).value, expected, "{script}"),
+        }
+    }
+}
