@@ -37,7 +37,7 @@ impl Activity for Reserve {
     }
 }
 
-/// Waits until somebody decides.
+/// Waits until a decision arrives.
 struct Decide;
 
 impl Activity for Decide {

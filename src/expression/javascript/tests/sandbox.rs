@@ -433,9 +433,9 @@ async fn scripts_can_be_stopped_anywhere() {
             let script = &scripts[rand::random_range(0..scripts.len())];
             let session = engine.session();
             let run = session.evaluate(script, ScriptScope::default());
-            // Some callers go away.
-            let patience = Duration::from_micros(rand::random_range(100..200_000));
-            let _ = tokio::time::timeout(patience, run).await;
+            // Some callers drop their future.
+            let longest = Duration::from_micros(rand::random_range(100..200_000));
+            let _ = tokio::time::timeout(longest, run).await;
             runs += 1;
         }
     }
