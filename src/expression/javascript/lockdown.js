@@ -5,7 +5,7 @@
 (function (host) {
   'use strict';
   const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 2 ** 32, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
-  const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, isExtensible, ownKeys, setPrototypeOf } = Reflect;
+  const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys, setPrototypeOf } = Reflect;
   const root = globalThis, range = RangeError, type = TypeError, text = String, { max, min, trunc } = Math;
   const setHidden = (target, name, value) => defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
 
@@ -120,6 +120,16 @@
         throw new type('matchAll needs a pattern with the flag g');
       }
       return apply(own, searched, [this]);
+    } }).method);
+  }
+
+  // These make a pattern of what they are called for, by a constructor that scripts do not find where it names none.
+  const sourceOf = getOwnPropertyDescriptor(pattern.prototype, 'source').get;
+  for (const symbol of [Symbol.split, Symbol.matchAll]) {
+    replace(pattern.prototype, symbol, (native) => ({ method(...list) {
+      apply(sourceOf, this, []);
+      if (this.constructor === undefined) throw new type('a pattern without a constructor');
+      return apply(native, this, list);
     } }).method);
   }
 

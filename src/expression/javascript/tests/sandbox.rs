@@ -469,7 +469,16 @@ async fn no_script_reaches_a_compiler() {
         ),
         ("'abc'.match({ toString() { return 'a'.repeat(100000) } })", None),
         ("'abc'.search({ toString() { return 'a'.repeat(100000) } })", None),
+        (
+            "RegExp.prototype[Symbol.split].call({ flags: '', toString() { return 'a'.repeat(100000) }, constructor: undefined }, 'abc')",
+            None,
+        ),
+        ("const r = /b/; r.constructor = undefined; 'abc'.split(r)", None),
         // What the same bounds leave alone.
+        (
+            "'a1b2'.split(/\\d/).join() + class R extends RegExp {}.name",
+            Some(json!("a,b,R")),
+        ),
         (
             "'row 1,some value'.repeat(1e6).indexOf('-----BEGIN CERTIFICATE-----')",
             Some(json!(-1)),
