@@ -384,3 +384,12 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     test.finishes(&id).await;
     test.assert_clean_end().await;
 }
+
+#[test]
+fn the_example_of_a_take_over_repeats_the_key() {
+    let said = example("take_over");
+    let (first, second) = said.trim_end().split_once('\n').unwrap();
+    let key = first.strip_prefix("first: attempt 1 under the key ").unwrap();
+    assert!(second.ends_with(&format!(" under the key {key}")), "{said}");
+    assert!(!second.starts_with("attempt 1 "), "{said}");
+}
