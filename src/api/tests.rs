@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::path::Id;
 use super::*;
@@ -26,6 +26,14 @@ async fn echo(body: RequestBody) -> Response {
 async fn slow() -> &'static str {
     tokio::time::sleep(Duration::from_millis(300)).await;
     "slow"
+}
+
+/// The one request to `/stopped` has begun.
+static BEGUN: Notify = Notify::const_new();
+
+async fn stopped() -> &'static str {
+    BEGUN.notify_one();
+    slow().await
 }
 
 /// Dropped with the response of `endless`, so that the test sees its end.
@@ -60,6 +68,7 @@ impl TestServer {
             .route("/echo", post(echo).get(echo))
             .route("/id/{id}", get(async |Id(id): Id| id))
             .route("/slow", get(slow))
+            .route("/stopped", get(stopped))
             .route("/endless", get(endless))
             .route("/studio/endless", get(endless))
             .route("/long", get(async || axum::Json("x".repeat(8 << 20))))
@@ -406,10 +415,10 @@ async fn no_answer_is_kept_by_a_cache() {
 #[tokio::test]
 async fn a_server_that_stops_completes_requests_in_flight() {
     let mut server = TestServer::open(|_| {}).await;
-    let request = tokio::spawn(server.get("/slow").send());
     let idle = client();
     assert_eq!(idle.get(server.url("/echo")).send().await.unwrap().status(), 200);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let request = tokio::spawn(server.get("/stopped").send());
+    BEGUN.notified().await;
     drop(server.stop.take());
     let ended = tokio::time::timeout(Duration::from_secs(60), &mut server.server).await;
     assert!(matches!(ended, Ok(Ok(Ok(())))));

@@ -344,3 +344,66 @@ async fn a_named_version_runs_or_none_does() {
     let line = json!({"root": {"id": "w", "type": "Elsa.WriteLine", "version": 7, "text": text("x")}});
     assert_eq!(validation_errors(line), []);
 }
+
+#[test]
+fn no_more_problems_are_named_than_an_answer_has_room_for() {
+    let many = |one: fn(usize) -> Value| (0..300).map(one).collect::<Vec<Value>>();
+    let sequence =
+        |activities: Vec<Value>| json!({"root": {"id": "s", "type": "Elsa.Sequence", "activities": activities}});
+    let long = "x".repeat(100_000);
+    for (what, definition) in [
+        (
+            "types",
+            sequence(many(|n| json!({"id": format!("a{n}"), "type": "Acme.Fly"}))),
+        ),
+        // Each id twice.
+        ("ids", sequence(many(|n| write(&format!("a{}", n / 2))))),
+        (
+            "variables",
+            json!({"root": write("w"), "variables": many(|n| json!({"id": format!("v{n}"), "name": format!("V{n}"),
+                "typeName": "Int32", "value": "x"}))}),
+        ),
+        (
+            "connections",
+            json!({"root": {"id": "f", "type": "Elsa.Flowchart", "activities": [write("w")],
+                "connections": many(|n| json!({"source": {"activity": "w"}, "target": {"activity": format!("no{n}")}}))}}),
+        ),
+        (
+            "long names",
+            sequence(vec![json!({"id": "a", "type": long.clone()}); 300]),
+        ),
+    ] {
+        let errors = validation_errors(definition);
+        assert_eq!(errors.len(), 100, "{what}");
+        let longest = errors.iter().map(|(_, message)| message.len()).max();
+        assert!(longest <= Some(2_100), "{what}: {longest:?}");
+    }
+}
+
+#[test]
+fn a_script_is_as_long_as_its_bound_and_no_longer() {
+    for (length, is_refused) in [(64 << 10, false), ((64 << 10) + 1, true)] {
+        let text = " ".repeat(length - 1) + "1";
+        for (input, root) in [
+            (
+                "Script",
+                json!({"id": "a", "type": "Elsa.RunJavaScript", "script": script("Literal", &text)}),
+            ),
+            (
+                "Text",
+                json!({"id": "a", "type": "Elsa.WriteLine", "text": script("JavaScript", &text)}),
+            ),
+        ] {
+            let errors = validation_errors(json!({"root": root}));
+            assert_eq!(errors.len(), usize::from(is_refused), "{input} {length}: {errors:?}");
+            if let Some((activity, message)) = errors.first() {
+                let named = message.contains(input) && message.contains("65537") && message.contains("65536");
+                assert!(activity == "a" && named, "{message}");
+            }
+        }
+    }
+}
+
+fn script(kind: &str, text: &str) -> Value {
+    json!({"typeName": "String", "expression": {"type": kind, "value": text}})
+}

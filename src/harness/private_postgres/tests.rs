@@ -134,7 +134,10 @@ async fn a_private_postgres_survives_kills_of_program_and_server() {
         let endless = "SET statement_timeout = '3s'; DO $$ BEGIN LOOP END LOOP; END $$";
         query(&busy, endless).await
     });
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let begun = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%LOOP END LOOP%' AND pid <> pg_backend_pid()";
+    while query(postgres.url(), begun).await.unwrap() == "0" {
+        tokio::task::yield_now().await;
+    }
     kill9(abandon(postgres));
     let postgres = start(temp.options()).await.unwrap();
     assert_eq!(query(postgres.url(), "SELECT it FROM kept").await.unwrap(), "precious");

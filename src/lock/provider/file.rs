@@ -422,7 +422,7 @@ impl Files {
 }
 
 /// Whether the path names this file.
-fn is_named(path: &Path, file: &File) -> bool {
+pub(in crate::lock) fn is_named(path: &Path, file: &File) -> bool {
     let (Ok(named), Ok(opened)) = (std::fs::symlink_metadata(path), file.metadata()) else {
         return false;
     };

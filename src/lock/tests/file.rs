@@ -1,9 +1,13 @@
 //! Locks in files where the files fail.
 
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::providers::Files;
 use crate::lock::key::LockKey;
+use crate::lock::provider::file::is_named;
 use crate::lock::{FileLocks, LockProvider, LockRequest};
 use crate::testing::conformance::lock::LONG;
 
@@ -148,4 +152,35 @@ async fn a_lock_file_is_private_and_no_link_is_followed() {
     let refused = locks.try_acquire(LockRequest::exclusive("a")).await;
     assert!(refused.is_err(), "a link in place of a lock file is followed");
     assert!(!target.exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_deleted_before_it_is_locked_is_no_lock() {
+    let files = Files::new();
+    let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
+    let path = files.0.join(format!("{}.lock", LockKey(7)));
+    let ended = Arc::new(AtomicBool::new(false));
+    // A cleaner that is careful: it deletes only what nobody has locked.
+    let cleaner = std::thread::spawn({
+        let (ended, path) = (Arc::clone(&ended), path.clone());
+        move || {
+            while !ended.load(Ordering::Relaxed) {
+                if let Ok(file) = File::open(&path)
+                    && file.try_lock().is_ok()
+                    && is_named(&path, &file)
+                {
+                    let _ = std::fs::remove_file(&path);
+                }
+            }
+        }
+    });
+    for _ in 0..500 {
+        let handle = locks.acquire(LockRequest::exclusive("a"), LONG).await.unwrap();
+        let named = File::open(&path).expect("the file of a held lock is gone");
+        // The cleaner may have it for a moment, of a file that is not ours.
+        assert!(named.try_lock().is_err(), "another process can lock it, too");
+        drop(handle);
+    }
+    ended.store(true, Ordering::Relaxed);
+    cleaner.join().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Redis against the conformance suite, and what is specific to it.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -128,16 +129,44 @@ async fn a_server_that_is_away_fails_tries_at_once_and_loses_what_expires() {
     drop(locks.acquire(exclusive("a"), LONG).await.unwrap());
 }
 
+/// Makes a server refuse to write, for this cause, or write again.
+async fn refuse(server: &RedisProcess, cause: &str, refuses: bool) {
+    let set = |setting, wrong, right| server.run(&["CONFIG", "SET", setting, if refuses { wrong } else { right }]);
+    match cause {
+        "maxmemory" => drop(set("maxmemory", "1", "0")),
+        "replicas" => drop(set("min-replicas-to-write", "3", "0")),
+        _ => {
+            let answer = server.run(&["CONFIG", "GET", "dir"]);
+            // A folder in the place of the file that it would save to.
+            let file = Path::new(answer.lines().last().unwrap()).join("dump.rdb");
+            let state = match refuses {
+                true => {
+                    std::fs::create_dir(&file).unwrap();
+                    "err"
+                }
+                false => {
+                    std::fs::remove_dir(&file).unwrap();
+                    "ok"
+                }
+            };
+            set("save", "3600 1000000", "");
+            server.run(&["BGSAVE"]);
+            until("it to save", || {
+                let text = server.run(&["INFO", "persistence"]);
+                text.contains(&format!("rdb_last_bgsave_status:{state}")) && text.contains("rdb_bgsave_in_progress:0")
+            })
+            .await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_is_away_with_its_cause_and_keeps_its_connections_and_leases() {
     let server = RedisProcess::start();
     let locks = connect(&server, short()).await;
     let handle = locks.try_acquire(exclusive("a")).await.unwrap().unwrap();
-    for (setting, wrong, right, cause) in [
-        ("maxmemory", "1", "0", "maxmemory"),
-        ("min-replicas-to-write", "3", "0", "replicas"),
-    ] {
-        server.run(&["CONFIG", "SET", setting, wrong]);
+    for cause in ["maxmemory", "replicas", "save to its disk"] {
+        refuse(&server, cause, true).await;
         let connections = || {
             let text = server.run(&["INFO", "stats"]);
             let line = text
@@ -164,11 +193,11 @@ async fn a_server_that_refuses_is_away_with_its_cause_and_keeps_its_connections_
         // Longer than a lease: what memory lacks does not keep it from being extended.
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(connections() - before < 10, "it connects again and again");
-        if setting == "maxmemory" {
+        if cause == "maxmemory" {
             assert!(!handle.is_lost());
         }
         assert!(locks.is_away() && locks.try_acquire(exclusive("b")).await.is_err());
-        server.run(&["CONFIG", "SET", setting, right]);
+        refuse(&server, cause, false).await;
         until("it to come back", || !locks.is_away()).await;
         drop(locks.acquire(exclusive("b"), LONG).await.unwrap());
         assert!(locks.away_cause().is_none());

@@ -3,14 +3,15 @@
 use serde_json::Value;
 
 use crate::support::rabbitmq::RabbitProcess;
-use crate::support::{Child, LONG_TIMEOUT, TestDatabase};
+use crate::support::{Child, LONG_TIMEOUT, TestDatabase, long};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_runs_at_another_node_and_is_measured() {
     let broker = RabbitProcess::shared();
     let url = broker.url();
     let over_rabbitmq: &[&str] = &["--wake", "rabbitmq", "--rabbitmq-url", &url];
-    for (wake, settings) in [("rabbitmq", over_rabbitmq), ("postgres", &[])] {
+    let ways = [("rabbitmq", over_rabbitmq), ("postgres", &[])];
+    for (wake, settings) in ways.into_iter().take(if long() { 2 } else { 1 }) {
         let database = TestDatabase::empty().await;
         let place = database.url();
         let line = "bench signals --elsewhere --nodes 2 --clients 2 --seconds 1 --json --database-url";

@@ -54,7 +54,7 @@ async fn a_password_is_rotated_while_nodes_run() {
     publish(nodes[0].http.as_ref().unwrap()).await;
     let count = 120;
     let load = load(nodes.iter().map(|node| node.http.clone().unwrap()).collect(), count);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wait_until("the load to begin", async || client.rows("instance").await > 0).await;
     // In a transaction of its own, so that new connections find it changed.
     client.run(&format!("ALTER ROLE engine PASSWORD '{LATTER}'")).await;
     // Again and again: one that had shown the former password just before is admitted just after.

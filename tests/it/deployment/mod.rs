@@ -5,5 +5,6 @@ mod database_roles;
 mod patterns;
 mod pooler;
 mod rolling_restart;
+mod secrets;
 mod session_settings;
 mod versions;

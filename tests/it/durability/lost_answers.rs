@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Answer, Connection, Gate, Http, Server, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// How often a crash may come too late.
 const ROUNDS: usize = 20;
@@ -54,7 +54,10 @@ async fn a_start_lost_in_a_server_crash_is_unknown_and_not_repeated() {
         // Before the node has the reply of its statement, it would repeat a start that the crash took.
         gate.reached().await;
         let process: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let bystander = database.connect().await;
         server.crash(process);
+        // Until the server has noticed, it lets connections in that end with it.
+        wait_until("the server to end all sessions", async || bystander.is_closed()).await;
         poll_until(TIMEOUT, "the server to be back", async || {
             let connected = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await;
             connected.ok().map(drop)

@@ -4,6 +4,8 @@ mod activation;
 mod cancel;
 mod cancel_and_delete;
 mod expired_node;
+#[cfg(target_os = "linux")]
+mod file_locks;
 #[cfg(feature = "redis")]
 mod redis_clusters;
 #[cfg(feature = "redis")]

@@ -138,7 +138,12 @@ async fn a_burst_that_begins_during_a_set_runs_on_what_was_set() {
     gate.reached().await;
     // The event is claimed by either node, and its burst must wait for the lock.
     http.trigger("go", &json!({})).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wait_until("a node to find the lock held", async || {
+        [&one, &two]
+            .iter()
+            .any(|node| node.child.logs("resume already in progress for workflow i"))
+    })
+    .await;
     assert_eq!(http.get("workflow-instances/i").await.body["subStatus"], "Suspended");
     gate.open();
     let set = setting.await.unwrap().expect(200);
