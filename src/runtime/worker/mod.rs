@@ -4,7 +4,7 @@
 //!
 //! - `poll`: the loop that finds work that is due; `poll_state`: how far it has come; `supported_work`: the polls of a node
 //!   that does not support every version.
-//! - `claim`, `prepare`, `commit`: the steps of a burst, one consuming type each.
+//! - `claim`, `prepare`, `run`, `commit`: the steps of a burst, one consuming type each.
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
@@ -34,6 +34,7 @@ pub(crate) mod poll;
 mod poll_state;
 mod prepare;
 mod release;
+mod run;
 mod supported_work;
 pub(crate) mod unsupported;
 pub(crate) mod wake_notifications;
