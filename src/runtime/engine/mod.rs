@@ -3,8 +3,8 @@
 //! # Layout
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
-//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `await_reply`: waits for what
-//!   becomes of one.
+//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node runs
+//!   a start; `await_reply`: waits for what becomes of one.
 //! - `event_token`: events by a holder of a signed token; `resume_token`: resumes by a holder of a signed token; `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
@@ -41,6 +41,7 @@ pub(crate) mod schedules;
 mod service_domains;
 mod signed_text;
 mod start;
+mod start_admission;
 mod supervisor;
 pub(crate) mod tasks;
 pub(crate) mod transfer;
