@@ -11,8 +11,8 @@
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
 //! - `inbox_budget`: weighs the kept events.
 //! - `follow`: follows pauses of the cluster, observed instances and freed locks.
-//! - `fan_out`, `inbox_match`, `bulk_action`: what goes on page by page on any node; `instance_filter`: which instances are
-//!   meant.
+//! - `paging_job`: what goes on page by page on any node: `fan_out`, `inbox_match`, `bulk_action`; `instance_filter`: which
+//!   instances are meant.
 //! - `family`: runs and commits the children of a burst, and knows which definitions it may start children of.
 
 mod activity_faults;
@@ -30,6 +30,7 @@ pub(crate) mod inbox_match;
 pub(crate) mod instance_filter;
 pub(crate) mod instruction;
 pub(crate) mod maintenance;
+mod paging_job;
 pub(crate) mod poll;
 mod poll_state;
 mod prepare;
