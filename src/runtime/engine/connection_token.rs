@@ -7,26 +7,26 @@ use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::Engine;
-use super::signed_text::{self, Purpose};
+use super::signed_token::{Permission, SignedToken};
 use crate::store::token;
 use crate::{Error, Result};
-
-const PURPOSE: Purpose = Purpose("connection token");
 
 /// How long a token opens a connection: a client does so at once.
 const LIFETIME: Duration = Duration::from_secs(30);
 
-/// The content of a token.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Payload {
+/// The connection that a token opens.
+#[derive(Debug, Serialize, Deserialize)]
+struct ConnectionPermission {
     #[serde(rename = "c")]
     connection: String,
     /// The client that negotiated had the API key.
     #[serde(rename = "k")]
     has_key: bool,
-    /// Milliseconds since 1970.
-    #[serde(rename = "e")]
-    expires: i64,
+}
+
+impl Permission for ConnectionPermission {
+    const PURPOSE: &'static str = "connection token";
+    const PARAMETER: &'static str = "id";
 }
 
 /// A token, and the id of the connection that it opens.
@@ -44,12 +44,15 @@ impl Engine {
         let connection_id = uuid::Uuid::new_v4().simple().to_string();
         let now = token::clock(&self.node()?.database.pool).await?;
         let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
-        let payload = Payload {
-            connection: connection_id.clone(),
-            has_key,
-            expires: now.timestamp_millis().saturating_add(lifetime),
+        let token = SignedToken {
+            tenant: self.inner.tenant.as_str().to_owned(),
+            permission: ConnectionPermission {
+                connection: connection_id.clone(),
+                has_key,
+            },
+            expires: Some(now.timestamp_millis().saturating_add(lifetime)),
         };
-        let token = signed_text::write(self.token_key().await?, PURPOSE, &payload)?;
+        let token = token.write(self.token_key().await?)?;
         Ok(ConnectionToken { connection_id, token })
     }
 
@@ -57,27 +60,22 @@ impl Engine {
     /// was used before, or without the key where it is needed: [`Error::is_invalid`]. Cancellation safe: dropped, it may be
     /// used up.
     pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<String> {
-        // A forged token costs no statement.
-        let parts = signed_text::parts(text).ok_or_else(invalid)?;
-        let payload: Payload = signed_text::read(self.token_key().await?, PURPOSE, parts)?.ok_or_else(invalid)?;
-        if needs_key && !payload.has_key {
+        let token: SignedToken<ConnectionPermission> = self.read_token(text).await?;
+        let invalid = SignedToken::<ConnectionPermission>::invalid;
+        let ConnectionPermission { connection, has_key } = token.permission;
+        if needs_key && !has_key {
             return Err(invalid());
         }
-        let expires = DateTime::from_timestamp_millis(payload.expires).ok_or_else(invalid)?;
+        let expires = token.expires.and_then(DateTime::from_timestamp_millis);
+        let expires = expires.ok_or_else(invalid)?;
         let node = self.node()?;
         let pool = &node.database.pool;
-        match token::spend(pool, &self.inner.tenant, &payload.connection, expires).await? {
-            token::Spent::Now => Ok(payload.connection),
-            token::Spent::Expired => {
-                Err(Error::invalid("token-expired", "this token has expired").field("id", "has expired"))
-            }
+        match token::spend(pool, &self.inner.tenant, &connection, expires).await? {
+            token::Spent::Now => Ok(connection),
+            token::Spent::Expired => Err(SignedToken::<ConnectionPermission>::expired()),
             token::Spent::Before => {
                 Err(Error::invalid("token-used", "this token was used before").field("id", "was used before"))
             }
         }
     }
-}
-
-fn invalid() -> Error {
-    Error::invalid("invalid-token", "this is no token of this engine").field("id", "is no token of this engine")
 }

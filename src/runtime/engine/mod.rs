@@ -3,13 +3,15 @@
 //! # Layout
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
-//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `await_reply`: waits for what
-//!   becomes of one.
-//! - `event_token`: events by a holder of a signed token; `resume_token`: resumes by a holder of a signed token; `tasks`: the tasks that wait, and their results.
+//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node runs
+//!   a start; `await_reply`: waits for what becomes of one.
+//! - `signed_token`: what a token is; `resume_token`, `event_token`: resumes and events by the holder of one;
+//!   `connection_token`: opens one connection.
+//! - `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
-//! - `observe`: the observers of commits; `connection_token`: opens one connection; `signed_text`: what tokens are.
+//! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: what designers ask besides.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether they have the same services.
@@ -39,8 +41,9 @@ mod resume;
 pub(crate) mod resume_token;
 pub(crate) mod schedules;
 mod service_domains;
-mod signed_text;
+mod signed_token;
 mod start;
+mod start_admission;
 mod supervisor;
 pub(crate) mod tasks;
 pub(crate) mod transfer;
@@ -56,7 +59,7 @@ use tokio_util::sync::CancellationToken;
 
 use builder::EngineBuilder;
 use incarnation::Shared;
-use resume_token::RefusedTokens;
+use signed_token::RefusedTokens;
 use supervisor::Supervisor;
 
 use crate::activity::Catalogue;
@@ -96,7 +99,7 @@ pub(crate) struct Inner {
     refused: Arc<AtomicBool>,
     /// How long bursts may go on during the shutdown.
     drain_timeout: Arc<OnceLock<Duration>>,
-    /// The key that signs resume tokens, once it was read.
+    /// The key that signs tokens, once it was read.
     pub(crate) token_key: OnceCell<Vec<u8>>,
     /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,

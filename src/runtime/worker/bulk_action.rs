@@ -1,18 +1,19 @@
 //! Cancels and deletes many instances, page by page, until all bulk actions are finished.
-//!
-//! Any node writes the next page. This loop runs when this node has accepted one, and when a check-in shows that some are
-//! unfinished.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use super::instance_filter::list_filter;
+use super::paging_job::{self, PagingJob};
 use crate::runtime::context::instance_list::InstanceFilter;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::Reply;
 use crate::store::bulk_action::{self, BulkActionState, BulkPage, PAGE_ROWS, PageSize};
 use crate::store::instance::list::InstanceListFilter;
+use crate::store::node::CheckIn;
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
@@ -57,55 +58,44 @@ impl Paused {
 
 /// Works on bulk actions until the incarnation stops or drains.
 pub(crate) async fn run(node: Arc<NodeContext>) {
-    let mut reports = node.lifecycle.reports.clone();
-    loop {
-        // All are cancellation safe.
-        tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            () = node.lifecycle.draining.cancelled() => break,
-            () = node.bulk_actions.notified() => {}
-            changed = reports.changed() => {
-                if changed.is_err() {
-                    break;
-                }
-                if !reports.borrow_and_update().check_in.has_bulk_actions {
-                    continue;
-                }
-            }
-        }
-        // Dropped half-way, a page is not written.
-        tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            () = node.lifecycle.draining.cancelled() => break,
-            () = finish_all(&node) => {}
-        }
-    }
-    // Other nodes go on. The owner of this task takes its end for a failure.
-    node.lifecycle.stop.cancelled().await;
+    paging_job::run(&node, BulkActions { node: &node }).await;
 }
 
-/// Writes pages until no action is left.
-async fn finish_all(node: &NodeContext) {
-    let mut paused: HashMap<String, Paused> = HashMap::new();
-    loop {
-        let now = Instant::now();
-        let waiting: Vec<String> = paused
-            .iter()
-            .filter(|(_, paused)| paused.until > now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        match bulk_action::next(&node.database.pool, &waiting).await {
-            Ok(Some(action)) => step(node, &action, &mut paused).await,
-            Ok(None) => {
-                paused.retain(|_, paused| paused.until > now);
-                let Some(until) = paused.values().map(|paused| paused.until).min() else {
+struct BulkActions<'a> {
+    node: &'a NodeContext,
+}
+
+impl PagingJob for BulkActions<'_> {
+    fn accepted(&self) -> &Notify {
+        &self.node.bulk_actions
+    }
+
+    fn is_left(&self, check_in: &CheckIn) -> bool {
+        check_in.has_bulk_actions
+    }
+
+    async fn write_pages(&mut self) {
+        let mut paused: HashMap<String, Paused> = HashMap::new();
+        loop {
+            let now = Instant::now();
+            let waiting: Vec<String> = paused
+                .iter()
+                .filter(|(_, paused)| paused.until > now)
+                .map(|(id, _)| id.clone())
+                .collect();
+            match bulk_action::next(&self.node.database.pool, &waiting).await {
+                Ok(Some(action)) => step(self.node, &action, &mut paused).await,
+                Ok(None) => {
+                    paused.retain(|_, paused| paused.until > now);
+                    let Some(until) = paused.values().map(|paused| paused.until).min() else {
+                        return;
+                    };
+                    tokio::time::sleep_until(until.into()).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the bulk actions cannot be read; they go on at the next check-in");
                     return;
-                };
-                tokio::time::sleep_until(until.into()).await;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the bulk actions cannot be read; they go on at the next check-in");
-                return;
+                }
             }
         }
     }

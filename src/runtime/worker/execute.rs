@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::claim::{Loaded, Locked};
-use super::commit::{self, Committed, RunEnd};
-use super::complete;
-use super::prepare::{self, Prepared};
+use super::commit::Committed;
 use super::release::{backoff, give_back, release_claims};
+use super::run::{self, RunEnd};
+use super::{complete, prepare};
 use crate::error::panic_text;
 use crate::execution::{Status, SubStatus};
 use crate::failpoint;
@@ -146,7 +146,7 @@ async fn run_steps(
                 return Ok(None);
             }
             // Boxed: it is large and mostly short, and the next burst reuses its memory while it is in the cache.
-            ran = Box::pin(run(node, prepared)) => match ran? {
+            ran = Box::pin(run::run(node, prepared)) => match ran? {
                 RunEnd::Finished(finished) => *finished,
                 RunEnd::Lost { outcome, rows } => {
                     Box::pin(complete::release_lost(node, &key, outcome, rows)).await;
@@ -207,9 +207,4 @@ async fn run_steps(
             }
         }
     }
-}
-
-async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<RunEnd> {
-    failpoint::hit("burst.running").await?;
-    commit::run(node, prepared).await
 }

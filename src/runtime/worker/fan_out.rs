@@ -1,20 +1,20 @@
 //! Gives events that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
-//!
-//! Any node writes the next page of any fan-out. This loop runs when this node has accepted one, and when a check-in shows that
-//! some are unfinished.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::sync::Notify;
 
+use super::paging_job::{self, PagingJob};
 use super::release::{backoff, give_back};
 use crate::Result;
 use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{ClaimedInstance, ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::fan_out::{self, FanOutError, FanOutPage, FanOutStep, PAGE_ROWS};
+use crate::store::node::CheckIn;
 
 /// How long a fan-out waits that has as many unclaimed rows as may be. The pauses double: at its end at most twice as many
 /// rows are consumed as a page has, and the rest of them keeps the workers busy.
@@ -43,115 +43,109 @@ struct Full {
 
 /// Works on fan-outs until the incarnation stops or drains.
 pub(crate) async fn run(node: Arc<NodeContext>) {
-    let mut reports = node.lifecycle.reports.clone();
-    let mut failing: HashMap<FanOutId, Failing> = HashMap::new();
-    loop {
-        // All are cancellation safe.
-        tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            () = node.lifecycle.draining.cancelled() => break,
-            () = node.claims.fan_outs.notified() => {}
-            changed = reports.changed() => {
-                if changed.is_err() {
-                    break;
-                }
-                if !reports.borrow_and_update().check_in.has_fan_outs {
-                    failing.clear();
-                    continue;
-                }
-            }
-        }
-        // Dropped half-way, a step is not done.
-        tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            () = node.lifecycle.draining.cancelled() => break,
-            () = finish_all(&node, &mut failing) => {}
-        }
-    }
-    // Other nodes go on. The owner of this task takes its end for a failure.
-    node.lifecycle.stop.cancelled().await;
+    let failing = HashMap::new();
+    paging_job::run(&node, FanOuts { node: &node, failing }).await;
 }
 
-/// Steps until nothing is left that this node can do.
-async fn finish_all(node: &NodeContext, failing: &mut HashMap<FanOutId, Failing>) {
-    // Others go on while one is full.
-    let mut full: HashMap<FanOutId, Full> = HashMap::new();
-    loop {
-        let now = Instant::now();
-        let failed = failing.iter().map(|(id, failing)| (*id, failing.until));
-        let pauses = failed.chain(full.iter().map(|(id, full)| (*id, full.until)));
-        let paused: Vec<FanOutId> = pauses.filter(|(_, until)| *until > now).map(|(id, _)| id).collect();
-        let page = |id| {
-            failing
-                .get(&id)
-                .map_or(FanOutPage::Rows(PAGE_ROWS), |failing| failing.page)
-        };
-        let database = &node.database;
-        let step = fan_out::step(&database.pool, database.lock_class(), &paused, page).await;
-        if step.is_ok() {
-            failing.remove(&NO_FAN_OUT);
-        }
-        match step {
-            Ok((_, FanOutStep::Idle)) => {
-                failing.retain(|_, failing| failing.until > now);
-                full.retain(|_, full| full.until > now);
-                let failed = failing.values().map(|failing| failing.until);
-                let Some(until) = failed.chain(full.values().map(|full| full.until)).min() else {
-                    return;
-                };
-                // Both are cancellation safe.
-                tokio::select! {
-                    () = tokio::time::sleep_until(until.into()) => {}
-                    () = node.claims.fan_outs.notified() => {}
-                }
+struct FanOuts<'a> {
+    node: &'a NodeContext,
+    failing: HashMap<FanOutId, Failing>,
+}
+
+impl PagingJob for FanOuts<'_> {
+    fn accepted(&self) -> &Notify {
+        &self.node.claims.fan_outs
+    }
+
+    fn is_left(&self, check_in: &CheckIn) -> bool {
+        check_in.has_fan_outs
+    }
+
+    fn forget(&mut self) {
+        self.failing.clear();
+    }
+
+    async fn write_pages(&mut self) {
+        let (node, failing) = (self.node, &mut self.failing);
+        // Others go on while one is full.
+        let mut full: HashMap<FanOutId, Full> = HashMap::new();
+        loop {
+            let now = Instant::now();
+            let failed = failing.iter().map(|(id, failing)| (*id, failing.until));
+            let pauses = failed.chain(full.iter().map(|(id, full)| (*id, full.until)));
+            let paused: Vec<FanOutId> = pauses.filter(|(_, until)| *until > now).map(|(id, _)| id).collect();
+            let page = |id| {
+                failing
+                    .get(&id)
+                    .map_or(FanOutPage::Rows(PAGE_ROWS), |failing| failing.page)
+            };
+            let database = &node.database;
+            let step = fan_out::step(&database.pool, database.lock_class(), &paused, page).await;
+            if step.is_ok() {
+                failing.remove(&NO_FAN_OUT);
             }
-            Ok((id, FanOutStep::Full | FanOutStep::Behind)) => {
-                if let Some(id) = id {
-                    pause_full(&mut full, id);
+            match step {
+                Ok((_, FanOutStep::Idle)) => {
+                    failing.retain(|_, failing| failing.until > now);
+                    full.retain(|_, full| full.until > now);
+                    let failed = failing.values().map(|failing| failing.until);
+                    let Some(until) = failed.chain(full.values().map(|full| full.until)).min() else {
+                        return;
+                    };
+                    // Both are cancellation safe.
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until.into()) => {}
+                        () = node.claims.fan_outs.notified() => {}
+                    }
                 }
-            }
-            Ok((id, FanOutStep::Turned(turn))) => {
-                if turn.is_given_up {
-                    tracing::error!(
-                        fan_out = id.map(|id| id.0),
-                        "an event could not take its turn; it became a dead letter"
-                    );
+                Ok((id, FanOutStep::Full | FanOutStep::Behind)) => {
+                    if let Some(id) = id {
+                        pause_full(&mut full, id);
+                    }
                 }
-                if let Some(id) = id {
-                    failing.remove(&id);
+                Ok((id, FanOutStep::Turned(turn))) => {
+                    if turn.is_given_up {
+                        tracing::error!(
+                            fan_out = id.map(|id| id.0),
+                            "an event could not take its turn; it became a dead letter"
+                        );
+                    }
+                    if let Some(id) = id {
+                        failing.remove(&id);
+                    }
+                    for workflow in &turn.refused {
+                        tracing::info!(
+                            workflow,
+                            "the activation strategy of the workflow refused a start by an event"
+                        );
+                    }
+                    let rows = turn.started + turn.resumed;
+                    if rows > 0 {
+                        node.work_accepted(None, None, usize::try_from(rows).unwrap_or(usize::MAX));
+                    }
                 }
-                for workflow in &turn.refused {
-                    tracing::info!(
-                        workflow,
-                        "the activation strategy of the workflow refused a start by an event"
-                    );
+                Ok((id, FanOutStep::Paged { resumed, dead_letters })) => {
+                    if dead_letters > 0 {
+                        tracing::error!(
+                            fan_out = id.map(|id| id.0),
+                            "a bookmark could not be resumed; its event became a dead letter"
+                        );
+                    }
+                    if let Some(id) = id {
+                        full.remove(&id);
+                        grow(failing, id);
+                    }
+                    if resumed > 0 {
+                        node.work_accepted(None, None, usize::try_from(resumed).unwrap_or(usize::MAX));
+                    }
                 }
-                let rows = turn.started + turn.resumed;
-                if rows > 0 {
-                    node.work_accepted(None, None, usize::try_from(rows).unwrap_or(usize::MAX));
-                }
-            }
-            Ok((id, FanOutStep::Paged { resumed, dead_letters })) => {
-                if dead_letters > 0 {
-                    tracing::error!(
-                        fan_out = id.map(|id| id.0),
-                        "a bookmark could not be resumed; its event became a dead letter"
-                    );
-                }
-                if let Some(id) = id {
-                    full.remove(&id);
-                    grow(failing, id);
-                }
-                if resumed > 0 {
-                    node.work_accepted(None, None, usize::try_from(resumed).unwrap_or(usize::MAX));
-                }
-            }
-            Err(failed) => {
-                let is_of_none = failed.fan_out.is_none();
-                let until = after_failure(failing, failed);
-                // No fan-out can be left out of the next step: it would fail at once.
-                if is_of_none {
-                    tokio::time::sleep_until(until.into()).await;
+                Err(failed) => {
+                    let is_of_none = failed.fan_out.is_none();
+                    let until = after_failure(failing, failed);
+                    // No fan-out can be left out of the next step: it would fail at once.
+                    if is_of_none {
+                        tokio::time::sleep_until(until.into()).await;
+                    }
                 }
             }
         }

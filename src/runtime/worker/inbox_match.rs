@@ -3,43 +3,44 @@
 
 use std::collections::BTreeMap;
 
+use tokio::sync::Notify;
+
+use super::paging_job::{self, PagingJob};
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::inbox_match;
+use crate::store::node::CheckIn;
 
-/// Writes pages whenever there are any, until the incarnation closes.
+/// Starts kept events until the incarnation stops or drains.
 pub(crate) async fn run(node: &NodeContext) {
-    let mut reports = node.lifecycle.reports.clone();
-    loop {
-        tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            () = node.lifecycle.closed() => return,
-            () = node.inbox_matches.notified() => {}
-            changed = reports.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-                if !reports.borrow_and_update().check_in.has_inbox_matches {
-                    continue;
-                }
-            }
-        }
-        // Dropped half-way, a page is written or not.
-        let written = tokio::select! {
-            () = node.lifecycle.stop.cancelled() => return,
-            written = pages(node) => written,
-        };
-        if let Err(error) = written {
+    paging_job::run(node, InboxMatches { node }).await;
+}
+
+struct InboxMatches<'a> {
+    node: &'a NodeContext,
+}
+
+impl PagingJob for InboxMatches<'_> {
+    fn accepted(&self) -> &Notify {
+        &self.node.inbox_matches
+    }
+
+    fn is_left(&self, check_in: &CheckIn) -> bool {
+        check_in.has_inbox_matches
+    }
+
+    async fn write_pages(&mut self) {
+        if let Err(error) = pages(self.node).await {
             tracing::warn!(%error, "kept events of published triggers are started later");
         }
     }
 }
 
-/// Writes one page after the other until none is left, or until this node drains: then another node goes on.
+/// Writes one page after the other until none is left.
 async fn pages(node: &NodeContext) -> Result<()> {
     let mut refused = BTreeMap::<String, i64>::new();
     let mut outcome = Ok(());
-    while !node.lifecycle.is_draining() {
+    loop {
         match inbox_match::page(&node.database.pool).await {
             Ok(Some(page)) => {
                 if page.started > 0 {

@@ -6,21 +6,22 @@
 //! each poll returns when that is. The writer of a row that is due earlier notifies the others, and each check-in reports
 //! it again: a lost notification costs one check-in interval.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::claim::{self as worker_claim, Loaded, Locked};
-use super::poll_state::{BATCH, PollState};
+use super::poll_state::{BATCH, MARGIN, PollState};
+use super::supported_work::{self, SupportedWork, Without};
 use super::{execute, wake_notifications};
 use crate::Result;
+use crate::cluster::CheckInReport;
 use crate::failpoint;
 use crate::runtime::context::claim_state::Workers;
 use crate::runtime::context::node_context::NodeContext;
-use crate::store::claim::{self, InstanceKey, PolledWork, Shard, VersionFilter};
+use crate::store::claim::{self, InstanceKey, PolledWork};
 use crate::store::commit::{Breaker, ClaimLimit, PROBE_INSTANCES};
 use crate::watchdog::WatchedPart;
 
@@ -33,18 +34,6 @@ const GATHERING: (Duration, Duration) = (Duration::from_millis(10), Duration::fr
 /// start has another cause and must not be counted against the row.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How often a node that does not support every version polls the whole backlog, at most.
-const WHOLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Such a poll takes at most a sixth of the time of a connection: it may pass over many rows of other nodes.
-const WHOLE_POLL_REST: u32 = 5;
-
-/// A row may become visible after younger ones, by as long as its transaction took.
-const MARGIN: Duration = Duration::from_secs(2);
-
-/// The least time until a node that does not support every version polls for rows that were not due yet.
-const LEAST_PAUSE: Duration = Duration::from_millis(20);
-
 /// Rows that are due for less than this do not wait for all older rows of a backlog.
 const RECENT: Duration = Duration::from_secs(5);
 
@@ -53,16 +42,16 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Polls, claims and runs until the incarnation drains or stops; returns when it closes or stops.
 pub(crate) async fn run(node: Arc<NodeContext>, watched: WatchedPart) {
-    let horizon = Horizon::default();
+    let supported = SupportedWork::default();
     let mut poller = Poller {
         node: &node,
-        horizon: &horizon,
+        supported: &supported,
         state: PollState::default(),
     };
     // Dropped half-way, the other one has read something.
     tokio::select! {
         () = poller.run(&watched) => {}
-        () = poll_backlog_periodically(&node, &horizon) => {}
+        () = supported_work::poll_backlog_periodically(&node, &supported) => {}
     }
     watched.idle(node.lifecycle.drained()).await;
 }
@@ -78,7 +67,7 @@ enum Next {
 /// Polls for work.
 struct Poller<'a> {
     node: &'a Arc<NodeContext>,
-    horizon: &'a Horizon,
+    supported: &'a SupportedWork,
     state: PollState,
 }
 
@@ -102,38 +91,7 @@ impl Poller<'_> {
                 };
                 return watched.idle(ends).await;
             }
-            // All six are cancellation safe.
-            let next = async {
-                tokio::select! {
-                    () = lifecycle.stop.cancelled() => return Next::End,
-                    () = lifecycle.draining.cancelled() => return Next::End,
-                    is_new = claims.wake_timer.wait() => {
-                        if is_new {
-                            claims.in_flight.note_poll();
-                        }
-                    }
-                    () = breaker.closed() => {}
-                    changed = taken_over.changed() => {
-                        if changed.is_err() {
-                            return Next::End;
-                        }
-                        taken_over.borrow_and_update();
-                        claims.in_flight.note_poll();
-                    }
-                    changed = reports.changed() => {
-                        if changed.is_err() {
-                            return Next::End;
-                        }
-                        let report = reports.borrow_and_update().clone();
-                        if let Some(due) = report.check_in.next_due {
-                            claims.wake_timer.row_due(report.received + due);
-                        }
-                        return Next::Wait;
-                    }
-                }
-                Next::Poll
-            };
-            match watched.idle(next).await {
+            match watched.idle(self.next(&mut reports, &mut taken_over)).await {
                 Next::Poll => {}
                 Next::Wait => continue,
                 Next::End => return,
@@ -164,6 +122,40 @@ impl Poller<'_> {
                 }
             }
         }
+    }
+
+    /// Waits for a reason to poll.
+    async fn next(&self, reports: &mut watch::Receiver<CheckInReport>, taken_over: &mut watch::Receiver<u64>) -> Next {
+        let (lifecycle, claims) = (&self.node.lifecycle, &self.node.claims);
+        // All six are cancellation safe.
+        tokio::select! {
+            () = lifecycle.stop.cancelled() => return Next::End,
+            () = lifecycle.draining.cancelled() => return Next::End,
+            is_new = claims.wake_timer.wait() => {
+                if is_new {
+                    claims.in_flight.note_poll();
+                }
+            }
+            () = self.node.commits.writer.breaker().closed() => {}
+            changed = taken_over.changed() => {
+                if changed.is_err() {
+                    return Next::End;
+                }
+                taken_over.borrow_and_update();
+                claims.in_flight.note_poll();
+            }
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    return Next::End;
+                }
+                let report = reports.borrow_and_update().clone();
+                if let Some(due) = report.check_in.next_due {
+                    claims.wake_timer.row_due(report.received + due);
+                }
+                return Next::Wait;
+            }
+        }
+        Next::Poll
     }
 
     /// A permit for a poll. It queues like every request, so that requests cannot starve it. None: nothing more is claimed.
@@ -204,19 +196,10 @@ impl Poller<'_> {
         let limit = permits.len().min(self.state.size.instances());
         let mut waiting = claims.bytes.waiting_to_try();
         waiting.truncate(limit.div_ceil(2));
-        let mut found = self
-            .read_queue((limit - waiting.len()).max(1), isolation.is_some())
-            .await?;
-        found.instances.truncate(limit - waiting.len());
-        found.instances.splice(0..0, waiting.iter().cloned());
-        if let Some(due) = found.next_due {
-            let delay = wake_notifications::due_delay(node);
-            claims.wake_timer.row_due(Instant::now() + due + delay);
-        }
-        self.state.full = found.full;
-        workers.has_backlog.store(found.full, Relaxed);
+        let found = self.find(limit, isolation.is_some(), &waiting).await?;
         if found.instances.is_empty() {
-            if most < BATCH && !found.full && found.next_due.is_none_or(|due| due > Breaker::longest()) {
+            let is_probe = most < BATCH;
+            if is_probe && !found.full && found.next_due.is_none_or(|due| due > Breaker::longest()) {
                 node.commits.writer.breaker().record_empty_probe();
             }
             // Full of a shard: the other shards are next.
@@ -249,6 +232,21 @@ impl Poller<'_> {
         }
         // What could not be claimed is deferred for a moment or waits for room, so this does not spin.
         Ok(full || claims.bytes.can_retry())
+    }
+
+    /// Finds what to claim: what waits for room, and then what the queue shows.
+    async fn find(&mut self, limit: usize, isolated: bool, waiting: &[InstanceKey]) -> Result<PolledWork> {
+        let (node, room) = (self.node, limit - waiting.len());
+        let mut found = self.read_queue(room.max(1), isolated).await?;
+        found.instances.truncate(room);
+        found.instances.splice(0..0, waiting.iter().cloned());
+        if let Some(due) = found.next_due {
+            let delay = wake_notifications::due_delay(node);
+            node.claims.wake_timer.row_due(Instant::now() + due + delay);
+        }
+        self.state.full = found.full;
+        node.claims.workers.has_backlog.store(found.full, Relaxed);
+        Ok(found)
     }
 
     /// Claims and loads within the bytes that are free; what does not fit waits. `waiting`: what waited for room.
@@ -295,64 +293,36 @@ impl Poller<'_> {
 
     /// Reads which instances have work that is due, without those in flight here and without unsupported versions.
     async fn read_queue(&mut self, limit: usize, isolated: bool) -> Result<PolledWork> {
-        let (node, state) = (self.node, &mut self.state);
-        let (pool, claims) = (&node.database.pool, &node.claims);
-        let excluded = claims.excluded();
-        let unsupported = claims.unsupported.versions();
-        if unsupported.is_empty() {
-            let (head, shard, is_alone) = {
-                let report = node.lifecycle.reports.borrow();
-                let check_in = &report.check_in;
-                let shard = state.shard(check_in.worker_peers, check_in.rank, Instant::now());
-                (check_in.head - MARGIN, shard, check_in.worker_peers == 0)
+        let (pool, state) = (&self.node.database.pool, &mut self.state);
+        let excluded = self.node.claims.excluded();
+        let unsupported = self.node.claims.unsupported.versions();
+        if !unsupported.is_empty() {
+            let without = Without {
+                versions: &unsupported,
+                instances: &excluded,
             };
-            let sent: &[InstanceKey] = if state.excluding > 0 { &excluded } else { &[] };
-            // The oldest first; but behind a backlog, each second poll is for what has become due recently.
-            if std::mem::take(&mut state.recent) {
-                let mut recent = claim::poll_recent_work(pool, limit, sent, head, RECENT, shard).await?;
-                state.exclude(&mut recent, &excluded, limit);
-                if !recent.instances.is_empty() {
-                    return Ok(PolledWork { full: true, ..recent });
-                }
-            }
-            if shard == Shard::WHOLE && !is_alone {
-                state.position = None;
-            }
-            let since = state.since(head);
-            let sent: &[InstanceKey] = if state.excluding > 0 { &excluded } else { &[] };
-            let mut found = claim::poll_work(pool, limit, sent, isolated, since, shard).await?;
-            state.exclude(&mut found, &excluded, limit);
-            let was_full = found.full;
-            found.full = state.advance(&found);
-            state.recent = found.full;
-            if !was_full && shard != Shard::WHOLE {
-                found.full = true;
-                state.own_shard_is_done();
-            }
-            return Ok(found);
+            return self.supported.read(self.node, without, limit, isolated).await;
         }
-        let since = self.horizon.get();
-        let filter = VersionFilter {
-            unsupported: &unsupported,
-            since,
+        let (head, peers, rank) = {
+            let report = self.node.lifecycle.reports.borrow();
+            let check_in = &report.check_in;
+            (check_in.head - MARGIN, check_in.worker_peers, check_in.rank)
         };
-        let began = Instant::now();
-        let (mut found, oldest) = claim::poll_supported_work(pool, limit, &excluded, isolated, &filter).await?;
-        if since.is_none() {
-            self.horizon.set(oldest);
-        }
-        // A check-in reports the head of the queue, which may be unsupported. This question passes over many rows.
-        match state.asked_due.map(|asked| asked + LEAST_PAUSE) {
-            Some(again) if again > began => {
-                claims.wake_timer.row_due(again);
-            }
-            _ if found.full => {}
-            _ => {
-                state.asked_due = Some(began);
-                let due = claim::next_supported_due(pool, &unsupported).await?;
-                found.next_due = due.map(|due| due.max(LEAST_PAUSE));
+        let shard = state.shard(peers, rank, Instant::now());
+        // The oldest first; but behind a backlog, each second poll is for what has become due recently.
+        if std::mem::take(&mut state.recent) {
+            let sent = state.excluded_by_database(&excluded);
+            let mut recent = claim::poll_recent_work(pool, limit, sent, head, RECENT, shard).await?;
+            state.exclude(&mut recent, &excluded, limit);
+            if !recent.instances.is_empty() {
+                return Ok(PolledWork { full: true, ..recent });
             }
         }
+        let since = state.since(head, shard, peers);
+        let sent = state.excluded_by_database(&excluded);
+        let mut found = claim::poll_work(pool, limit, sent, isolated, since, shard).await?;
+        state.exclude(&mut found, &excluded, limit);
+        found.full = state.advance(&found, shard);
         Ok(found)
     }
 }
@@ -385,51 +355,6 @@ impl Drop for PollingPermits<'_> {
     fn drop(&mut self) {
         self.0.polling.store(0, Relaxed);
     }
-}
-
-/// From which time on a node polls that does not support every version: many rows of other nodes may be at the head of the
-/// queue. The first poll and those of the whole backlog pass over them, so that the other polls stay cheap.
-#[derive(Default)]
-struct Horizon(Mutex<Option<DateTime<Utc>>>);
-
-impl Horizon {
-    fn get(&self) -> Option<DateTime<Utc>> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// No supported work is older than `oldest`, except what becomes visible late.
-    fn set(&self, oldest: DateTime<Utc>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(oldest - MARGIN);
-    }
-}
-
-/// Polls the whole backlog from time to time, for what became visible behind the horizon. Never returns.
-async fn poll_backlog_periodically(node: &NodeContext, horizon: &Horizon) {
-    loop {
-        let began = Instant::now();
-        if node.claims.workers.count > 0
-            && horizon.get().is_some()
-            && let Err(error) = poll_whole_backlog(node, horizon).await
-        {
-            tracing::debug!(%error, "the whole backlog could not be polled");
-        }
-        tokio::time::sleep(WHOLE_POLL_INTERVAL.max(began.elapsed() * WHOLE_POLL_REST)).await;
-    }
-}
-
-async fn poll_whole_backlog(node: &NodeContext, horizon: &Horizon) -> Result<()> {
-    let unsupported = node.claims.unsupported.versions();
-    let excluded = node.claims.excluded();
-    let filter = VersionFilter {
-        unsupported: &unsupported,
-        since: None,
-    };
-    let (found, oldest) = claim::poll_supported_work(&node.database.pool, 1, &excluded, true, &filter).await?;
-    horizon.set(oldest);
-    if !found.instances.is_empty() {
-        node.claims.wake_timer.wake_now();
-    }
-    Ok(())
 }
 
 /// Takes the locks that are free, and defers the other instances.

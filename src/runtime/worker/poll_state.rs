@@ -10,6 +10,9 @@ use crate::store::claim::{ClaimBounds, InstanceKey, PolledWork, Shard};
 /// The most instances that one poll claims.
 pub(super) const BATCH: usize = 256;
 
+/// A row may become visible after younger ones, by as long as its transaction took.
+pub(super) const MARGIN: Duration = Duration::from_secs(2);
+
 /// Each node polls its shard of a backlog, and goes on where its last poll ended. After so many polls it polls the whole
 /// backlog from the beginning: the node of another shard may have no room, and locked instances may be free now.
 const WHOLE: u32 = 8;
@@ -27,15 +30,13 @@ pub(super) struct PollState {
     pub(super) full: bool,
     /// The next poll is for recent work.
     pub(super) recent: bool,
-    /// When the next due time of supported work was read last.
-    pub(super) asked_due: Option<Instant>,
     /// The polls of a shard since the last one of the whole backlog.
     shard_polls: u32,
     /// How many more polls are of the whole backlog, as nothing was left in the shard.
     whole_polls: u32,
     /// How far the polls of a backlog have come: older rows were shown, and are claimed or could not be. Claimed rows stay in
     /// the indexes for some time, and a poll from the beginning passes over all of them.
-    pub(super) position: Option<DateTime<Utc>>,
+    position: Option<DateTime<Utc>>,
     /// The polls since the last one from the beginning.
     steps: u32,
     /// When the whole backlog was polled last.
@@ -44,7 +45,7 @@ pub(super) struct PollState {
     pub(super) took: Duration,
     /// How many more polls exclude in the database what is in flight. That makes them slower, and is seldom needed: most
     /// of it is claimed.
-    pub(super) excluding: u32,
+    excluding: u32,
     pub(super) size: ClaimSize,
 }
 
@@ -107,8 +108,12 @@ impl PollState {
         }
     }
 
-    /// Where the next poll begins.
-    pub(super) fn since(&mut self, head: DateTime<Utc>) -> DateTime<Utc> {
+    /// Where the next poll of the oldest work begins, with so many other nodes that work.
+    pub(super) fn since(&mut self, head: DateTime<Utc>, shard: Shard, peers: i64) -> DateTime<Utc> {
+        let is_alone = peers == 0;
+        if shard == Shard::WHOLE && !is_alone {
+            self.position = None;
+        }
         let on = self
             .position
             .filter(|position| self.full && *position > head && self.steps < WHOLE);
@@ -116,12 +121,23 @@ impl PollState {
         on.unwrap_or(head)
     }
 
-    /// Notes how far a poll has come. True: there may be more.
-    pub(super) fn advance(&mut self, found: &PolledWork) -> bool {
+    /// Notes how far a poll of the oldest work has come. True: there may be more.
+    pub(super) fn advance(&mut self, found: &PolledWork, shard: Shard) -> bool {
         let has_skipped = self.steps > 0;
         self.position = found.last.filter(|_| found.full);
         // Only a poll from the beginning shows the end of a backlog.
-        found.full || has_skipped
+        let may_have_more = found.full || has_skipped;
+        self.recent = may_have_more;
+        if !found.full && shard != Shard::WHOLE {
+            self.own_shard_is_done();
+            return true;
+        }
+        may_have_more
+    }
+
+    /// The instances that the database excludes from the next poll.
+    pub(super) fn excluded_by_database<'a>(&self, excluded: &'a [InstanceKey]) -> &'a [InstanceKey] {
+        if self.excluding > 0 { excluded } else { &[] }
     }
 
     /// Removes excluded instances from what a poll of `limit` rows has found, unless the database has excluded them. Where
@@ -151,7 +167,7 @@ impl PollState {
     }
 
     /// No work is left in the shard of this node, or its position is far behind: for some time it polls the whole backlog.
-    pub(super) fn own_shard_is_done(&mut self) {
+    fn own_shard_is_done(&mut self) {
         self.whole_polls = WHOLE;
     }
 }
@@ -170,25 +186,28 @@ mod tests {
             ..PolledWork::empty()
         };
         let mut state = PollState::default();
-        assert_eq!(state.since(head), head);
-        assert!(state.advance(&seen(true, at(1))));
+        assert_eq!(state.since(head, Shard::WHOLE, 0), head);
+        assert!(state.advance(&seen(true, at(1)), Shard::WHOLE));
         state.full = true;
         for step in 1..=i64::from(WHOLE) {
-            assert_eq!(state.since(head), at(step));
-            assert!(state.advance(&seen(true, at(step + 1))));
+            assert_eq!(state.since(head, Shard::WHOLE, 0), at(step));
+            assert!(state.advance(&seen(true, at(step + 1)), Shard::WHOLE));
         }
-        assert_eq!(state.since(head), head, "what was passed over");
-        assert!(state.advance(&seen(true, at(1))));
-        assert_eq!(state.since(head), at(1));
-        assert!(state.advance(&seen(false, at(2))), "there may be something behind");
-        assert_eq!(state.since(head), head);
-        assert!(!state.advance(&seen(false, at(2))));
+        assert_eq!(state.since(head, Shard::WHOLE, 0), head, "what was passed over");
+        assert!(state.advance(&seen(true, at(1)), Shard::WHOLE));
+        assert_eq!(state.since(head, Shard::WHOLE, 0), at(1));
+        assert!(
+            state.advance(&seen(false, at(2)), Shard::WHOLE),
+            "there may be something behind"
+        );
+        assert_eq!(state.since(head, Shard::WHOLE, 0), head);
+        assert!(!state.advance(&seen(false, at(2)), Shard::WHOLE));
         state.full = false;
-        assert_eq!(state.since(head), head);
+        assert_eq!(state.since(head, Shard::WHOLE, 0), head);
         // A position before the head is not needed.
         state.full = true;
         state.position = Some(at(-1));
-        assert_eq!(state.since(head), head);
+        assert_eq!(state.since(head, Shard::WHOLE, 0), head);
     }
 
     #[test]
@@ -217,6 +236,33 @@ mod tests {
         assert_eq!(state.shard(2, 1, now), Shard { count: 3, index: 1 });
         state.full = false;
         assert_eq!(state.shard(2, 1, now), Shard::WHOLE);
+    }
+
+    #[test]
+    fn a_shard_without_more_work_is_followed_by_polls_of_the_whole_backlog() {
+        let head = Utc::now();
+        let own = Shard { count: 3, index: 1 };
+        let seen = |full| PolledWork {
+            full,
+            last: Some(head + chrono::TimeDelta::seconds(1)),
+            ..PolledWork::empty()
+        };
+        // The shard, whether the poll was full; whether there may be more, whether recent work is next, the polls of the
+        // whole backlog that follow.
+        for (shard, full, expected) in [
+            (own, true, (true, true, 0)),
+            (own, false, (true, false, WHOLE)),
+            (Shard::WHOLE, true, (true, true, 0)),
+            (Shard::WHOLE, false, (false, false, 0)),
+        ] {
+            let mut state = PollState::default();
+            let may_have_more = state.advance(&seen(full), shard);
+            assert_eq!((may_have_more, state.recent, state.whole_polls), expected);
+            // Among other nodes a poll of the whole backlog is one from the beginning.
+            state.full = true;
+            let begins_anew = state.since(head, Shard::WHOLE, 2) == head;
+            assert!(begins_anew && state.position.is_none());
+        }
     }
 
     #[test]

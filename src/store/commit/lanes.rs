@@ -4,7 +4,7 @@
 //! lane takes what found a locked row, one request at a time, or a held stimulus key, all requests that miss the same keys
 //! together, and waits for the lock. What it has no place for is [`CommitOutcome::Busy`] at once.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,13 @@ use tokio::sync::mpsc;
 
 use super::breaker::Breaker;
 use super::classify::{self, Loss};
+use super::decision::{self, BatchDecision, Decision, FailedBatch, LONGEST_PAUSE, Leaving, SHORTEST_PAUSE};
+use super::gathering;
 use super::holders::ActivationHolders;
+use super::options::WriterOptions;
 use super::pending::{Pending, end_unwritten, fault, refuse, reply};
-use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockedRows, SendMode, Winners};
-use super::queue::{AbandonOnDrop, Lane, Queue, SECOND_LANE_MIN};
+use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockedRows, Winners};
+use super::queue::{AbandonOnDrop, Lane, Queue};
 use super::statement::StatementShape;
 use super::{CommitGuard, CommitOutcome};
 use crate::db::{Connector, ErrorClass};
@@ -26,53 +29,11 @@ use crate::{Error, Result};
 /// The pause of the second lane after a failed connect.
 const SECOND_LANE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pauses between attempts after a lost connection; they double.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
 /// How long an idle lane keeps its connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After so many requests of a batch failed alone and none was committed, the others are not tried one by one.
-const MAX_FUTILE: u32 = 3;
-
 /// The pause of the contended lane after a failure: the first, which doubles, and the longest.
 const CONTENDED_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-
-/// Bounds of a batch, and timeouts.
-#[derive(Clone, Debug)]
-pub(crate) struct WriterOptions {
-    /// Requests in one batch.
-    pub(crate) batch: usize,
-    /// Bytes in one batch, unless a single request has more.
-    pub(crate) bytes: usize,
-    /// Distinct stimulus keys in one batch: the shared lock table of Postgres is small.
-    pub(crate) keys: usize,
-    /// Requests that wait for the contended lane, beside one batch in it; what exceeds them is [`CommitOutcome::Busy`].
-    pub(crate) contended: usize,
-    /// How many waiting requests start the second lane. None: there is no second lane.
-    pub(crate) second_lane_min: Option<usize>,
-    /// How long a request waits for a locked row before its outcome is [`CommitOutcome::Busy`].
-    pub(crate) lock_timeout: Duration,
-    /// How long an outcome in doubt is resolved before it is [`CommitOutcome::Unknown`].
-    pub(crate) doubt_timeout: Duration,
-    pub(crate) send: SendMode,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self {
-            batch: 256,
-            bytes: 4 << 20,
-            keys: 384,
-            contended: 2048,
-            second_lane_min: Some(SECOND_LANE_MIN),
-            lock_timeout: Duration::from_secs(10),
-            doubt_timeout: Duration::from_secs(60),
-            send: SendMode::default(),
-        }
-    }
-}
 
 /// One lane with its connection.
 pub(super) struct LaneTask {
@@ -235,7 +196,7 @@ impl LaneTask {
         backlog: &mut VecDeque<Pending<G>>,
         contended: Option<&mpsc::Sender<Pending<G>>>,
     ) {
-        let batch = self.take_batch(backlog);
+        let batch = gathering::take_batch(backlog, self.mode, &self.options, &self.holders);
         let size = batch.len();
         let began = Instant::now();
         let busy = self.resolve(batch).await;
@@ -243,43 +204,6 @@ impl LaneTask {
         metrics::histogram!("mainspring_commit_batch_bursts", "lane" => lane).record(size as f64);
         metrics::histogram!("mainspring_commit_seconds", "lane" => lane).record(began.elapsed());
         self.defer(busy, contended, backlog).await;
-    }
-
-    /// Takes one batch from the backlog: at most one request per instance, bounded by count, bytes and stimulus keys. A
-    /// request that ends an instance which holds something goes into a batch of such. A contended request is alone, or with
-    /// those that missed the same stimulus keys.
-    fn take_batch<G: CommitGuard>(&self, backlog: &mut VecDeque<Pending<G>>) -> Vec<Pending<G>> {
-        let waits_for_row =
-            self.mode == LockedRows::Wait && backlog.front().is_some_and(|first| first.missed.is_empty());
-        let most = if waits_for_row { 1 } else { self.options.batch };
-        let mut instances = HashSet::new();
-        let mut keys = HashSet::new();
-        let mut bytes = 0;
-        let mut batch = Vec::new();
-        let mut left = VecDeque::new();
-        while let Some(mut pending) = backlog.pop_front() {
-            pending.request.holds |= self.holders.contains(&pending.request);
-            let apart = batch.first().is_some_and(|first: &Pending<G>| {
-                first.request.holds != pending.request.holds
-                    || self.mode == LockedRows::Wait && first.missed != pending.missed
-            });
-            let size = pending.request.size();
-            let own = pending.request.keys();
-            let more_keys = own.iter().filter(|(key, _)| !keys.contains(key)).count();
-            let full = batch.len() >= most
-                || (!batch.is_empty()
-                    && (bytes + size > self.options.bytes || keys.len() + more_keys > self.options.keys));
-            let identity = (pending.request.tenant.clone(), pending.request.instance.clone());
-            if full || apart || !instances.insert(identity) {
-                left.push_back(pending);
-                continue;
-            }
-            bytes += size;
-            keys.extend(own.iter().map(|(key, _)| key));
-            batch.push(pending);
-        }
-        *backlog = left;
-        batch
     }
 
     /// Sends what found a locked row to the contended lane, unless that is full, or, within that lane, to the end of its
@@ -347,7 +271,7 @@ impl LaneTask {
         }
         let watched = self.watched.clone();
         while let Some(mut part) = parts.pop_front() {
-            match watched.wait(self.attempt(&mut part)).await {
+            let broken = match watched.wait(self.attempt(&mut part)).await {
                 Ok(mut left) => {
                     doubt_since = None;
                     busy.append(&mut left.busy);
@@ -355,62 +279,60 @@ impl LaneTask {
                     rest.into_iter()
                         .filter(|part| !part.is_empty())
                         .for_each(|part| parts.push_front(part));
+                    continue;
                 }
-                Err(broken) if broken.failure == ErrorClass::Connection => {
-                    let since = *doubt_since.get_or_insert_with(Instant::now);
-                    part.iter_mut().for_each(|pending| pending.lost_connections += 1);
-                    if since.elapsed() > self.options.doubt_timeout {
-                        part.into_iter()
-                            .for_each(|pending| reply(pending, CommitOutcome::Unknown));
-                        continue;
-                    }
+                Err(broken) => broken,
+            };
+            let now = Instant::now();
+            part.iter_mut()
+                .for_each(|pending| pending.has_failed(broken.failure, now));
+            let in_doubt_since = doubt_since.unwrap_or(now);
+            match decision::after_failure(self.failed_batch(broken.failure, &part, in_doubt_since)) {
+                BatchDecision::GiveUp => part
+                    .into_iter()
+                    .for_each(|pending| reply(pending, CommitOutcome::Unknown)),
+                BatchDecision::Resend { pause, halve } => {
                     tracing::warn!(error = %broken.error, bursts = part.len(), "the outcome of a commit is in doubt; the batch is sent again");
                     metrics::counter!("mainspring_commits_in_doubt_total").increment(part.len() as u64);
                     // A server that takes connections and no commit is not retried at full speed.
-                    let lost = part.iter().map(|pending| pending.lost_connections).max().unwrap_or(0);
-                    tokio::time::sleep(pause_after(lost).mul_f64(rand::random_range(0.5..1.0))).await;
-                    self.reopen(since).await;
-                    // The second time something in the batch may be what closes the connection.
-                    if part.len() > 1 && part.iter().any(|pending| pending.lost_connections > 1) {
-                        let second = part.split_off(part.len() / 2);
-                        parts.push_front(second);
+                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+                    doubt_since = Some(in_doubt_since);
+                    self.reopen(in_doubt_since).await;
+                    if halve {
+                        push_halves(&mut parts, part);
+                    } else {
+                        parts.push_front(part);
                     }
-                    parts.push_front(part);
                 }
-                // A stimulus key stayed locked: they wait for it together again.
-                Err(broken) if broken.failure == ErrorClass::Busy && self.mode == LockedRows::Wait => {
-                    busy.append(&mut part)
-                }
-                Err(broken) if part.len() > 1 => {
-                    if broken.failure.may_be_a_fault() {
-                        let now = Instant::now();
-                        for pending in &mut part {
-                            pending.failing_since.get_or_insert(now);
-                        }
-                        if self.futile >= MAX_FUTILE {
-                            // Nothing is committed: each is retried alone, later.
-                            for pending in &mut part {
-                                pending.fault = Some(fault(&broken.error));
-                            }
-                            busy.append(&mut part);
-                            continue;
-                        }
+                BatchDecision::Halve => push_halves(&mut parts, part),
+                BatchDecision::AwaitLock => busy.append(&mut part),
+                BatchDecision::RetryAlone => {
+                    for pending in &mut part {
+                        pending.fault = Some(fault(&broken.error));
                     }
-                    // One bad row must fail only its own request.
-                    let second = part.split_off(part.len() / 2);
-                    parts.push_front(second);
-                    parts.push_front(part);
+                    busy.append(&mut part);
                 }
-                Err(broken) if broken.failure == ErrorClass::Busy => busy.append(&mut part),
-                Err(broken) if broken.failure.may_be_a_fault() => {
+                BatchDecision::JudgeFault => {
                     for pending in part {
                         busy.extend(watched.wait(self.judge_fault(pending, &broken)).await);
                     }
                 }
-                Err(broken) => part.into_iter().for_each(|pending| refuse(pending, &broken.error)),
+                BatchDecision::Refuse => part.into_iter().for_each(|pending| refuse(pending, &broken.error)),
             }
         }
         busy
+    }
+
+    /// What the decision about a batch that failed depends on.
+    fn failed_batch<G>(&self, failure: ErrorClass, part: &[Pending<G>], in_doubt_since: Instant) -> FailedBatch {
+        FailedBatch {
+            failure,
+            size: part.len(),
+            mode: self.mode,
+            lost_connections: part.iter().map(|pending| pending.lost_connections).max().unwrap_or(0),
+            doubt_is_over: in_doubt_since.elapsed() > self.options.doubt_timeout,
+            futile: self.futile,
+        }
     }
 
     /// A request failed alone for a reason that need not be its own. It is its own if others of its shape were committed
@@ -421,7 +343,7 @@ impl LaneTask {
         broken: &BatchError,
     ) -> Option<Pending<G>> {
         let shape = StatementShape::of_one(&pending.request);
-        let since = *pending.failing_since.get_or_insert_with(Instant::now);
+        let since = pending.failing_since.unwrap_or_else(Instant::now);
         let again = pending.fault.is_some();
         let is_own = self.breaker.has_committed(shape, since)
             || broken.failure == ErrorClass::Timeout
@@ -452,36 +374,27 @@ impl LaneTask {
             )
             .into());
         };
-        let mut skips_holders = false;
         let waits =
             self.mode == LockedRows::Wait && part.len() == 1 && part.iter().all(|pending| pending.missed.is_empty());
-        let (mut missed_keys, mut is_id_taken) = (Vec::new(), false);
-        let winners = match connection
-            .write(part.iter_mut().map(|pending| &mut *pending.request), waits)
-            .await
-        {
+        let requests = part.iter_mut().map(|pending| &mut *pending.request);
+        let (winners, missed_keys, left_as) = match connection.write(requests, waits).await {
             Ok(BatchCommit { winners, shape, missed }) => {
-                missed_keys = missed;
-                skips_holders = !shape.multi && !shape.lookup;
                 if !winners.is_empty() {
                     self.futile = 0;
                     self.breaker.committed(shape);
                 }
-                winners
+                let skips_holders = !shape.multi && !shape.lookup;
+                (winners, missed, Leaving::Committed { skips_holders })
             }
-            // The server refused a repeated batch as a whole: an earlier attempt may have been committed all the same.
-            Err(broken) if broken.failure != ErrorClass::Connection && in_doubt => {
+            Err(broken) => {
+                let Some(left_as) = decision::after_refusal(&broken, part.len(), in_doubt) else {
+                    return Err(broken);
+                };
                 if broken.failure == ErrorClass::Fault {
                     self.breaker.record_fault(&broken.error);
                 }
-                Winners::new()
+                (Winners::new(), Vec::new(), left_as)
             }
-            // Alone in its batch, it is the start that came second.
-            Err(broken) if broken.is_id_taken && part.len() == 1 => {
-                is_id_taken = true;
-                Winners::new()
-            }
-            Err(broken) => return Err(broken),
         };
         let mut judged = HashMap::new();
         if winners.len() < part.len() {
@@ -490,7 +403,7 @@ impl LaneTask {
             // If this fails, the winners are committed and the rest is unknown: the whole batch is sent again.
             judged = classify::classify(connection, losers, in_doubt).await?;
         }
-        if skips_holders
+        if left_as == (Leaving::Committed { skips_holders: true })
             && judged
                 .values()
                 .any(|loss| matches!(loss, Loss::IsHolder | Loss::Skipped))
@@ -506,17 +419,16 @@ impl LaneTask {
             let own = pending.request.keys();
             let missed = own.iter().map(|(key, _)| key).filter(|key| missed_keys.contains(key));
             pending.missed = missed.collect();
-            match judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown)) {
-                Loss::IsHolder => {
+            let loss = judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown));
+            match decision::after_loss(loss, left_as) {
+                Decision::Reply(outcome) => reply(pending, outcome),
+                Decision::SendHolding => {
                     pending.request.holds = true;
                     self.holders.insert(&pending.request);
                     left.holding.push(pending);
                 }
-                Loss::Skipped if skips_holders => left.again.push(pending),
-                // By a start that did not run yet: there is no instance.
-                Loss::Outcome(CommitOutcome::Busy) if is_id_taken => reply(pending, CommitOutcome::VersionConflict),
-                Loss::Skipped | Loss::Outcome(CommitOutcome::Busy) => left.busy.push(pending),
-                Loss::Outcome(outcome) => reply(pending, outcome),
+                Decision::SendAgain => left.again.push(pending),
+                Decision::AwaitLock => left.busy.push(pending),
             }
         }
         Ok(left)
@@ -544,10 +456,9 @@ impl LaneTask {
     }
 }
 
-/// Zero after the first lost connection: a new one nearly always helps.
-fn pause_after(lost_connections: u32) -> Duration {
-    match lost_connections {
-        0 | 1 => Duration::ZERO,
-        more => (SHORTEST_PAUSE * 2_u32.saturating_pow(more - 2)).min(LONGEST_PAUSE),
-    }
+/// The halves of a batch are the next ones that are sent.
+fn push_halves<G>(parts: &mut VecDeque<Vec<Pending<G>>>, mut part: Vec<Pending<G>>) {
+    let second = part.split_off(part.len() / 2);
+    parts.push_front(second);
+    parts.push_front(part);
 }

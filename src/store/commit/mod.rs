@@ -18,14 +18,18 @@
 //!
 //! # Layout
 //!
-//! `writer` is the handle, `pending` a request on its way, `queue` and `lanes` gather batches, `pipeline` sends one,
-//! `statement` is the shape of its text, `row` its rows, `classify` finds why a request lost, `holders` which activation keys instances hold, `breaker` stops claiming while
-//! the database refuses commits.
+//! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
+//! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
+//! `row` its rows; `classify` finds why a request lost, `decision` what comes next for it; `holders` which activation keys
+//! instances hold; `breaker` stops claiming while the database refuses commits.
 
 mod breaker;
 mod classify;
+mod decision;
+mod gathering;
 mod holders;
 mod lanes;
+mod options;
 mod pending;
 mod pipeline;
 mod queue;
@@ -40,7 +44,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
-pub(crate) use lanes::WriterOptions;
+pub(crate) use options::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::SendMode;
 pub(crate) use row::{AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};

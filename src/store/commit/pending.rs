@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{CommitGuard, CommitOutcome, CommitReply, CommitRequest, FINISHED};
 use crate::Error;
+use crate::db::ErrorClass;
 
 /// A request that has no outcome yet.
 pub(super) struct Pending<G> {
@@ -36,6 +37,15 @@ impl<G> Pending<G> {
             lost_connections: 0,
             failing_since: None,
             fault: None,
+        }
+    }
+
+    /// Notes that an attempt with it failed.
+    pub(super) fn has_failed(&mut self, failure: ErrorClass, now: Instant) {
+        if failure == ErrorClass::Connection {
+            self.lost_connections += 1;
+        } else if failure.may_be_a_fault() {
+            self.failing_since.get_or_insert(now);
         }
     }
 }

@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::breaker::Breaker;
-use super::lanes::{LaneTask, WriterOptions};
+use super::lanes::LaneTask;
+use super::options::WriterOptions;
 use super::pending::Pending;
 use super::pipeline::{CommitConnection, LockedRows};
 use super::queue::{CloseOnDrop, Queue};
