@@ -17,6 +17,7 @@ COPY sql sql
 COPY samples samples
 COPY examples examples
 COPY benches/*.rs benches/
+COPY benches/experiments benches/experiments
 COPY tests tests
 RUN cargo build --release --locked --features program --bin mainspring
 

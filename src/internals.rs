@@ -1,7 +1,27 @@
-//! The interpreter and its scripts, for the benchmarks and tests of this crate. Not a part of the public interface.
+//! What the benchmarks, experiments and tests of this repository use beside the public interface. Not a part of it.
+//!
+//! The interpreter and its scripts; with the feature `bench`, what `mainspring bench` measures with, for the package
+//! `benches/experiments`.
 
+#[cfg(feature = "bench")]
+pub use crate::bench::nodes::{count_violations, node_options, with_nodes, with_schema};
+#[cfg(feature = "bench")]
+pub use crate::bench::report::{Latencies, Measured, add_fields, describe_environment, nearest_rank};
 pub use crate::execution::{
     Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Program, References, SubStatus,
     UsedVersion, WorkflowReference, event_hash, stimulus_hash,
 };
 pub use crate::expression::{ScriptEngine, ScriptScope};
+pub use crate::harness::client::{Client, PersistentConnection, text_field};
+pub use crate::harness::failure::Failure;
+pub use crate::harness::nodes::{ANY_PORT, LineHandler, Node, NodeOptions, Output, log_only};
+pub use crate::harness::print_line;
+pub use crate::harness::scratch::ScratchDatabase;
+pub use crate::harness::settings::{Target, count, few, many};
+pub use crate::harness::stop::{Shutdown, on_signals, unless_stopped};
+
+/// The statement that claims the work of instances.
+#[cfg(feature = "bench")]
+pub fn claim_statement() -> &'static str {
+    &crate::store::claim::TOGETHER
+}

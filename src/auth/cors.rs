@@ -3,7 +3,9 @@
 //! Such a page sends the API key itself, so no cookie and no credential of the browser is allowed. An origin that is not in
 //! the list gets no header, and `cross_site` rejects its requests.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+#[cfg(any(test, feature = "cli"))]
+use axum::http::Uri;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
@@ -66,6 +68,7 @@ pub(crate) fn preflight() -> Response {
 
 /// An origin as a browser writes it: scheme, host and a port that is not the scheme's.
 /// Errors: The form of an origin, if this is none.
+#[cfg(any(test, feature = "cli"))]
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     let wrong = || "give an origin without a path, as https://studio.example or http://localhost:3000".to_owned();
     let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();

@@ -9,7 +9,7 @@ use crate::harness::stop::{self, Shutdown, unless_stopped};
 use crate::runtime;
 
 /// Runs `measure` with `count` nodes, as [`with_different_nodes`] does.
-pub(super) async fn with_nodes<T>(
+pub async fn with_nodes<T>(
     target: &Target,
     count: usize,
     lines: impl Fn(&str) + Send + Sync + 'static,
@@ -50,7 +50,7 @@ pub(super) async fn with_different_nodes<T>(
 }
 
 /// The options of child nodes in a temporary schema.
-pub(super) fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: LineHandler) -> NodeOptions {
+pub fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: LineHandler) -> NodeOptions {
     NodeOptions {
         database_url: scratch.url.clone(),
         schema: scratch.schema.clone(),
@@ -62,7 +62,7 @@ pub(super) fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: 
 
 /// Runs `measure` in a temporary schema, which is dropped afterwards; the token is cancelled by a signal. Not cancellation
 /// safe: the schema would stay.
-pub(super) async fn with_schema<T>(
+pub async fn with_schema<T>(
     target: &Target,
     measure: impl AsyncFnOnce(&ScratchDatabase, &Shutdown) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -83,7 +83,7 @@ pub(super) async fn start_nodes(options: &NodeOptions, count: usize, nodes: &mut
 }
 
 /// Checks the database and prints the violations; returns their number.
-pub(super) async fn count_violations(scratch: &ScratchDatabase) -> Result<usize, Failure> {
+pub async fn count_violations(scratch: &ScratchDatabase) -> Result<usize, Failure> {
     let violations = runtime::check(&scratch.url, &scratch.schema).await?;
     for violation in &violations {
         eprintln!("error: {} is violated, {} times", violation.invariant, violation.count);

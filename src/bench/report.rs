@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::observe;
 use crate::Result;
 use crate::db::{Connector, DatabaseUrl, SchemaName};
-use crate::store::observe;
 
 /// The percentile by nearest rank.
-pub(super) fn nearest_rank(times: &[f64], percent: usize) -> f64 {
+pub fn nearest_rank(times: &[f64], percent: usize) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -20,27 +20,32 @@ pub(super) fn percentile(times: &[f64], percent: usize) -> f64 {
 }
 
 /// Percentiles of latencies, in microseconds.
-pub(super) struct Latencies {
-    pub(super) p50: f64,
-    pub(super) p95: f64,
-    pub(super) p99: f64,
-    pub(super) max: f64,
+pub struct Latencies {
+    /// The median.
+    pub p50: f64,
+    /// What 95 of 100 do not exceed.
+    pub p95: f64,
+    /// What 99 of 100 do not exceed.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
 }
 
 impl Latencies {
-    pub(super) fn of(micros: &[f64]) -> Self {
+    /// Of these times.
+    pub fn of(micros: &[f64]) -> Self {
         let [p50, p95, p99, max] = [50, 95, 99, 100].map(|percent| percentile(micros, percent));
         Self { p50, p95, p99, max }
     }
 
     /// As text, in milliseconds.
-    pub(super) fn in_text(&self) -> String {
+    pub fn in_text(&self) -> String {
         let [p50, p95, p99, max] = [self.p50, self.p95, self.p99, self.max].map(|micros| micros / 1e3);
         format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms, longest {max:.2} ms")
     }
 
     /// The JSON object of a benchmark: the shared fields, then those of the object `more`.
-    pub(super) fn report(&self, bench: &str, measured: &Measured, more: Value) -> Value {
+    pub fn report(&self, bench: &str, measured: &Measured, more: Value) -> Value {
         let mut report = json!({
             "bench": bench,
             "clients": measured.clients,
@@ -58,22 +63,26 @@ impl Latencies {
 }
 
 /// Appends the fields of the object `more` to a report.
-pub(super) fn add_fields(report: &mut Value, more: Value) {
+pub fn add_fields(report: &mut Value, more: Value) {
     if let (Value::Object(report), Value::Object(more)) = (report, more) {
         report.extend(more);
     }
 }
 
 /// The shared figures beside the latencies.
-pub(super) struct Measured {
-    pub(super) clients: usize,
-    pub(super) seconds: usize,
-    pub(super) per_second: f64,
-    pub(super) errors: usize,
+pub struct Measured {
+    /// Concurrent clients.
+    pub clients: usize,
+    /// The measured time.
+    pub seconds: usize,
+    /// What was done in a second.
+    pub per_second: f64,
+    /// What failed, and violated invariants.
+    pub errors: usize,
 }
 
 /// Describes the machine and the server, in a line each.
-pub(super) async fn describe_environment(url: &str) -> Result<[String; 2]> {
+pub async fn describe_environment(url: &str) -> Result<[String; 2]> {
     // Any name: the schema need not exist.
     let connector = Connector::new(&DatabaseUrl::parse(url)?, &SchemaName::parse("mainspring")?)?;
     let settings = observe::server(&connector.open().await?.client).await?;

@@ -22,32 +22,12 @@ pub(crate) enum BenchCommand {
     Locks(BenchLocks),
     /// Measure the take-over of bursts when their node is killed, stopped or cut off
     Failover(BenchFailover),
-    /// Measure lists, searches and bulk deletes among many instances, and executes beside them
-    History(BenchHistory),
-    /// Measure how soon observers have the commits of another node, and dispatches beside them
-    Hub(BenchHub),
     /// Measure how late sleeping instances resume
     Timers(BenchTimers),
     /// Measure workflows per second, and the cost of each in engine and server
     Workflows(BenchWorkflows),
     /// Measure the time from an event until the instance that waits for it has run
     Signals(BenchSignals),
-    /// Measure poll and claim among future timers, in time and buffers
-    Poll(BenchPoll),
-    /// Measure poll and claim while a snapshot of another session retains dead rows
-    DeadRows(BenchDeadRows),
-    /// Measure the resident memory of a node without and with sleeping instances
-    Memory(BenchMemory),
-    /// Measure how fast instances resume that are all due at one instant, and executes meanwhile
-    DueAtOnce(BenchDueAtOnce),
-    /// Measure the WAL of each commit of a long loop
-    Loop(BenchLoop),
-    /// Measure the size of the tables, and poll and claim, after many workflows
-    Churn(BenchChurn),
-    /// Measure executes over HTTP without and with a transaction that holds a snapshot
-    Snapshot(BenchSnapshot),
-    /// Draw the results of several runs as an SVG
-    Plot(BenchPlot),
 }
 
 /// The value as the command line has it.
@@ -134,32 +114,9 @@ pub(crate) struct BenchLocks {
     /// The directory of --provider file; a temporary one unless given
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lock_dir: Option<PathBuf>,
-    /// The server of --provider redis and --plain-redis
+    /// The server of --provider redis
     #[arg(long, value_name = "URL")]
     pub(crate) redis_url: Option<Secret>,
-    /// Measure a plain use of Redis, too, in the same run: SET NX PX and an EVAL for each pair, all tasks over one connection
-    #[arg(long)]
-    pub(crate) plain_redis: bool,
-    /// Measure the baseline, too: two statements in a round trip each, with the best of 4, 16 and 64 connections
-    #[arg(long)]
-    pub(crate) baseline: bool,
-    /// Print the result as one JSON object, on the last line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Settings of `bench hub`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchHub {
-    /// The number of observers, each of an instance of its own
-    #[arg(long, value_name = "COUNT", default_value = "50", value_parser = count)]
-    pub(crate) observers: usize,
-    /// The number of events whose commits are awaited at an observer, one after the other
-    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = count)]
-    pub(crate) events: usize,
-    /// The measured time of dispatches, in seconds, three times without observers and three times with them
-    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = count)]
-    pub(crate) seconds: usize,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,
@@ -206,24 +163,8 @@ pub(crate) struct BenchSignals {
     /// The number of nodes, 1 to 8
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(crate) nodes: usize,
-    /// The number of event names, which all instances share; unless given, each instance has a name of its own
-    #[arg(long, value_name = "COUNT", value_parser = count, requires = "correlated")]
-    pub(crate) names: Option<usize>,
-    /// Each instance has a correlation id of its own, which its events carry
-    #[arg(long)]
-    pub(crate) correlated: bool,
-    /// The number of further instances, which wait all the time; with --fan-out: which the event resumes
-    #[arg(long, value_name = "COUNT", value_parser = many)]
-    pub(crate) waiting: Option<usize>,
-    /// The number of events that are published at the same time; as many as clients unless given
-    #[arg(long, value_name = "COUNT", value_parser = count)]
-    pub(crate) publishers: Option<usize>,
-    /// The number of clients that start instances, which then wait, one after the other. The result then also has plain
-    /// executes, 100 per second: alone, beside the starters, and beside starters and events, for --seconds each
-    #[arg(long, value_name = "COUNT", value_parser = count)]
-    pub(crate) starters: Option<usize>,
     /// Events go to the first of --nodes (2 or more), which has no workers: the instance runs at another one
-    #[arg(long, conflicts_with_all = ["starters", "fan_out"])]
+    #[arg(long)]
     pub(crate) elsewhere: bool,
     /// What carries the wake notifications of the nodes
     #[arg(long, value_name = "NAME", default_value = "postgres", value_enum)]
@@ -231,9 +172,6 @@ pub(crate) struct BenchSignals {
     /// The broker of --wake rabbitmq
     #[arg(long, value_name = "URL")]
     pub(crate) rabbitmq_url: Option<Secret>,
-    /// Measure one event that resumes all instances of --waiting instead, after one that resumes 10,000
-    #[arg(long, requires = "waiting", conflicts_with_all = ["clients", "seconds", "names", "correlated", "publishers", "starters"])]
-    pub(crate) fan_out: bool,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,
@@ -250,36 +188,6 @@ pub(crate) enum Mode {
     Http,
     /// Instances wait for one event, which is then sent
     Event,
-    /// One instance starts children with BulkDispatchWorkflows, and waits for all
-    Bulk,
-    /// The same with a SetVariable at the port of each child
-    BulkPorts,
-    /// A loop of ExecuteWorkflow, against as many executes of a client, one after the other
-    Loop,
-    /// Nine workflows as activities, against the same activities written out
-    Nested,
-    /// A flowchart of 1,000 activities with tokens, against the same by counts
-    Tokens,
-    /// The iterations of a loop whose condition is JavaScript, against a loop that counts by itself
-    ScriptLoop,
-    /// Executes of one line beside workflows whose scripts never end, against executes alone
-    Hostile,
-}
-
-impl Mode {
-    /// Whether the workflows are its own, and what it reports is a rate and a ratio.
-    pub(crate) fn is_composed(self) -> bool {
-        match self {
-            Self::Execute | Self::Dispatch | Self::Http | Self::Event => false,
-            Self::Bulk
-            | Self::BulkPorts
-            | Self::Loop
-            | Self::Nested
-            | Self::Tokens
-            | Self::ScriptLoop
-            | Self::Hostile => true,
-        }
-    }
 }
 
 /// When bursts commit.
@@ -331,121 +239,11 @@ pub(crate) struct BenchWorkflows {
     /// The measured time in seconds, after one second to warm up
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
-    /// Mode event: the number of waiting instances. Modes dispatch, nested and tokens: the number of instances to dispatch
-    /// before the measurement and before any worker starts. Modes bulk, bulk-ports and loop: the number of children.
-    /// Mode script-loop: the number of iterations
+    /// Mode event: the number of waiting instances. Mode dispatch: the number of instances to dispatch before the
+    /// measurement and before any worker starts
     #[arg(long, value_name = "COUNT", value_parser = many)]
     pub(crate) instances: Option<usize>,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Settings of `bench poll`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchPoll {
-    /// The number of future timers; first 10,000 are measured
-    #[arg(long, value_name = "COUNT", default_value = "10000000", value_parser = many)]
-    pub(crate) rows: usize,
-}
-
-/// Settings of `bench dead-rows`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchDeadRows {
-    /// The number of due timers; enough to outlast the snapshot
-    #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = many)]
-    pub(crate) rows: usize,
-    /// How long the snapshot is held, in seconds
-    #[arg(long, value_name = "COUNT", default_value = "120", value_parser = count)]
-    pub(crate) seconds: usize,
-}
-
-/// Settings of `bench memory`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchMemory {
-    /// The number of sleeping instances
-    #[arg(long, value_name = "COUNT", default_value = "100000", value_parser = many)]
-    pub(crate) rows: usize,
-}
-
-/// Settings of `bench due-at-once`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchDueAtOnce {
-    /// The number of sleeping instances, of about 1 kB on disk each
-    #[arg(long, value_name = "COUNT", default_value = "10000000", value_parser = many)]
-    pub(crate) rows: usize,
-    /// The measured time, in seconds
-    #[arg(long, value_name = "COUNT", default_value = "60", value_parser = count)]
-    pub(crate) seconds: usize,
-}
-
-/// Settings of `bench loop`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchLoop {
-    /// The number of iterations. The role must be able to create the extension pg_walinspect of PostgreSQL 15
-    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = many)]
-    pub(crate) iterations: usize,
-}
-
-/// Settings of `bench churn`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchChurn {
-    /// The number of workflows
-    #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = many)]
-    pub(crate) workflows: usize,
-    /// How long a node idles before the measurement, in seconds
-    #[arg(long, value_name = "COUNT", default_value = "90", value_parser = count)]
-    pub(crate) seconds: usize,
-}
-
-/// Settings of `bench history`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchHistory {
-    /// The number of instances that statements write
-    #[arg(long, value_name = "COUNT", default_value = "3000000", value_parser = many)]
-    pub(crate) rows: usize,
-    /// How often each list is read
-    #[arg(long, value_name = "COUNT", default_value = "200", value_parser = count)]
-    pub(crate) queries: usize,
-    /// The number of clients that list beside executes
-    #[arg(long, value_name = "COUNT", default_value = "16", value_parser = count)]
-    pub(crate) clients: usize,
-    /// The measured time of executes without and with those clients, in seconds each
-    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
-    pub(crate) seconds: usize,
-    /// At the end, delete the instances in one bulk action beside 2,000 starts a second
-    #[arg(long)]
-    pub(crate) delete: bool,
-    /// Keep the schema, for a further run with --history
-    #[arg(long)]
-    pub(crate) keep: bool,
-    /// The schema of an earlier run with --keep, in the place of a new one; it is kept
-    #[arg(long, value_name = "SCHEMA")]
-    pub(crate) history: Option<String>,
-    /// Print the result as one JSON object, on the last line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Settings of `bench snapshot`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchSnapshot {
-    /// The measured time without and with the snapshot, in seconds each
-    #[arg(long, value_name = "COUNT", default_value = "120", value_parser = count)]
-    pub(crate) seconds: usize,
-    /// The number of executes per second
-    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = count)]
-    pub(crate) rate: usize,
-}
-
-/// Settings of `bench plot`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct BenchPlot {
-    /// Files with the output of runs with --json; other lines are ignored. A run has the name of its file. Runs with the
-    /// same name and settings are repetitions: a bar for their median, a dot for each
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// The SVG; standard output unless given
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
 }

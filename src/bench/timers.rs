@@ -12,6 +12,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::nodes;
+use super::observe::{self, Ran};
 use super::report::{Latencies, Measured, describe_environment};
 use crate::bench::settings::BenchTimers;
 use crate::harness::client::{Client, text_field};
@@ -20,7 +21,6 @@ use crate::harness::print_line;
 use crate::harness::scratch::ScratchDatabase;
 use crate::harness::settings::Target;
 use crate::id::{InstanceId, TenantId};
-use crate::store::observe::{self, Ran};
 
 /// The first activity after the delay.
 const ACTIVITY: &str = "after";

@@ -14,8 +14,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::failure::Failure;
 
 const API: &str = "/elsa/api";
-#[cfg(feature = "bench")]
-const HUB: &str = "/elsa/hubs/workflow-instance";
 /// The timeout of a request, longer than a live node takes to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest response body, in bytes.
@@ -23,56 +21,47 @@ const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// A client of one node, with a new connection per request.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub struct Client {
     /// Host and port.
     authority: String,
 }
 
 impl Client {
     /// A client of the node at `url`, in the form that `serve` prints.
-    pub(crate) fn new(url: &str) -> Self {
+    pub fn new(url: &str) -> Self {
         let authority = url.strip_prefix("http://").unwrap_or(url);
         Self {
             authority: authority.trim_end_matches('/').to_owned(),
         }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+    /// The host and port of the node.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Sends a GET, and returns the body of a 2xx response.
+    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.send(Method::GET, path, None).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+    /// Sends a POST, and returns the body of a 2xx response.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// A connection token of the hub.
-    #[cfg(feature = "bench")]
-    pub(crate) async fn negotiate(&self) -> Result<Value, Failure> {
-        self.send_to(Method::POST, &format!("{HUB}/negotiate?negotiateVersion=1"), None)
-            .await
-    }
-
-    /// The address of the hub for a connection token.
-    #[cfg(feature = "bench")]
-    pub(crate) fn hub_url(&self, token: &str) -> String {
-        format!("ws://{}{HUB}?id={token}", self.authority)
-    }
-
     /// Saves and publishes a definition.
-    pub(crate) async fn publish(&self, definition: &Value) -> Result<(), Failure> {
+    pub async fn publish(&self, definition: &Value) -> Result<(), Failure> {
         let save = json!({"model": definition, "publish": true});
         self.post("workflow-definitions", &save).await.map(drop)
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        self.send_to(method, &format!("{API}/{path}"), body).await
-    }
-
     /// Sends a request, and returns the body of a 2xx response. Any other status, and a timeout, is a failure. Not
     /// cancellation safe: the node may have executed a request whose future was dropped.
-    async fn send_to(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let path = format!("{API}/{path}");
         let what = format!("{method} {path}");
-        let exchanged = tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await;
+        let exchanged = tokio::time::timeout(TIMEOUT, self.exchange(method, &path, body)).await;
         let (status, answer) = match exchanged {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(Failure::failed(format!("{what} at {}: {error}", self.authority))),
@@ -119,14 +108,15 @@ async fn connect(authority: &str) -> Result<(http1::SendRequest<Body>, AbortOnDr
 }
 
 /// A connection to a node that serves many requests.
-pub(crate) struct PersistentConnection {
+pub struct PersistentConnection {
     authority: String,
     sender: http1::SendRequest<Body>,
     _driver: AbortOnDropHandle<()>,
 }
 
 impl PersistentConnection {
-    pub(crate) async fn open(client: &Client) -> Result<Self, Failure> {
+    /// Opens a connection to the node of a client.
+    pub async fn open(client: &Client) -> Result<Self, Failure> {
         let (sender, driver) = connect(&client.authority)
             .await
             .map_err(|error| Failure::failed(format!("{}: {error}", client.authority)))?;
@@ -138,12 +128,12 @@ impl PersistentConnection {
     }
 
     /// As [`Client::post`], but returns the body unparsed, which is cheaper.
-    pub(crate) async fn post(&mut self, path: &str, body: impl Into<Body>) -> Result<Vec<u8>, Failure> {
+    pub async fn post(&mut self, path: &str, body: impl Into<Body>) -> Result<Vec<u8>, Failure> {
         self.send(Method::POST, path, body.into()).await
     }
 
     /// As [`Client::get`], but returns the body unparsed, which is cheaper.
-    pub(crate) async fn get(&mut self, path: &str) -> Result<Vec<u8>, Failure> {
+    pub async fn get(&mut self, path: &str) -> Result<Vec<u8>, Failure> {
         self.send(Method::GET, path, Body::empty()).await
     }
 
@@ -178,6 +168,6 @@ impl PersistentConnection {
 }
 
 /// A string field of a response; empty if it is missing.
-pub(crate) fn text_field<'a>(answer: &'a Value, name: &str) -> &'a str {
+pub fn text_field<'a>(answer: &'a Value, name: &str) -> &'a str {
     answer.get(name).and_then(Value::as_str).unwrap_or_default()
 }

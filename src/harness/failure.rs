@@ -14,7 +14,7 @@ pub(crate) const SCRIPTS_HANG: u8 = 5;
 
 /// The failure of a command.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     code: u8,
     /// Empty if the output of the command has said it.
     message: String,
@@ -22,7 +22,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Exit code 1: an operation failed.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self {
             code: 1,
             message: message.into(),
@@ -30,7 +30,7 @@ impl Failure {
     }
 
     /// Exit code 2: wrong usage.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self {
             code: 2,
             message: message.into(),
@@ -59,17 +59,17 @@ impl Failure {
     }
 
     /// Exit code 1 without a message: the output of the command says what was found.
-    pub(crate) fn reported() -> Self {
+    pub fn reported() -> Self {
         Self::failed("")
     }
 
     /// The message without secrets.
-    pub(crate) fn redacted(&self) -> String {
+    pub fn redacted(&self) -> String {
         redact(&self.message)
     }
 
     /// Prints the message on standard error, and returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         if !self.message.is_empty() {
             // Each line is escaped by itself: a message may have several.
             let safe = redact(&self.message);

@@ -21,7 +21,7 @@ pub(crate) mod work_activity;
 use std::io::{self, Write};
 
 /// Prints one line on standard output and flushes it. A closed pipe is no failure.
-pub(crate) fn print_line(line: &str) {
+pub fn print_line(line: &str) {
     let mut out = io::stdout().lock();
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
 }

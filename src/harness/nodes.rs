@@ -35,7 +35,7 @@ const READY: &str = "ready ";
 
 /// The stream that a line was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub enum Output {
     /// Lines of workflows.
     Stdout,
     /// The log.
@@ -43,10 +43,10 @@ pub(crate) enum Output {
 }
 
 /// Receives each output line of each node, with the node's name. It runs on the runtime and must not block.
-pub(crate) type LineHandler = Arc<dyn Fn(&str, Output, &str) + Send + Sync>;
+pub type LineHandler = Arc<dyn Fn(&str, Output, &str) + Send + Sync>;
 
 /// Prints the log on standard error, and discards the lines of workflows.
-pub(crate) fn log_only() -> LineHandler {
+pub fn log_only() -> LineHandler {
     Arc::new(|name, output, line| {
         if output == Output::Stderr {
             eprintln!("{name} | {line}");
@@ -55,23 +55,27 @@ pub(crate) fn log_only() -> LineHandler {
 }
 
 /// A free port of this machine.
-pub(crate) const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The settings that all child nodes share.
 #[derive(Clone)]
-pub(crate) struct NodeOptions {
-    pub(crate) database_url: String,
-    pub(crate) schema: String,
+pub struct NodeOptions {
+    /// The URL of the database.
+    pub database_url: String,
+    /// The schema of the cluster.
+    pub schema: String,
     /// The log filter.
-    pub(crate) log: String,
+    pub log: String,
     /// Further arguments of `serve`.
-    pub(crate) arguments: Vec<String>,
-    pub(crate) on_line: LineHandler,
+    pub arguments: Vec<String>,
+    /// Receives what the nodes write.
+    pub on_line: LineHandler,
 }
 
 /// A running child node. Dropping it kills the process.
-pub(crate) struct Node {
-    pub(crate) name: String,
+pub struct Node {
+    /// Its node id.
+    pub name: String,
     child: Child,
     pid: u32,
     stdin: Option<ChildStdin>,
@@ -82,7 +86,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts a node and returns before it is ready. Port 0 takes any free port.
-    pub(crate) fn start(options: &NodeOptions, name: &str, listen: SocketAddr) -> Result<Self, Failure> {
+    pub fn start(options: &NodeOptions, name: &str, listen: SocketAddr) -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot start {name}: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         for (variable, _) in std::env::vars_os() {
@@ -148,17 +152,18 @@ impl Node {
         })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// The base URL of its API; empty before it is ready.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.url.borrow().clone().unwrap_or_default()
     }
 
     /// Waits until it answers requests. Cancellation safe.
-    pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
+    pub async fn ready(&mut self) -> Result<(), Failure> {
         let waits = async {
             tokio::select! {
                 found = self.url.wait_for(Option::is_some) => found.is_ok(),
@@ -213,7 +218,7 @@ impl Node {
     }
 
     /// Shuts it down, or kills it after a timeout. Its remaining output is still delivered.
-    pub(crate) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         self.stdin = None;
         if tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;

@@ -18,15 +18,17 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The database. Its owner calls [`ScratchDatabase::remove`], also after a failure. If it is only dropped, a private
 /// PostgreSQL shuts down, and the next run removes its folder.
-pub(crate) struct ScratchDatabase {
-    pub(crate) url: String,
-    pub(crate) schema: String,
+pub struct ScratchDatabase {
+    /// The URL of the database.
+    pub url: String,
+    /// The schema of the run.
+    pub schema: String,
     postgres: Option<PrivatePostgres>,
 }
 
 impl ScratchDatabase {
     /// Creates and migrates a schema in a given database; `program` becomes part of its name.
-    pub(crate) async fn create_schema(url: &str, program: &str) -> Result<Self, Failure> {
+    pub async fn create_schema(url: &str, program: &str) -> Result<Self, Failure> {
         let scratch = Self {
             url: url.to_owned(),
             schema: format!("mainspring_{program}_{:08x}", rand::random::<u32>()),
@@ -42,7 +44,7 @@ impl ScratchDatabase {
     }
 
     /// A schema that exists.
-    pub(crate) fn existing(url: &str, schema: &str) -> Self {
+    pub fn existing(url: &str, schema: &str) -> Self {
         Self {
             url: url.to_owned(),
             schema: schema.to_owned(),
@@ -97,7 +99,7 @@ impl ScratchDatabase {
     }
 
     /// Drops the schema, or stops the server and removes its folder. Precondition: all nodes have exited.
-    pub(crate) async fn remove(self) -> Result<(), Failure> {
+    pub async fn remove(self) -> Result<(), Failure> {
         let Some(postgres) = self.postgres else {
             let connector = self.connector()?;
             let began = tokio::time::Instant::now();

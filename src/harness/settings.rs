@@ -6,18 +6,19 @@ use super::failure::Failure;
 
 /// The database of a command, and its log filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub struct Target {
     /// The URL, if one is given.
-    pub(crate) database_url: Option<String>,
-    pub(crate) schema: String,
+    pub database_url: Option<String>,
+    /// The schema, of commands that do not make their own.
+    pub schema: String,
     /// The log filter, as `tracing_subscriber` reads it.
-    pub(crate) log: String,
+    pub log: String,
 }
 
 impl Target {
     /// The URL of the database, which is required by all commands but `dev` and `demo`.
     /// Errors: Wrong usage if no URL is given.
-    pub(crate) fn database_url(&self) -> Result<&str, Failure> {
+    pub fn database_url(&self) -> Result<&str, Failure> {
         self.database_url.as_deref().ok_or_else(|| {
             Failure::usage(
                 "which database? Give --database-url postgres://user@host:port/database, or set \
@@ -28,18 +29,19 @@ impl Target {
     }
 
     /// The log filter of child nodes: `quiet` unless another filter than the default is given.
-    pub(crate) fn child_log(&self, quiet: &str) -> String {
+    pub fn child_log(&self, quiet: &str) -> String {
         if self.log == "info" { quiet } else { &self.log }.to_owned()
     }
 }
 
-pub(crate) fn count(text: &str) -> Result<usize, String> {
+/// Parses a number that a flag counts with.
+pub fn count(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
     number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
 /// The number of nodes on one machine: each has up to 17 connections, and a private server allows 200.
-pub(crate) fn few(text: &str) -> Result<usize, String> {
+pub fn few(text: &str) -> Result<usize, String> {
     up_to(text, 8)
 }
 
@@ -86,7 +88,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(millis))
 }
 
-pub(crate) fn many(text: &str) -> Result<usize, String> {
+/// As [`count`], for rows and instances.
+pub fn many(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=10_000_000).contains(number));
     number.ok_or_else(|| "give a whole number from 1 to 10,000,000".to_owned())
 }

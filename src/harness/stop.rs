@@ -28,7 +28,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The shutdown of a program. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Shutdown {
+pub struct Shutdown {
     requested: CancellationToken,
     /// How long the shutdown may take, from its request on; none: as long as it takes.
     limit: Arc<watch::Sender<Option<Duration>>>,
@@ -59,7 +59,7 @@ impl Shutdown {
 }
 
 /// Handles signals from now on. The first one starts the shutdown.
-pub(crate) fn on_signals() -> Result<Shutdown, Failure> {
+pub fn on_signals() -> Result<Shutdown, Failure> {
     let failed = |error| Failure::failed(format!("cannot listen for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
@@ -148,10 +148,7 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
 }
 
 /// The result of `work`, or a failure when the shutdown starts before.
-pub(crate) async fn unless_stopped<T>(
-    stop: &Shutdown,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+pub async fn unless_stopped<T>(stop: &Shutdown, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         outcome = work => outcome,
         () = stop.requested() => Err(Failure::failed("stopped before the end")),

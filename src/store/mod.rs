@@ -12,8 +12,8 @@
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `activity_stats`: how often activities ran. `task`: what `Elsa.RunTask` waits for.
-//! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants. `observe`: what benchmarks and
-//!   the demo read of a cluster. `token`: the key of signed texts. `clock`: the clock of the database.
+//! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
+//!   `token`: the key of signed texts. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
@@ -37,9 +37,6 @@ pub(crate) mod instance;
 pub(crate) mod lock;
 pub(crate) mod maintenance;
 pub(crate) mod node;
-#[cfg(feature = "cli")]
-#[cfg_attr(not(feature = "bench"), allow(dead_code, reason = "the demo uses one query of it"))]
-pub(crate) mod observe;
 pub(crate) mod parts;
 pub(crate) mod pause;
 pub(crate) mod record;

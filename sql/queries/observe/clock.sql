@@ -1,5 +1,5 @@
 -- purpose: read the clock of the database
--- caller:  store::observe, from `mainspring bench failover`
+-- caller:  bench::observe, from `mainspring bench failover`
 -- index:   none
 -- locks:   none
 SELECT clock_timestamp() AS now

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio_postgres::Client as Database;
 
 use super::nodes::with_schema;
+use super::observe;
 use super::report::{describe_environment, percentile};
 use crate::bench::settings::{BenchFailover, name_of};
 use crate::harness::client::{Client, text_field};
@@ -28,7 +29,6 @@ use crate::harness::work_activity::WORK_ACTIVITY;
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
 use crate::store::node::by_node_id;
-use crate::store::observe;
 use cluster::Cluster;
 
 /// The duration of a burst.

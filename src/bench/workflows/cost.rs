@@ -1,17 +1,14 @@
 //! The cost of workflows in engine and server.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Client;
 
-use super::counting_proxy::MessageCounts;
+use crate::bench::observe;
 use crate::db::Session;
 use crate::harness::failure::Failure;
-use crate::store::observe;
 
 /// The unit of CPU times in `/proc`, on Linux.
 const TICK: Duration = Duration::from_millis(10);
@@ -21,8 +18,6 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) struct Reading {
     wal_bytes: i64,
     flushes: i64,
-    statements: u64,
-    round_trips: u64,
     engine: Duration,
     /// None if the server's processes are not visible on this machine.
     server: Option<Duration>,
@@ -33,26 +28,19 @@ pub(super) struct Reading {
 pub(super) struct Cost {
     pub(super) wal_bytes: f64,
     pub(super) flushes: f64,
-    pub(super) statements: f64,
-    pub(super) round_trips: f64,
     pub(super) engine: Duration,
     pub(super) server: Option<Duration>,
 }
 
 pub(super) struct Meter {
     session: Session,
-    counts: Option<Arc<MessageCounts>>,
     /// Whether the engines are child processes.
     children: bool,
 }
 
 impl Meter {
-    pub(super) fn new(session: Session, counts: Option<Arc<MessageCounts>>, children: bool) -> Self {
-        Self {
-            session,
-            counts,
-            children,
-        }
+    pub(super) fn new(session: Session, children: bool) -> Self {
+        Self { session, children }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -75,7 +63,6 @@ impl Meter {
                 process.id == own
             }
         });
-        let counts = self.counts.as_ref();
         let postmaster = processes
             .iter()
             .find(|process| i64::from(process.id) == i64::from(written.backend) && process.is_postgres)
@@ -83,8 +70,6 @@ impl Meter {
         Ok(Reading {
             wal_bytes: written.wal_bytes,
             flushes: written.flushes,
-            statements: counts.map_or(0, |counts| counts.statements.load(Relaxed)),
-            round_trips: counts.map_or(0, |counts| counts.round_trips.load(Relaxed)),
             engine: engine.map(|process| process.busy).sum(),
             // The postmaster's times include backends that have exited.
             server: postmaster.map(|postmaster| {
@@ -103,8 +88,6 @@ impl Reading {
         Cost {
             wal_bytes: (self.wal_bytes - before.wal_bytes) as f64,
             flushes: (self.flushes - before.flushes) as f64,
-            statements: self.statements.saturating_sub(before.statements) as f64,
-            round_trips: self.round_trips.saturating_sub(before.round_trips) as f64,
             engine: self.engine.saturating_sub(before.engine),
             server: self
                 .server

@@ -11,8 +11,7 @@ use crate::execution::InterpreterOptions;
 use crate::harness::client::Client;
 use crate::harness::failure::Failure;
 use crate::harness::nodes::{self, Node, NodeOptions, log_only};
-use crate::id::{DefinitionId, InstanceId};
-use crate::runtime::{Engine, StartRequest};
+use crate::runtime::Engine;
 
 /// Discards the lines of workflows: a terminal would be the bottleneck.
 struct DiscardConsole;
@@ -30,13 +29,10 @@ pub(super) enum EngineGroup {
 impl EngineGroup {
     pub(super) async fn engines(scenario: &Scenario, count: usize, workers: Option<usize>) -> Result<Self, Failure> {
         let started = (1..=count).map(|number| {
-            let mut options = InterpreterOptions {
+            let options = InterpreterOptions {
                 console: Arc::new(DiscardConsole),
                 ..InterpreterOptions::default()
             };
-            if let Some(limit) = scenario.script_time_limit {
-                options.script.time_limit = limit;
-            }
             let builder = Engine::builder(&scenario.url)
                 .schema(&scenario.schema)
                 .node_id(format!("node-{number}"))
@@ -71,9 +67,6 @@ impl EngineGroup {
         match self {
             Self::Engines(engines) => {
                 if let Some(engine) = engines.first() {
-                    for part in &scenario.parts {
-                        engine.save(part.clone(), true).await?;
-                    }
                     engine.save(scenario.definition.clone(), true).await?;
                 }
             }
@@ -107,14 +100,5 @@ impl EngineGroup {
             }
             Self::Nodes { mut nodes, .. } => nodes::stop_all(&mut nodes).await,
         }
-    }
-}
-
-/// A start of a definition.
-pub(super) fn start(definition: &str, instance_id: Option<InstanceId>) -> StartRequest {
-    StartRequest {
-        definition_id: DefinitionId::new(definition),
-        instance_id,
-        ..StartRequest::default()
     }
 }

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 use super::Scenario;
 use super::cost::{Cost, Meter, Reading};
 use super::engines::EngineGroup;
+use crate::bench::observe;
 use crate::bench::report::Latencies;
 use crate::bench::settings::Mode;
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;
 use crate::id::DefinitionId;
 use crate::runtime::{Engine, EventRequest, StartRequest};
-use crate::store::observe;
 
 const WARM_UP: Duration = Duration::from_secs(1);
 
@@ -164,26 +164,6 @@ async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failu
     let begin = Begin::now(scenario, &meter).await?;
     let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
     finished_since(scenario, &meter, begin, group, &shared).await
-}
-
-/// Clients dispatch until `count` instances have finished. Returns how many have, and the time until then.
-pub(super) async fn dispatch_until(scenario: &Scenario, count: u64) -> Result<(u64, Duration), Failure> {
-    let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
-    group.publish(scenario).await?;
-    let (shared, before) = (Shared::new(), scenario.finished());
-    let mut clients = JoinSet::new();
-    for (_, engine) in (0..scenario.clients).zip(group.all_engines().iter().cycle()) {
-        let (engine, shared, counter) = (engine.clone(), Arc::clone(&shared), Arc::clone(&scenario.counter));
-        clients.spawn(async move { dispatch_loop(&engine, &shared, &counter, before).await });
-    }
-    let began = Instant::now();
-    scenario.wait_for(before + count).await;
-    let took = began.elapsed();
-    shared.stop.store(true, Relaxed);
-    while clients.join_next().await.is_some() {}
-    scenario.wait_for(before + shared.accepted.load(Relaxed)).await;
-    group.end().await;
-    Ok((scenario.finished() - before, took))
 }
 
 /// Instances wait for one event, which is then sent.

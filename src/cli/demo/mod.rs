@@ -17,7 +17,7 @@ use crate::harness::scratch::ScratchDatabase;
 use crate::harness::stop::{self, Shutdown};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime;
-use crate::store::observe;
+use crate::store::node::timer_holder;
 use scenario::{ACTIVITIES, DemoLog, WORK_TIME, definition, journal_table, mismatches, next_steps};
 
 /// The timeout of a step: longer than the check-in tolerance, the slowest detection of a crashed node.
@@ -129,7 +129,7 @@ async fn run_scenario(
     log.print(&format!("started it: instance {instance}"));
 
     let tenant = TenantId::default();
-    let holder = async || Ok(observe::delay_holder(client, &tenant, &instance).await?);
+    let holder = async || Ok(timer_holder(client, &tenant, &instance).await?);
     let killed_node = poll_until("a node claims the work", async || holder().await).await?;
     log.print(&format!(
         "the first delay is over, and {killed_node} executes the activity, for {} ms",
@@ -170,12 +170,7 @@ async fn run_scenario(
         )));
     }
     let api = Client::new(&nodes.first().map(Node::url).unwrap_or_default());
-    let done = async || {
-        Ok(observe::delay_holder(client, &tenant, &instance)
-            .await?
-            .is_none()
-            .then_some(()))
-    };
+    let done = async || Ok(timer_holder(client, &tenant, &instance).await?.is_none().then_some(()));
     poll_until("the work is committed", done).await?;
     log.print("the activity is committed; the second delay starts");
     let path = format!("workflow-instances/{instance}");

@@ -19,6 +19,8 @@ const REGISTER: &str = include_str!("../../../sql/queries/node/register.sql");
 const RECORD_HANG: &str = include_str!("../../../sql/queries/node/record_hang.sql");
 const CHECK_IN: &str = include_str!("../../../sql/queries/node/check_in.sql");
 const BY_ID: &str = include_str!("../../../sql/queries/node/find.sql");
+#[cfg(feature = "cli")]
+const TIMER_HOLDER: &str = include_str!("../../../sql/queries/node/timer_holder.sql");
 const LIVING: &str = include_str!("../../../sql/queries/node/living.sql");
 const CLUSTER_NAME: &str = include_str!("../../../sql/queries/node/cluster_name.sql");
 const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
@@ -60,6 +62,17 @@ pub(crate) async fn by_node_id(client: &Client, node: &NodeId) -> Result<Vec<Inc
     let rows = within(ANSWER_TIMEOUT, client.query(BY_ID, &[&node.as_str()])).await?;
     let at = columns!(rows; incarnation)?;
     Ok(rows.iter().map(|row| Incarnation(row.get(at.incarnation))).collect())
+}
+
+/// The id of the node that claimed the due timer of an instance; none while it is unclaimed.
+#[cfg(feature = "cli")]
+pub(crate) async fn timer_holder(client: &Client, tenant: &TenantId, instance: &InstanceId) -> Result<Option<String>> {
+    let rows = within(
+        ANSWER_TIMEOUT,
+        client.query(TIMER_HOLDER, &[&tenant.as_str(), &instance.as_str()]),
+    )
+    .await?;
+    Ok(rows.first().map(|row| row.get("node_id")))
 }
 
 /// Which of these incarnations are registered, or being removed. The others are gone: nothing of theirs is committed any more.

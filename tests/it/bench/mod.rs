@@ -1,7 +1,6 @@
 //! The benchmarks, run for real.
 
 mod failover;
-mod plot;
 mod runs;
 
 use serde_json::Value;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -17,6 +17,7 @@ const DOCUMENTS: [&str; 21] = [
     "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",
+    "benches/experiments/README.md",
     "docs/guide/README.md",
     "docs/guide/first-workflow.md",
     "docs/guide/from-elsa.md",
