@@ -56,6 +56,7 @@ pub(super) fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: 
         schema: scratch.schema.clone(),
         log: target.child_log("warn"),
         arguments: Vec::new(),
+        switches: Vec::new(),
         on_line,
     }
 }

@@ -54,6 +54,9 @@ pub(crate) fn log_only() -> LineHandler {
     })
 }
 
+/// The variable that registers the activity Mainspring.Work.
+pub(crate) const BENCH_ACTIVITIES: &str = "MAINSPRING_BENCH_ACTIVITIES";
+
 /// A free port of this machine.
 pub(crate) const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -66,6 +69,8 @@ pub(crate) struct NodeOptions {
     pub(crate) log: String,
     /// Further arguments of `serve`.
     pub(crate) arguments: Vec<String>,
+    /// Settings without a flag that are on, by their variables in the environment.
+    pub(crate) switches: Vec<&'static str>,
     pub(crate) on_line: LineHandler,
 }
 
@@ -90,7 +95,7 @@ impl Node {
                 command.env_remove(variable);
             }
         }
-        command.args(["serve", "--stop-with-stdin", "--node-id", name]);
+        command.args(["serve", "--node-id", name]);
         command.args([
             "--listen",
             &listen.to_string(),
@@ -103,6 +108,8 @@ impl Node {
         command.args(&options.arguments);
         // An argument would show a password in the list of processes.
         command.env("MAINSPRING_DATABASE_URL", &options.database_url);
+        command.env("MAINSPRING_STOP_WITH_STDIN", "true");
+        command.envs(options.switches.iter().map(|variable| (variable, "true")));
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
