@@ -77,7 +77,8 @@ fn with_file_of(text: &str, elsa: ElsaEnvironment, arguments: &[&str]) -> Progra
 
 #[test]
 fn the_file_stands_between_the_environment_and_the_defaults() {
-    let text = "listen = \"10.0.0.7:80\"\nclaim-mib = 9\nworkers = 7\nallow-anonymous = true\nallowed-host = \"a,b\"\ncors-origin = [\"https://a\", \"https://b\"]\n\
+    let text = "listen = \"10.0.0.7:80\"\nclaim-mib = 9\nworkers = 7\nallow-anonymous = true\nallowed-host = \"a,b\"\n\
+                cors-origin = [\"https://a\", \"https://b\"]\n\
                 schema = \"other\"\napi-key-file = \"/dev/null\"\nlog = \"warn\"";
     let program = with_file_of(
         text,
