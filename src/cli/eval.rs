@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::settings::{EvalSettings, secret_file};
+use super::settings::EvalSettings;
 use crate::activity::{Catalogue, printable};
 use crate::execution::{ExpressionError, ExpressionRequest, Interpreter, InterpreterOptions};
 use crate::expression::{ScriptScope, WorkflowFacts, is_runnable, runnable_types};
@@ -17,7 +17,6 @@ use crate::harness::print_line;
 const MAX_BYTES: u64 = 10 << 20;
 
 pub(super) async fn run(settings: &EvalSettings) -> Result<(), Failure> {
-    secret_file::warn_of_readable_arguments(std::env::args_os());
     let request = request(settings)?;
     let options = InterpreterOptions {
         script: settings.expressions.script_options(),

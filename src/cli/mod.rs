@@ -1,4 +1,4 @@
-//! The program: `mainspring demo | dev | serve | studio | migrate | pause | resume | status | check | cron | eval | bench`, one file
+//! The program: `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | bench`, one file
 //! per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -25,33 +25,31 @@ mod services;
 mod settings;
 mod studio;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::FromArgMatches;
 use tracing_subscriber::EnvFilter;
 
 use crate::activity::{Console, Stdout};
 #[cfg(feature = "bench")]
 use crate::bench;
 use crate::harness::failure::Failure;
-use crate::harness::secret;
+use crate::harness::{print_line, secret};
 use elsa::ElsaEnvironment;
-use settings::{Command, ProgramArguments, command_line};
+use settings::{Command, ProgramArguments};
 
 /// How long the tasks that are left may take to end.
 const RUNTIME_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    let elsa = ElsaEnvironment::of_process();
-    let parsed = elsa.apply(command_line()).try_get_matches();
-    let mut program = match parsed.and_then(|matches| ProgramArguments::from_arg_matches(&matches)) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = match settings::of_arguments(ElsaEnvironment::of_process(), &arguments) {
         Ok(program) => program,
         Err(error) => return report_usage(&error),
     };
-    program.common.elsa = elsa;
     match run(program) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -61,6 +59,9 @@ pub fn main() -> ExitCode {
 fn run(program: ProgramArguments) -> Result<(), Failure> {
     let ProgramArguments { common, command } = program;
     log_to_stderr(&common.log)?;
+    for warning in &common.warnings {
+        tracing::warn!("{warning}");
+    }
     // One worker thread per core, which is tokio's default.
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))?;
@@ -69,6 +70,10 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Demo => demo::run(&common).await,
             Command::Dev(settings) => dev::run(&common, &settings).await,
             Command::Serve(settings) => serve::run(&common, &settings).await,
+            Command::Settings => {
+                settings::listing().iter().for_each(|line| print_line(line));
+                Ok(())
+            }
             Command::Studio(command) => studio::run(&command).await,
             Command::Migrate => migrate::run(&common).await,
             Command::Pause(settings) => pause::pause(&common, &settings).await,

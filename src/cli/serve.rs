@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
-use super::settings::{Common, RoleName, Serve, secret_file};
+use super::settings::{Common, RoleName, Serve};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
@@ -33,7 +33,6 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let services = &settings.services;
     common.elsa.report(services.uses_redis(), services.uses_rabbitmq())?;
     settings.check()?;
-    secret_file::warn_of_readable_arguments(std::env::args_os());
     if settings.is_open() {
         tracing::warn!(
             "{} accepts all requests without a key (--allow-anonymous); give an --api-key to restrict it",

@@ -39,7 +39,7 @@ pub(crate) use connect::{Connector, Session};
 pub(crate) use last_answer::LastAnswer;
 pub(crate) use notifier::{Notifier, NotifierTask};
 #[cfg(feature = "cli")]
-pub(crate) use password::with_file;
+pub(crate) use password::{readers, with_file};
 pub(crate) use pool::{Exclusive, Pool};
 pub(crate) use read_pool::{ReadPool, bounded_list};
 pub(crate) use row::{ResultRows, column, column_near, columns, find_column};

@@ -52,7 +52,7 @@ impl PasswordFile {
             .map_err(std::io::Error::other)?
     }
 
-    /// A warning if another user can read it. As for libpq, a group may if the file belongs to root.
+    /// A warning if another user can read it.
     pub(super) async fn exposure(&self) -> Option<String> {
         let path = self.0.clone();
         let readers = tokio::task::spawn_blocking(move || readers(&path)).await.ok()??;
@@ -85,7 +85,9 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
         _ => Ok(password),
     }
 }
-fn readers(path: &Path) -> Option<&'static str> {
+
+/// Who can read a file beside its owner. As for libpq, a group may if the file belongs to root.
+pub(crate) fn readers(path: &Path) -> Option<&'static str> {
     let of = std::fs::metadata(path).ok()?;
     if of.mode() & 0o004 != 0 {
         return Some("every user of this machine");

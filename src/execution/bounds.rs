@@ -174,7 +174,7 @@ pub(super) async fn with_timeout(
     metrics::counter!("mainspring_activity_timeouts_total").increment(1);
     Err(Fault::new(format!(
         "The activity {} ({}) did not return within {timeout:?} and was dropped. To allow more time, set its custom property {}, \
-         a timeout of its type, or the server's --activity-timeout",
+         a timeout of its type, or the server's activity-timeout",
         node.id, node.type_name, TIMEOUT_PROPERTY[0]
     ))
     .code("activity-timeout")

@@ -54,6 +54,9 @@ pub fn log_only() -> LineHandler {
     })
 }
 
+/// The variable that registers the activity Mainspring.Work.
+pub const BENCH_ACTIVITIES: &str = "MAINSPRING_BENCH_ACTIVITIES";
+
 /// A free port of this machine.
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -68,6 +71,8 @@ pub struct NodeOptions {
     pub log: String,
     /// Further arguments of `serve`.
     pub arguments: Vec<String>,
+    /// Settings without a flag that are on, by their variables in the environment.
+    pub switches: Vec<&'static str>,
     /// Receives what the nodes write.
     pub on_line: LineHandler,
 }
@@ -94,7 +99,7 @@ impl Node {
                 command.env_remove(variable);
             }
         }
-        command.args(["serve", "--stop-with-stdin", "--node-id", name]);
+        command.args(["serve", "--node-id", name]);
         command.args([
             "--listen",
             &listen.to_string(),
@@ -107,6 +112,8 @@ impl Node {
         command.args(&options.arguments);
         // An argument would show a password in the list of processes.
         command.env("MAINSPRING_DATABASE_URL", &options.database_url);
+        command.env("MAINSPRING_STOP_WITH_STDIN", "true");
+        command.envs(options.switches.iter().map(|variable| (variable, "true")));
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

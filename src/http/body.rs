@@ -178,7 +178,7 @@ impl BodyMemory {
                 "too-many-values",
                 format!(
                     "The JSON holds so many values that it would take {} MiB of memory; the limit for bodies is {} MiB \
-                     (--body-memory).",
+                     (body-memory).",
                     kibibytes.div_ceil(1024),
                     self.kibibytes / 1024
                 ),

@@ -209,21 +209,21 @@ pub(super) fn failed(place: &str, error: &lapin::Error, asked: &Asked<'_>) -> Er
         ) => {
             let what = format!(
                 "this user may not configure, read and write {name:?}; `rabbitmqctl set_permissions` grants it, and \
-                 --rabbitmq-prefix chooses other names"
+                 rabbitmq-prefix chooses other names"
             );
             refused(place, &what)
         }
         (AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED), Asked::Exchange(name)) => {
             let what = format!(
                 "the exchange {name:?} was declared by another program with another type or other arguments: delete it, or \
-                 give another --rabbitmq-prefix"
+                 give another rabbitmq-prefix"
             );
             refused(place, &what)
         }
         (AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED), Asked::Queue(name)) => {
             let what = format!(
                 "the queue {name:?} was declared by another program with other arguments: delete it, or give another \
-                 --rabbitmq-prefix"
+                 rabbitmq-prefix"
             );
             refused(place, &what)
         }

@@ -49,7 +49,7 @@ impl Topic {
     pub(crate) fn new(prefix: &str, service: &'static str, message_type: &'static str) -> Result<Self> {
         let is_sound = |prefix: &str| prefix.chars().all(|c| c.is_ascii_alphanumeric() || "._-:".contains(c));
         if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !is_sound(prefix) || prefix.starts_with("amq.") {
-            let message = "the prefix of names in RabbitMQ (--rabbitmq-prefix) has 1 to 100 letters, digits and `.`, `_`, `-`, `:`, \
+            let message = "the prefix of names in RabbitMQ (rabbitmq-prefix) has 1 to 100 letters, digits and `.`, `_`, `-`, `:`, \
                            and does not begin with `amq.`";
             return Err(Error::invalid("invalid-settings", message));
         }

@@ -77,7 +77,7 @@ impl Endpoint {
     fn refused(&self, error: RedisError) -> Error {
         let why = if self.has_tls {
             "it cannot be reached, speaks no TLS (then redis://, or ssl=false), or its certificate is not that of its name and of a \
-             known authority (--redis-ca-file)"
+             known authority (redis-ca-file)"
         } else {
             "it cannot be reached, or speaks TLS (then rediss://, or ssl=true)"
         };
@@ -209,7 +209,7 @@ pub(crate) fn lacks(place: &str, error: &RedisError) -> Error {
     match refusal(error) {
         Some(("NOPERM", _)) => {
             let message = format!(
-                "the Redis server {place} keeps no locks: its user lacks rights (NOPERM): allow it the keys under --lock-prefix and \
+                "the Redis server {place} keeps no locks: its user lacks rights (NOPERM): allow it the keys under lock-prefix and \
                  mainspring:*, INFO, GET, SET, EVALSHA, SCRIPT, SUBSCRIBE, PUBLISH, in a cluster PING, ASKING and CLUSTER, and the \
                  commands of the scripts (docs/adapters.md)"
             );

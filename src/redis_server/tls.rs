@@ -36,7 +36,7 @@ impl RedisTlsFiles {
             (None, None) => None,
             _ => {
                 let message =
-                    "a client certificate for Redis needs its key: give both --redis-cert-file and --redis-key-file";
+                    "a client certificate for Redis needs its key: give both redis-cert-file and redis-key-file";
                 return Err(Error::invalid("invalid-settings", message));
             }
         };

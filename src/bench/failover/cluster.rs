@@ -35,11 +35,10 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn new(target: &Target, settings: &BenchFailover, url: &str, schema: &str) -> Self {
         // Each node has workers for the bursts of another node beside its own.
-        let mut arguments = vec!["--bench-activities".to_owned()];
-        arguments.extend([
+        let mut arguments = vec![
             "--workers".to_owned(),
             settings.bursts.saturating_mul(2).clamp(64, 100_000).to_string(),
-        ]);
+        ];
         for (flag, value) in [("--check-in", settings.check_in), ("--tolerance", settings.tolerance)] {
             arguments.extend(
                 value
@@ -62,6 +61,7 @@ impl Cluster {
                 schema: schema.to_owned(),
                 log: target.child_log("off"),
                 arguments,
+                switches: vec![nodes::BENCH_ACTIVITIES],
                 on_line: log_only(),
             },
             fault: settings.fault,

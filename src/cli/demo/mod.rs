@@ -62,7 +62,8 @@ async fn with_nodes(
         schema: scratch.schema.clone(),
         // The info level would repeat the lines of the demo.
         log: if common.log == "info" { "error" } else { &common.log }.to_owned(),
-        arguments: vec!["--bench-activities".to_owned()],
+        arguments: Vec::new(),
+        switches: vec![nodes::BENCH_ACTIVITIES],
         on_line: Arc::new(move |name, output, line| match output {
             Output::Stdout => recorder.record(name, line),
             Output::Stderr => eprintln!("{name} | {line}"),

@@ -61,6 +61,7 @@ pub(super) async fn run(
         schema: common.schema.clone(),
         log: common.log.clone(),
         arguments: started.studio.arguments(),
+        switches: started.studio.switches(),
         on_line: Arc::new(|name, output, line| match output {
             Output::Stdout => print_line(&format!("{name} | {line}")),
             Output::Stderr => eprintln!("{name} | {line}"),

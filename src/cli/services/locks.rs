@@ -61,12 +61,10 @@ fn in_redis(settings: &LockSettings, redis: Option<&Redis>) -> Result<OpenedLock
     let Some(Redis(server)) = redis else {
         return Err(super::redis::missing());
     };
+    // What must be left of the expiry at a grant stays 90 % of it, the share of DistributedLock.Redis: a smaller one only lets slow
+    // servers grant locks that are nearly over.
     let options = RedisLockOptions::default()
         .prefix(&settings.lock_prefix)
         .expiry(settings.lock_expiry);
-    let options = match settings.lock_min_validity {
-        Some(validity) => options.min_validity(validity),
-        None => options,
-    };
     Ok(OpenedLocks::Redis(RedisLocks::open(server.clone(), options)?))
 }

@@ -28,7 +28,7 @@ pub(super) struct OpenedServices {
 }
 
 impl OpenedServices {
-    /// Opens the services. Waits for their servers for `--service-wait`.
+    /// Opens the services. Waits for their servers for `service-wait`.
     pub(super) async fn open(
         settings: &ServiceSettings,
         elsa: &ElsaEnvironment,

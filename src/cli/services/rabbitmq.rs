@@ -43,7 +43,7 @@ pub(super) async fn open(_: &ServiceSettings, _: &ElsaEnvironment, _: &str) -> R
     Err(missing())
 }
 
-/// Finds the broker, and waits for it for `--service-wait`. What others have declared there must fit.
+/// Finds the broker, and waits for it for `service-wait`. What others have declared there must fit.
 #[cfg(feature = "rabbitmq")]
 pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment, schema: &str) -> Result<Rabbit, Failure> {
     let rabbitmq = &settings.rabbitmq;
@@ -53,7 +53,7 @@ pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment, sch
         (None, Some(url)) => RabbitServer::parse(url.reveal())?,
         (None, None) => {
             return Err(Failure::usage(
-                "RabbitMQ is selected: give a --rabbitmq-url, a --rabbitmq-url-file, or CONNECTIONSTRINGS__RABBITMQ",
+                "RabbitMQ is selected: give a --rabbitmq-url, set rabbitmq-url-file, or give CONNECTIONSTRINGS__RABBITMQ",
             ));
         }
     };

@@ -34,7 +34,7 @@ pub(super) async fn open(_settings: &ServiceSettings, _elsa: &ElsaEnvironment) -
     Err(missing())
 }
 
-/// Finds the server, and waits for it for `--service-wait`.
+/// Finds the server, and waits for it for `service-wait`.
 #[cfg(feature = "redis")]
 pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> Result<Redis, Failure> {
     let tls_files = RedisTlsFiles {
@@ -48,7 +48,7 @@ pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment) -> 
         (None, Some(url)) => RedisServer::parse_with(url.reveal(), tls_files)?,
         (None, None) => {
             return Err(Failure::usage(
-                "Redis is selected: give a --redis-url, a --redis-url-file, or CONNECTIONSTRINGS__REDIS",
+                "Redis is selected: give a --redis-url, set redis-url-file, or give CONNECTIONSTRINGS__REDIS",
             ));
         }
     };

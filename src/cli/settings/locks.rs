@@ -23,9 +23,6 @@ pub(crate) struct LockSettings {
     /// How long a lock in Redis outlives a node that is gone; it is extended as long as it is held
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) lock_expiry: Duration,
-    /// How much of the expiry must be left when a lock in Redis is granted; 90 % of it unless given
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) lock_min_validity: Option<Duration>,
 }
 
 /// A provider of locks.

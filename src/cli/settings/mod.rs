@@ -1,12 +1,15 @@
-//! All settings of the program. A setting `--a-b` is `MAINSPRING_A_B` in the environment, and the flag wins. A test
-//! compares them with the tables in `docs/reference/operating.md`.
+//! All settings of the program, each in one list: a setting `a-b` is `MAINSPRING_A_B` in the environment, `a-b` in the file of
+//! `--config`, and the flag `--a-b`, which `serve` has of those alone that [`SERVE_FLAGS`] names. Flags take precedence over the
+//! environment, the environment over the file. A test compares them with the tables in `docs/reference/operating.md`.
 
 mod cron;
 mod eval;
+mod listing;
 mod locks;
-pub(super) mod secret_file;
+mod secret_file;
 mod serve;
 mod services;
+mod settings_file;
 mod studio;
 
 use std::ffi::OsString;
@@ -14,7 +17,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::elsa::ElsaEnvironment;
 use crate::db::with_file;
@@ -24,13 +29,16 @@ use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
+pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
 pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
+use settings_file::SettingsFile;
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
 const AFTER_HELP: &str = "\
-Every setting --a-b can also be given as MAINSPRING_A_B in the environment; the flag wins.
+Every setting --a-b can also be given as MAINSPRING_A_B in the environment, or as a-b in the
+file of --config; a flag wins over the environment, and the environment over the file.
 Durations are a number with its unit: 500ms, 3s, 2m, 1h.
 
 A failover in ten seconds: mainspring demo
@@ -39,6 +47,40 @@ On your own database:      mainspring serve --database-url postgres://user@host/
 
 Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, or no server of a
 selected service, 4 the node hung.";
+
+const AFTER_SERVE_HELP: &str = "\
+More settings are in the file of --config and the environment: mainspring settings";
+
+/// The flags of `serve` beside those of all commands: what people type. Its other settings are in the file and the environment,
+/// where each new setting belongs first.
+const SERVE_FLAGS: [&str; 26] = [
+    "listen",
+    "health-listen",
+    "api-key",
+    "api-key-file",
+    "allow-anonymous",
+    "allowed-host",
+    "cors-origin",
+    "public-url",
+    "studio",
+    "node-id",
+    "roles",
+    "single-scheduler",
+    "workers",
+    "pool-size",
+    "check-in",
+    "tolerance",
+    "drain-notice",
+    "drain-timeout",
+    "no-migrate",
+    "database-wait",
+    "lock-provider",
+    "lock-dir",
+    "signal",
+    "wake",
+    "redis-url",
+    "rabbitmq-url",
+];
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.
 #[derive(Debug, Parser)]
@@ -50,36 +92,78 @@ pub(super) struct ProgramArguments {
     pub(super) command: Command,
 }
 
-/// The command line. Each flag `--a-b` also has the environment variable `MAINSPRING_A_B`, whose value help does not show,
-/// because it may be a password. The variable of an alias counts where neither flag nor variable is given.
+/// The settings of this process, from its arguments, the environment, the file of `--config` and Elsa's environment.
+/// Errors: Wrong usage, help or version.
+pub(super) fn of_arguments(elsa: ElsaEnvironment, arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
+    let command = elsa.apply(command_line());
+    let mut matches = command.clone().try_get_matches_from(arguments)?;
+    refuse_as_flags(&command, &matches)?;
+    let mut warnings = secret_file::readable_arguments(arguments);
+    let innermost = innermost(&matches);
+    if let Some(path) = innermost.get_one::<PathBuf>("config") {
+        let file = SettingsFile::read(path)?;
+        warnings.extend(file.exposure());
+        matches = file.apply(command, innermost).try_get_matches_from(arguments)?;
+    }
+    let mut program = ProgramArguments::from_arg_matches(&matches)?;
+    program.common.elsa = elsa;
+    program.common.warnings = warnings;
+    Ok(program)
+}
+
+/// The settings of the command itself, with those of all commands.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, matches)| innermost(matches))
+}
+
+/// Refuses the settings of `serve` on its command line that are not flags.
+fn refuse_as_flags(command: &clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let (Some(serve), Some(given)) = (command.find_subcommand("serve"), matches.subcommand_matches("serve")) else {
+        return Ok(());
+    };
+    let hidden = serve.get_arguments().filter(|argument| argument.is_hide_set());
+    for argument in hidden {
+        let name = argument.get_long().unwrap_or_default();
+        if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            let message = format!(
+                "--{name} is not a flag of `serve`: set {}, or {name} in the file of --config\n",
+                variable(name)
+            );
+            return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
+        }
+    }
+    Ok(())
+}
+
+/// The command line. Each setting also has the environment variable `MAINSPRING_A_B`, whose value help does not show, because it
+/// may be a password.
 pub(super) fn command_line() -> clap::Command {
-    with_environment(ProgramArguments::command(), |name| std::env::var_os(name))
+    with_environment(ProgramArguments::command()).mut_subcommand("serve", |serve| {
+        let serve = serve.after_help(AFTER_SERVE_HELP);
+        serve.mut_args(|argument| {
+            let is_flag = argument.get_long().is_some_and(|name| SERVE_FLAGS.contains(&name));
+            argument.hide(!is_flag)
+        })
+    })
 }
 
-fn variable(flag: &str) -> String {
-    format!("MAINSPRING_{}", flag.replace('-', "_").to_uppercase())
+fn variable(name: &str) -> String {
+    format!("MAINSPRING_{}", name.replace('-', "_").to_uppercase())
 }
 
-fn with_environment(command: clap::Command, read: fn(&str) -> Option<OsString>) -> clap::Command {
+fn with_environment(command: clap::Command) -> clap::Command {
     let with_variable = |argument: clap::Arg| {
-        let Some(flag) = argument.get_long() else {
+        let Some(name) = argument.get_long() else {
             return argument;
         };
-        let variable_of_flag = variable(flag);
-        let aliases = argument.get_all_aliases().unwrap_or_default();
-        let older = aliases.into_iter().find_map(|alias| read(&variable(alias)));
-        let argument = argument.env(variable_of_flag).hide_env_values(true);
-        let argument = match older {
-            Some(value) => argument.default_value(value),
-            None => argument,
-        };
+        let variable = variable(name);
+        let argument = argument.env(variable).hide_env_values(true);
         match argument.get_action() {
             ArgAction::SetTrue => argument.value_parser(FalseyValueParser::new()),
             _ => argument,
         }
     };
-    let command = command.mut_args(with_variable);
-    command.mut_subcommands(|inner| with_environment(inner, read))
+    command.mut_args(with_variable).mut_subcommands(with_environment)
 }
 
 /// The commands.
@@ -91,6 +175,8 @@ pub(super) enum Command {
     Dev(Dev),
     /// Run a node of the engine on a database
     Serve(Box<Serve>),
+    /// Print all settings of `serve` with their defaults, as a file for --config
+    Settings,
     /// Install Elsa Studio, the visual editor, which `serve` and `dev` then offer at /studio
     #[command(subcommand)]
     Studio(StudioCommand),
@@ -116,6 +202,9 @@ pub(super) enum Command {
 /// Settings of all commands.
 #[derive(Debug, Args)]
 pub(super) struct Common {
+    /// A file of settings in TOML, one `name = value` each; `mainspring settings` prints one
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The PostgreSQL database, as postgres://user:password@host:port/database (`dev` has its own)
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<Secret>,
@@ -131,9 +220,12 @@ pub(super) struct Common {
     /// What to log on standard error: error, warn, info, debug, trace, or by module (mainspring::runtime=debug)
     #[arg(long, global = true, value_name = "FILTER", default_value = "info")]
     pub(super) log: String,
-    /// The settings in Elsa's environment variables; flags and MAINSPRING_… take precedence.
+    /// The settings in Elsa's environment variables; flags, MAINSPRING_… and the file take precedence.
     #[arg(skip)]
     pub(super) elsa: ElsaEnvironment,
+    /// Secrets that other users of this machine can read.
+    #[arg(skip)]
+    pub(super) warnings: Vec<String>,
 }
 
 impl Common {

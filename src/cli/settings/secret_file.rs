@@ -3,13 +3,20 @@
 use std::ffi::OsString;
 use std::io::Read;
 
-use crate::harness::secret::Secret;
+use crate::harness::secret::{Secret, redact};
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// The flags whose values are secrets, each of which has a form `…-file`.
-const FLAGS: [&str; 3] = ["--api-key", "--token-secret", "--script-config"];
+/// The flags that may contain a secret, with what to use instead. A URL is one only with a password.
+const FLAGS: [(&str, &str); 6] = [
+    ("--api-key", "--api-key-file"),
+    ("--script-config", "--script-config-file"),
+    ("--database-url", "--database-password-file"),
+    ("--direct-database-url", "--database-password-file"),
+    ("--redis-url", "redis-url-file in the file of --config"),
+    ("--rabbitmq-url", "rabbitmq-url-file in the file of --config"),
+];
 
 /// The text of a file, without the line break at its end.
 pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
@@ -27,27 +34,36 @@ pub(crate) fn secret_file(path: &str) -> Result<Secret, String> {
     Ok(text.to_owned().into())
 }
 
-/// Warns of each secret among the arguments of this process.
-pub(crate) fn warn_of_readable_arguments(arguments: impl Iterator<Item = OsString>) {
-    for flag in readable(arguments) {
-        tracing::warn!(
-            "every user of this machine can read {flag} in the list of processes; use {flag}-file, or the environment variable \
-             MAINSPRING_{}",
-            flag.trim_start_matches('-').replace('-', "_").to_ascii_uppercase()
-        );
-    }
+/// A warning for each secret among the arguments of this process.
+pub(crate) fn readable_arguments(arguments: &[OsString]) -> Vec<String> {
+    let warning = |(flag, instead): &(&str, &str)| {
+        let variable = flag.trim_start_matches('-').replace('-', "_").to_ascii_uppercase();
+        format!(
+            "every user of this machine can read {flag} in the list of processes; use {instead}, or the environment variable \
+             MAINSPRING_{variable}"
+        )
+    };
+    FLAGS
+        .iter()
+        .filter(|(flag, _)| is_given(flag, arguments))
+        .map(warning)
+        .collect()
 }
 
-fn readable(arguments: impl Iterator<Item = OsString>) -> Vec<&'static str> {
-    let given: Vec<OsString> = arguments.collect();
-    let is_given = |flag: &&str| {
-        given.iter().filter_map(|argument| argument.to_str()).any(|argument| {
-            argument
-                .strip_prefix(*flag)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        })
-    };
-    FLAGS.into_iter().filter(is_given).collect()
+fn is_given(flag: &str, arguments: &[OsString]) -> bool {
+    let is_secret = |value: &str| !flag.ends_with("-url") || redact(value) != value;
+    let mut given = arguments.iter().map(|argument| argument.to_string_lossy());
+    while let Some(argument) = given.next() {
+        let found = match argument.strip_prefix(flag) {
+            Some("") => given.next().is_some_and(|value| is_secret(&value)),
+            Some(rest) => rest.strip_prefix('=').is_some_and(is_secret),
+            None => false,
+        };
+        if found {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -74,12 +90,29 @@ mod tests {
 
     #[test]
     fn secrets_among_the_arguments_are_found_in_both_forms() {
-        let found = |arguments: &[&str]| readable(arguments.iter().map(OsString::from));
-        assert_eq!(found(&["serve", "--api-key", "k"]), ["--api-key"]);
-        assert_eq!(
-            found(&["--token-secret=s", "--script-config", "a=b"]),
-            ["--token-secret", "--script-config"]
+        let found = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            readable_arguments(&arguments).join("\n")
+        };
+        assert!(
+            found(&["serve", "--api-key", "k"])
+                .contains("use --api-key-file, or the environment variable MAINSPRING_API_KEY")
         );
-        assert!(found(&["serve", "--api-key-file", "f", "--listen", "127.0.0.1:0"]).is_empty());
+        assert!(found(&["eval", "--script-config=a=b"]).contains("--script-config "));
+        assert_eq!(found(&["serve", "--api-key-file", "f", "--listen", "127.0.0.1:0"]), "");
+        for url in ["postgres://u:p@h/d", "Server=h;Password=p", "postgres://h/d?password=p"] {
+            assert!(
+                found(&["check", "--database-url", url]).contains("--database-password-file"),
+                "{url}"
+            );
+        }
+        assert!(found(&["serve", "--redis-url=redis://:p@h"]).contains("redis-url-file"));
+        for url in ["postgres://u@h/d", "Server=h;Database=d", "redis://h"] {
+            assert_eq!(
+                found(&["serve", "--database-url", url, "--redis-url", url]),
+                "",
+                "{url}"
+            );
+        }
     }
 }

@@ -60,11 +60,10 @@ pub(crate) struct Serve {
     /// The number of further connections for lists and other reads, at least 2
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
     pub(crate) read_pool_size: usize,
-    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given. Other users
-    /// of this machine can read a command line: give it in the environment, or as --token-secret-file
+    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
     #[arg(long, value_name = "SECRET")]
     token_secret: Option<Secret>,
-    /// A file with the --token-secret
+    /// A file with the token-secret
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "token_secret")]
     token_secret_file: Option<Secret>,
     /// Where clients reach this API, as `https://workflows.example`: the begin of the URLs that createEventTriggerUrl of a script
@@ -103,7 +102,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = count)]
     pub(crate) inbox_mib_per_name: usize,
     /// How long the dead letter of an addressed event is kept that no instance waited for
-    #[arg(long, alias = "letter-lifetime", value_name = "DURATION", default_value = "720h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = duration)]
     pub(crate) dead_letter_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
@@ -179,7 +178,7 @@ impl Serve {
         let secret = self.token_secret();
         if secret.is_some_and(|secret| secret.len() < 16) {
             return Err(Failure::usage(
-                "a --token-secret needs at least 16 bytes, best random ones",
+                "a token-secret needs at least 16 bytes, best random ones",
             ));
         }
         if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {
@@ -206,9 +205,6 @@ pub(crate) struct Limits {
     /// The number of threads that start scripts
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
     script_threads: usize,
-    /// The number of threads for scripts that run for longer than 50 ms
-    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
-    slow_script_threads: usize,
     /// The memory of all scripts that run at once, in MiB; a script for which there is none waits, or its burst is deferred
     #[arg(long, value_name = "MIB", default_value = "2240", value_parser = count)]
     script_memory: usize,
@@ -229,11 +225,12 @@ impl Limits {
         self.claim_mib.saturating_mul(1 << 20)
     }
 
+    /// The threads for slow scripts stay as many as by default: they take turns on half of the processors, and the memory of all
+    /// scripts bounds them.
     pub(crate) fn interpreter(&self) -> InterpreterOptions {
         InterpreterOptions {
             script: ScriptOptions {
                 threads: self.script_threads,
-                slow_threads: self.slow_script_threads,
                 total_memory: self.script_memory.saturating_mul(1 << 20),
                 ..self.expressions.script_options()
             },

@@ -34,14 +34,16 @@ impl StudioChoice {
         self.studio_polls
     }
 
-    /// The arguments that give a child process the same choice.
+    /// The arguments that give a child process the same folder.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let folder = self.studio.clone().unwrap_or_else(default_folder);
-        let mut arguments = vec!["--studio".to_owned(), folder.to_string_lossy().into_owned()];
-        if self.studio_polls {
-            arguments.push("--studio-polls".to_owned());
-        }
-        arguments
+        vec!["--studio".to_owned(), folder.to_string_lossy().into_owned()]
+    }
+
+    /// The variables that are on in the environment of such a process.
+    pub(crate) fn switches(&self) -> Vec<&'static str> {
+        let polls = self.studio_polls.then_some("MAINSPRING_STUDIO_POLLS");
+        polls.into_iter().collect()
     }
 }
 

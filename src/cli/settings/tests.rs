@@ -1,7 +1,5 @@
 //! The settings: names, documentation, and precedence of their sources.
 
-use std::time::Duration;
-
 use super::*;
 
 const DOCS: &str = include_str!("../../../docs/reference/operating.md");
@@ -42,38 +40,112 @@ fn every_setting_has_its_name_in_the_environment() {
 }
 
 #[test]
-fn an_older_name_of_a_setting_stays_valid() {
-    let day = Duration::from_secs(24 * 3600);
-    assert_eq!(serve(&["--dead-letter-lifetime", "24h"]).dead_letter_lifetime, day);
-    assert_eq!(serve(&["--letter-lifetime", "24h"]).dead_letter_lifetime, day);
-    let older = |name: &str| (name == "MAINSPRING_LETTER_LIFETIME").then(|| OsString::from("24h"));
-    let lifetime = |arguments: &[&str]| {
-        let program = with_environment(ProgramArguments::command(), older);
-        let all = ["mainspring", "serve"].iter().chain(arguments);
-        let matches = program.try_get_matches_from(all).unwrap();
-        let (_, matches) = matches.subcommand().unwrap();
-        *matches.get_one::<Duration>("dead_letter_lifetime").unwrap()
-    };
-    assert_eq!(lifetime(&[]), day);
-    assert_eq!(lifetime(&["--dead-letter-lifetime", "1h"]), Duration::from_secs(3600));
+fn serve_has_at_most_thirty_five_flags_and_refuses_the_others() {
     let mut program = command_line();
-    let serve = program.find_subcommand_mut("serve").unwrap();
-    let help = serve.render_long_help().to_string();
+    program.build();
+    let serve = program.find_subcommand("serve").unwrap();
+    let flags = serve.get_arguments().filter(|argument| !argument.is_hide_set());
+    let flags: Vec<&str> = flags.filter_map(clap::Arg::get_long).collect();
+    assert!(flags.len() <= 35, "{} flags: {flags:?}", flags.len());
+    for flag in SERVE_FLAGS {
+        assert!(flags.contains(&flag), "--{flag} is not a setting of serve");
+    }
+    let refused = of(&["serve", "--claim-mib", "9"]).unwrap_err().to_string();
     assert!(
-        help.contains("--dead-letter-lifetime") && !help.contains("--letter-lifetime"),
-        "{help}"
+        refused.contains("set MAINSPRING_CLAIM_MIB, or claim-mib in the file of --config"),
+        "{refused}"
     );
+    // Other commands have them as flags.
+    assert!(of(&["eval", "--script-time-limit", "1s"]).is_ok());
+}
+
+fn of(arguments: &[&str]) -> Result<ProgramArguments, clap::Error> {
+    let all = ["mainspring"].iter().chain(arguments).map(OsString::from);
+    of_arguments(ElsaEnvironment::default(), &all.collect::<Vec<_>>())
+}
+
+/// The settings with a file of this text.
+fn with_file_of(text: &str, elsa: ElsaEnvironment, arguments: &[&str]) -> ProgramArguments {
+    let path = std::env::temp_dir().join(format!("mainspring-{}.toml", uuid::Uuid::new_v4()));
+    std::fs::write(&path, text).unwrap();
+    let all = ["mainspring"].iter().chain(arguments).map(OsString::from);
+    let all: Vec<OsString> = all.chain(["--config".into(), path.clone().into()]).collect();
+    let program = of_arguments(elsa, &all);
+    std::fs::remove_file(&path).unwrap();
+    program.unwrap()
+}
+
+#[test]
+fn the_file_stands_between_the_environment_and_the_defaults() {
+    let text = "listen = \"10.0.0.7:80\"\nclaim-mib = 9\nworkers = 7\nallow-anonymous = true\nallowed-host = \"a,b\"\n\
+                cors-origin = [\"https://a\", \"https://b\"]\n\
+                schema = \"other\"\napi-key-file = \"/dev/null\"\nlog = \"warn\"";
+    let program = with_file_of(
+        text,
+        ElsaEnvironment::default(),
+        &["serve", "--workers", "3", "--api-key", KEY],
+    );
+    assert_eq!(
+        (program.common.schema.as_str(), program.common.log.as_str()),
+        ("other", "warn")
+    );
+    let Command::Serve(serve) = program.command else {
+        panic!("another command");
+    };
+    assert_eq!((serve.workers, serve.limits.claimed_bytes()), (3, 9 << 20));
+    assert_eq!(serve.listen.to_string(), "10.0.0.7:80");
+    assert!(serve.allow_anonymous);
+    assert_eq!(serve.allowed_host, ["a", "b"]);
+    assert_eq!(serve.cors_origin.len(), 2);
+    // The flag replaces the form with a file, too.
+    assert_eq!(serve.api_key(), Some(KEY));
+    // Other commands read what all commands have.
+    assert_eq!(
+        with_file_of(text, ElsaEnvironment::default(), &["check"]).common.schema,
+        "other"
+    );
+}
+
+#[test]
+fn the_listing_is_a_file_of_settings() {
+    let lines = super::listing();
+    let comment = |line: &String| line.starts_with("# ") && line.contains(" = ");
+    let set: Vec<&str> = lines
+        .iter()
+        .filter(|line| comment(line))
+        .filter_map(|line| line.strip_prefix("# "))
+        .collect();
+    assert!(
+        set.contains(&"claim-mib = 24") && set.contains(&"roles = [\"api\", \"worker\", \"scheduler\"]"),
+        "{set:?}"
+    );
+    assert!(set.len() > SERVE_FLAGS.len());
+    // What has no default is empty.
+    let text: Vec<&str> = set.into_iter().filter(|line| !line.ends_with("\"\"")).collect();
+    let Command::Serve(serve) = with_file_of(&text.join("\n"), ElsaEnvironment::default(), &["serve"]).command else {
+        panic!("another command");
+    };
+    assert_eq!(format!("{serve:?}"), format!("{:?}", self::serve(&[])));
 }
 
 #[test]
 fn every_setting_is_documented_with_its_default() {
     // One sentence names all variables of the environment; a test above proves that it is true of each.
-    let rule = "The variable of `--some-flag` in the environment is `MAINSPRING_SOME_FLAG`";
+    let rule = "A setting `some-name` is `MAINSPRING_SOME_NAME` in the environment";
     assert!(DOCS.contains(rule), "docs/reference/operating.md lacks: {rule}");
     each_setting(|command, argument| {
         let flag = argument.get_long().unwrap_or_default();
-        let row = DOCS.lines().find(|line| line.starts_with(&format!("| `--{flag}` |")));
-        let row = row.unwrap_or_else(|| panic!("docs/reference/operating.md has no row for --{flag} of {command}"));
+        let shown = if argument.is_hide_set() {
+            flag.to_owned()
+        } else {
+            format!("--{flag}")
+        };
+        let row = DOCS.lines().find(|line| line.starts_with(&format!("| `{shown}` |")));
+        let other = DOCS.lines().find(|line| line.starts_with(&format!("| `{flag}` |")));
+        // A flag of another command alone stands among the settings without a flag.
+        let row = row
+            .or(other)
+            .unwrap_or_else(|| panic!("docs/reference/operating.md has no row for {shown} of {command}"));
         if argument.get_action().takes_values() {
             for value in argument.get_default_values() {
                 assert!(row.contains(&format!("`{}`", value.to_string_lossy())), "{row}");

@@ -205,7 +205,7 @@ async fn an_error_has_its_place() {
             Some((2, 5)),
         ),
         ("Variable", "Missing", "expression-error", "no variable Missing", None),
-        ("Secret", "Key", "expression-error", "--secrets-dir", None),
+        ("Secret", "Key", "expression-error", "secrets-dir", None),
         ("Configuration", "", "expression-error", "name", None),
     ] {
         let done = evaluate(&interpreter, kind, json!(value), None).await;

@@ -33,9 +33,9 @@ declare function setOutcome(outcome: string): void;
 /** Sets the outcomes of the activity. */
 declare function setOutcomes(outcomes: string[]): void;
 
-/** Reads a setting that the operator lists with --script-config; null if there is none of that name. */
+/** Reads a setting that the operator lists in script-config; null if there is none of that name. */
 declare function getConfig(name: string): string | null;
-/** Reads a secret, a file of --secrets-dir. What a script that receives one returns is not recorded. */
+/** Reads a secret, a file in secrets-dir. What a script that receives one returns is not recorded. */
 declare function getSecret(name: string): Promise<string>;
 /** A URL that triggers an event of this instance: until a date, for a time span such as `"1.00:00:00"`, or for ever. */
 declare function createEventTriggerUrl(eventName: string, lifetimeOrExpiryDate?: string | Date): string;

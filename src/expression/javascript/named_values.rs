@@ -41,7 +41,7 @@ impl NamedValues {
     /// A secret, without the end of its last line. The error says why there is none, and never holds a secret.
     pub(crate) fn secret(&self, name: &str) -> Result<String, String> {
         let Some(directory) = &self.secrets_dir else {
-            return Err("this node has no secrets: start it with --secrets-dir".to_owned());
+            return Err("this node has no secrets: the setting secrets-dir names their folder".to_owned());
         };
         let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -52,7 +52,7 @@ impl NamedValues {
             ));
         }
         let path = directory.join(name);
-        let missing = || format!("there is no secret {shown:?}: --secrets-dir has no such file");
+        let missing = || format!("there is no secret {shown:?}: the folder secrets-dir has no such file");
         // A pipe would block, so nothing but a file is opened.
         if !path.metadata().map_err(|_| missing())?.is_file() {
             return Err(missing());

@@ -223,7 +223,7 @@ async fn a_user_without_rights_to_the_keys_of_locks_is_refused_at_the_start() {
         .err()
         .unwrap();
     assert!(
-        error.code() == "redis-refused" && error.to_string().contains("--lock-prefix"),
+        error.code() == "redis-refused" && error.to_string().contains("lock-prefix"),
         "{error}"
     );
 }

@@ -104,13 +104,13 @@ impl KeptEvents {
                 event = quoted,
                 hash,
                 refused = since,
-                "events were refused: nothing waits for them, and the kept ones have used up their budget (--inbox-mib, \
-                 --inbox-mib-per-name)"
+                "events were refused: nothing waits for them, and the kept ones have used up their budget (inbox-mib, \
+                 inbox-mib-per-name)"
             );
         }
         let (of, bytes, setting) = match self.full(tenant, hash) {
-            Some(Full::Tenant) => ("all events", self.budget.tenant, "--inbox-mib"),
-            _ => ("events of this name", self.budget.stimulus, "--inbox-mib-per-name"),
+            Some(Full::Tenant) => ("all events", self.budget.tenant, "inbox-mib"),
+            _ => ("events of this name", self.budget.stimulus, "inbox-mib-per-name"),
         };
         Error::over_budget(
             "inbox-full",
@@ -149,7 +149,7 @@ mod tests {
         assert!(!kept.has_room(&tenant, &one) && kept.has_room(&tenant, &two));
         let error = kept.refused(&tenant, &one, "order");
         assert!(error.is_over_budget() && error.message().contains("'order'"), "{error}");
-        assert!(error.message().contains("1 MiB") && error.message().contains("--inbox-mib-per-name"));
+        assert!(error.message().contains("1 MiB") && error.message().contains("inbox-mib-per-name"));
         kept.counted(vec![weight(None, true)]);
         assert!(!kept.has_room(&tenant, &two));
         assert!(kept.refused(&tenant, &two, "order").message().contains("2 MiB"));

@@ -420,7 +420,7 @@ async fn a_node_exits_with_a_remedy_where_its_broker_cannot_be_used() {
         "rabbit_exchange:declare({taken}, direct, true, false, false, [], <<\"t\">>)."
     ));
     let (code, said) = ended(&broker.url());
-    assert!(code == 2 && said.contains("--rabbitmq-prefix"), "{code}: {said}");
+    assert!(code == 2 && said.contains("rabbitmq-prefix"), "{code}: {said}");
     broker.eval(&format!("rabbit_exchange:delete({taken}, false, <<\"t\">>)."));
     let waits = settings("amqp://guest:geheim@127.0.0.1:1/", prefix, &["--service-wait", "1s"]);
     let mut waits = spawn(&database.url(), "one", &waits, &[]);

@@ -231,7 +231,7 @@ async fn what_cannot_be_used_is_named_with_its_remedy_and_without_a_secret() {
             true,
             "set_permissions",
         ),
-        (broker.url(), true, "--rabbitmq-prefix"),
+        (broker.url(), true, "rabbitmq-prefix"),
         ("amqp://guest:geheim@127.0.0.1:1/".to_owned(), false, "127.0.0.1:1"),
         (tls, false, "TLS"),
         (

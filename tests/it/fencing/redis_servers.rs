@@ -388,12 +388,12 @@ async fn a_private_authority_and_a_client_certificate_are_used_and_needed() {
     let url = format!("rediss://127.0.0.1:{}", redis.tls_port());
     let both = ["--redis-cert-file", &cert, "--redis-key-file", &key];
     let ca_file = ["--redis-ca-file", ca.as_str()];
-    ends(start(&database, &url, &both), 3, &["--redis-ca-file"]);
+    ends(start(&database, &url, &both), 3, &["redis-ca-file"]);
     ends(start(&database, &url, &ca_file), 3, &["TLS"]);
     ends(
         start(&database, &url, &["--redis-cert-file", &cert]),
         2,
-        &["--redis-key-file"],
+        &["redis-key-file"],
     );
     ends(
         start(&database, &url, &["--redis-ca-file", "/dev/null"]),

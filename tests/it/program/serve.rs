@@ -112,6 +112,37 @@ fn help_lists_the_settings_and_no_secret() {
     assert!(!help.contains("s3cret"), "{help}");
 }
 
+#[tokio::test]
+async fn a_file_sets_what_no_flag_and_no_variable_does() {
+    let database = TestDatabase::empty().await;
+    let path = std::env::temp_dir().join(format!("mainspring-settings-{}.toml", std::process::id()));
+    let config = path.to_str().unwrap();
+    let text = format!(
+        "database-url = '{}'\nlisten = '127.0.0.1:1'\nlog = 'warn'\napi-key = '{KEY}'\nread-pool-size = 3\n",
+        database.url()
+    );
+    std::fs::write(&path, &text).unwrap();
+    let mut child = Child::start(&["serve", "--config", config, "--listen", "127.0.0.1:0"], &[]);
+    let http = Http::new(&child.wait_for_line("ready ", TIMEOUT));
+    assert_eq!(http.get("workflow-definitions").await.status, 401);
+    assert_eq!(http.with_key(KEY).get("workflow-definitions").await.status, 200);
+    child.wait_for_log("contains a secret and can be read by").await;
+    child.signal("TERM");
+    assert_eq!(child.wait(TIMEOUT).code(), Some(0));
+    assert_eq!(run(&["check"], &[("MAINSPRING_CONFIG", config)]).0, Some(0));
+
+    std::fs::write(&path, "api-key = 's3cret'\nread-pool-sise = 3\n").unwrap();
+    let (code, said) = run(&["serve", "--config", config], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert_contains(
+        &said,
+        &[config, "line 2", "read-pool-sise", "the nearest is read-pool-size"],
+    );
+    std::fs::remove_file(&path).unwrap();
+    let (code, said) = run(&["serve", "--read-pool-size", "3"], &[]);
+    assert!(code == Some(2) && said.contains("MAINSPRING_READ_POOL_SIZE"), "{said}");
+}
+
 #[test]
 fn an_address_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

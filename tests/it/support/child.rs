@@ -190,6 +190,21 @@ impl Child {
     }
 }
 
+/// Settings as `--name value`, by their names in the environment: `serve` has few of them as flags.
+pub(crate) fn in_environment<'a>(settings: &[&'a str]) -> Vec<(String, &'a str)> {
+    let mut variables: Vec<(String, &str)> = Vec::new();
+    for word in settings {
+        match (word.strip_prefix("--"), variables.last_mut()) {
+            (Some(name), _) => {
+                variables.push((format!("MAINSPRING_{}", name.replace('-', "_").to_uppercase()), "true"))
+            }
+            (None, Some((_, value))) => *value = word,
+            (None, None) => panic!("{word} stands behind no name"),
+        }
+    }
+    variables
+}
+
 /// A node and a migration end at once as wrong usage, and say why.
 #[track_caller]
 pub(crate) fn assert_wrong_server(url: &str, why: &[&str]) {

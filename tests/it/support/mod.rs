@@ -33,7 +33,7 @@ mod server;
 pub(crate) mod single_node;
 pub(crate) mod three_nodes;
 
-pub(crate) use child::{Child, assert_wrong_server};
+pub(crate) use child::{Child, assert_wrong_server, in_environment};
 pub(crate) use clock::Clock;
 pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use gate::Gate;

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::{Child, Connection, Http, TIMEOUT, TestDatabase, poll_until};
+use super::{Child, Connection, Http, TIMEOUT, TestDatabase, in_environment, poll_until};
 
 /// What a node logs that has taken over from another one.
 pub(crate) const TAKEN_OVER: &str = "take-over completed";
@@ -111,7 +111,12 @@ pub(crate) fn spawn(url: &str, name: &str, settings: &[&str], variables: &[(&str
         "--node-id",
         name,
     ];
-    Child::start(&[&arguments[..], settings].concat(), variables)
+    let settings = in_environment(settings);
+    let settings = settings.iter().map(|(name, value)| (&**name, *value));
+    Child::start(
+        &arguments,
+        &settings.chain(variables.iter().copied()).collect::<Vec<_>>(),
+    )
 }
 
 /// Two lines with a delay between them and an event after.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Child, Http, LONG_TIMEOUT, TestDatabase};
+use super::{Child, Http, LONG_TIMEOUT, TestDatabase, in_environment};
 
 /// The key of nodes that ask for one.
 pub(crate) const KEY: &str = "0123456789abcdef";
@@ -20,11 +20,15 @@ pub(crate) struct SingleNode {
 impl SingleNode {
     pub(crate) async fn start(settings: &[&str]) -> Self {
         let database = TestDatabase::create().await;
-        let arguments = ["serve", "--database-url", &database.url()];
-        // A flag wins.
+        let given = in_environment(settings);
+        // What comes later wins.
+        let listen = ("MAINSPRING_LISTEN", "127.0.0.1:0");
+        let variables = [listen]
+            .into_iter()
+            .chain(given.iter().map(|(name, value)| (&**name, *value)));
         let child = Child::start(
-            &[&arguments, settings].concat(),
-            &[("MAINSPRING_LISTEN", "127.0.0.1:0")],
+            &["serve", "--database-url", &database.url()],
+            &variables.collect::<Vec<_>>(),
         );
         Self::ready(database, child)
     }

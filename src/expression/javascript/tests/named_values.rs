@@ -68,7 +68,7 @@ async fn scripts_read_what_is_listed_and_nothing_else() {
     }
     std::fs::remove_dir_all(&directory).expect("removed");
     let error = evaluate(&NamedValues::default(), "getSecret('token')").await;
-    assert!(error.expect_err("no directory").message.contains("--secrets-dir"));
+    assert!(error.expect_err("no directory").message.contains("secrets-dir"));
     assert!(!format!("{named:?}").contains("mail.example"));
 }
 
