@@ -12,6 +12,7 @@ RUN apt-get update \
 WORKDIR /source
 # Without rust-toolchain.toml, which requests the newest stable compiler instead of the pinned one of the image.
 COPY Cargo.toml Cargo.lock README.md ./
+COPY crates crates
 COPY src src
 COPY sql sql
 COPY samples samples

@@ -1,24 +1,25 @@
-//! The C# of a definition: compiled with its program, run as an execution of an instance sees it.
+//! The C# of a definition, run as an execution of an instance sees it.
 //!
 //! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
 //! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
 //! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is
 //! dropped stops its script there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
 
+use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Problem, Script, Stop, StopKind, World};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::activity::{ActivityTree, Fault, NodeIndex, NodeInput, RUN_CSHARP, RanScript, SCRIPT, ScriptChanges};
+use super::csharp_scripts::{compile, on_large_stack, type_of};
+use super::evaluate::Evaluator;
+use super::scope;
+use crate::activity::{ActivityNode, Fault, RanScript, ScriptChanges};
 use crate::compute;
-use crate::definition::{Argument, Variable};
-use crate::expression::{
-    Bounds, CSharpNames, CSharpResult, CSharpScript, Pace, Problem, ScriptScope, ScriptSession, Stop, StopKind,
-    TurnLanguage, Ty, World, declared_type,
-};
+use crate::expression::{Pace, ScriptScope, ScriptSession, TurnLanguage};
 
 /// Steps where the burst runs: some 2 ms.
 const FEW_STEPS: u64 = 20_000;
@@ -27,90 +28,109 @@ const MOST_STEPS: u64 = 100_000_000_000;
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(compute::half_of_processors())));
 
-type Compiled = Result<Arc<CSharpScript>, Problem>;
-
-/// The scripts of one program.
-#[derive(Debug, Default)]
-pub(super) struct CSharpScripts {
-    /// By the workflow that they are in, whether they are the script of an activity, and their text.
-    compiled: HashMap<(NodeIndex, bool), HashMap<String, Compiled>>,
-}
-
-/// The text of an input that is C#, and whether it is the script of an activity.
-pub(super) fn script_of<'n>(type_name: &str, input: &'n NodeInput) -> Option<(&'n str, bool)> {
-    let expression = input.expression.as_ref()?;
-    let is_activity = type_name == RUN_CSHARP && input.name == SCRIPT && expression.kind == "Literal";
-    let text = expression.value.as_str().filter(|text| !text.trim().is_empty())?;
-    (is_activity || expression.kind == "CSharp").then_some((text, is_activity))
-}
-
-impl CSharpScripts {
-    /// Compiles the scripts of a tree.
-    pub(super) fn of(
-        tree: &ActivityTree,
-        child_variables: impl Fn(NodeIndex) -> Vec<(String, String)>,
-        inputs: impl Fn(NodeIndex) -> Vec<Argument>,
-    ) -> Self {
-        let mut scripts = Self::default();
-        let mut names: HashMap<NodeIndex, CSharpNames> = HashMap::new();
-        for node in tree.iter() {
-            for (text, is_activity) in node.inputs.iter().filter_map(|input| script_of(&node.type_name, input)) {
-                let of_workflow = names
-                    .entry(node.workflow)
-                    .or_insert_with(|| names_of(tree, node.workflow, &child_variables, &inputs));
-                of_workflow.is_activity = is_activity;
-                let known = scripts.compiled.entry((node.workflow, is_activity)).or_default();
-                known
-                    .entry(text.to_owned())
-                    .or_insert_with(|| CSharpScript::compile(text, of_workflow).map(Arc::new));
+impl Evaluator<'_> {
+    /// Runs a script, as this execution sees it.
+    pub(super) async fn csharp(&self, text: &str, is_activity: bool) -> Result<RanScript, Fault> {
+        if text.trim().is_empty() {
+            return Ok(RanScript::default());
+        }
+        let workflow = self.workflow_node();
+        let script = match self.program.csharp.find(workflow, is_activity, text) {
+            Some(compiled) => compiled.clone().map_err(|problem| syntax_fault(&problem))?,
+            // A script that another expression has made.
+            None => {
+                let names = open_names(&scope::visible(self.program, self.state, self.context), is_activity);
+                let compiled = compile(text, &names);
+                Arc::new(compiled.map_err(|problem| syntax_fault(&problem))?)
             }
-        }
-        scripts
+        };
+        let ran = run(self.session, &script, || self, || self.snapshot()).await;
+        let mut ran = ran.map_err(|fault| self.without_kept_secrets(fault))?;
+        ran.may_hold_secret |= self.state.keeps_secrets;
+        Ok(ran)
     }
 
-    pub(super) fn find(&self, workflow: NodeIndex, is_activity: bool, text: &str) -> Option<&Compiled> {
-        self.compiled.get(&(workflow, is_activity))?.get(text)
+    fn snapshot(&self) -> Snapshot {
+        let scope = self.script_scope();
+        let names = scope.variables.keys();
+        let types = names.map(|name| (name.clone(), self.variable_type(name))).collect();
+        Snapshot { scope, types }
     }
 }
 
-/// What the scripts of a workflow can name. A name that is declared twice with different types has none.
-fn names_of(
-    tree: &ActivityTree,
-    workflow: NodeIndex,
-    child_variables: &impl Fn(NodeIndex) -> Vec<(String, String)>,
-    inputs: &impl Fn(NodeIndex) -> Vec<Argument>,
-) -> CSharpNames {
-    let mut names = CSharpNames::default();
-    let mut add = |name: &str, ty: Ty| {
-        let known = names.variables.entry(name.to_owned()).or_insert_with(|| ty.clone());
-        if *known != ty {
-            *known = Ty::Dynamic;
+/// What C# reads: only what a script names is copied.
+impl World for &Evaluator<'_> {
+    fn variable(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.arguments.and_then(|arguments| arguments.get(name)) {
+            return Some(value.clone());
         }
-    };
-    for node in tree.of_workflow(workflow) {
-        for variable in &node.variables {
-            add(&variable.name, type_of(variable));
-        }
-        for (name, _) in child_variables(node.index) {
-            add(&name, Ty::Dynamic);
-        }
+        let chain = scope::chain(self.program, self.state, self.context);
+        let contexts = chain.iter().filter_map(|number| self.state.contexts.get(number));
+        contexts
+            .into_iter()
+            .find_map(|context| context.variables.get(name))
+            .cloned()
     }
-    for input in inputs(workflow) {
-        let ty = declared_type(&input.type_name, input.is_array);
-        names.inputs.insert(input.name, ty);
-    }
-    names
-}
 
-pub(super) fn type_of(variable: &Variable) -> Ty {
-    declared_type(&variable.type_name, variable.is_array)
+    fn variable_names(&self) -> Vec<String> {
+        let all = scope::visible(self.program, self.state, self.context);
+        all.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn variable_type(&self, name: &str) -> DeclaredType {
+        let location = scope::find(self.program, self.state, self.context, name);
+        let declared = location.and_then(|location| location.declared);
+        declared.map(type_of).unwrap_or_default()
+    }
+
+    fn input(&self, name: &str) -> Option<Value> {
+        scope::inputs(self.program, self.state, self.context).get(name).cloned()
+    }
+
+    fn output(&self, activity: &str, output: Option<&str>) -> Option<Value> {
+        let named = |by_id: bool| {
+            let is_meant = move |node: &&ActivityNode| {
+                if by_id {
+                    node.id == activity
+                } else {
+                    node.name.as_deref() == Some(activity)
+                }
+            };
+            self.written_beside()
+                .filter(is_meant)
+                .find_map(|node| self.state.activity_outputs.get(&node.node_id))
+        };
+        // An id takes precedence over an equal name.
+        let outputs = named(true).or_else(|| named(false))?;
+        outputs.get(output.unwrap_or("Result")).cloned()
+    }
+
+    fn last_result(&self) -> Option<Value> {
+        self.state.last_result.clone()
+    }
+
+    fn instance_id(&self) -> String {
+        self.state.instance_id.to_string()
+    }
+
+    fn correlation_id(&self) -> Option<String> {
+        self.state.correlation_id.clone()
+    }
+
+    fn name(&self) -> Option<String> {
+        self.state.name.clone()
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
 
 /// What a script reads, on a thread of its own.
 #[derive(Debug)]
-pub(super) struct Snapshot {
-    pub(super) scope: ScriptScope,
-    pub(super) types: HashMap<String, Ty>,
+struct Snapshot {
+    scope: ScriptScope,
+    types: HashMap<String, DeclaredType>,
 }
 
 impl World for Snapshot {
@@ -122,8 +142,8 @@ impl World for Snapshot {
         self.scope.variables.keys().cloned().collect()
     }
 
-    fn variable_type(&self, name: &str) -> Ty {
-        self.types.get(name).cloned().unwrap_or(Ty::Dynamic)
+    fn variable_type(&self, name: &str) -> DeclaredType {
+        self.types.get(name).cloned().unwrap_or_default()
     }
 
     fn input(&self, name: &str) -> Option<Value> {
@@ -150,12 +170,16 @@ impl World for Snapshot {
     fn name(&self) -> Option<String> {
         self.scope.workflow.name.clone()
     }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
 
 /// Runs a script: here while it is short, else on another thread, where it sees a snapshot.
-pub(super) async fn run<W: World + Sync>(
+async fn run<W: World>(
     session: &ScriptSession,
-    script: &Arc<CSharpScript>,
+    script: &Arc<Script>,
     world: impl FnOnce() -> W,
     snapshot: impl FnOnce() -> Snapshot,
 ) -> Result<RanScript, Fault> {
@@ -166,7 +190,7 @@ pub(super) async fn run<W: World + Sync>(
             steps: FEW_STEPS,
             bytes,
             result_bytes,
-            pace: None,
+            caller: None,
         };
         match script.run(&world(), here) {
             Err(stop) if stop.kind == StopKind::Steps => {}
@@ -190,18 +214,20 @@ pub(super) async fn run<W: World + Sync>(
     let flag = Arc::clone(&cancel.0);
     let (script, turns) = (Arc::clone(script), Arc::clone(session.turns()));
     let done = tokio::task::spawn_blocking(move || {
-        let pace = Pace::begin(&turns, TurnLanguage::CSharp, &flag, time_limit);
-        let ended = match pace {
-            Some(_) => script.run(
-                &snapshot,
-                Bounds {
-                    steps: MOST_STEPS,
-                    bytes,
-                    result_bytes,
-                    pace,
-                },
-            ),
-            None => Err(Stop::cancelled()),
+        let work = || {
+            let pace = Pace::begin(&turns, TurnLanguage::CSharp, &flag, time_limit).ok_or_else(cancelled)?;
+            let bounds = Bounds {
+                steps: MOST_STEPS,
+                bytes,
+                result_bytes,
+                caller: Some(&pace),
+            };
+            script.run(&snapshot, bounds)
+        };
+        let ended = if script.is_shallow() {
+            work()
+        } else {
+            on_large_stack(work).unwrap_or_else(|| Err(cancelled()))
         };
         drop((permit, long));
         ended
@@ -216,6 +242,14 @@ pub(super) async fn run<W: World + Sync>(
     ended.map(ran).map_err(|stop| fault(&stop))
 }
 
+fn cancelled() -> Box<Stop> {
+    Box::new(Stop {
+        kind: StopKind::Cancelled,
+        at: None,
+        message: "the script was cancelled".to_owned(),
+    })
+}
+
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -224,7 +258,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-fn ran(result: CSharpResult) -> RanScript {
+fn ran(result: Outcome) -> RanScript {
     RanScript {
         value: result.value,
         changes: ScriptChanges {
@@ -251,7 +285,7 @@ fn fault(stop: &Stop) -> Fault {
 }
 
 /// The fault of a script that is no C#.
-pub(super) fn syntax_fault(problem: &Problem) -> Fault {
+fn syntax_fault(problem: &Problem) -> Fault {
     let place = (problem.at.line, problem.at.column);
     Fault::new(problem.to_string())
         .code("script-syntax")
@@ -260,11 +294,10 @@ pub(super) fn syntax_fault(problem: &Problem) -> Fault {
 }
 
 /// The names that a script may have when its text is made while the instance runs.
-pub(super) fn open_names(variables: &Map<String, Value>, is_activity: bool) -> CSharpNames {
-    CSharpNames {
-        variables: variables.keys().map(|name| (name.clone(), Ty::Dynamic)).collect(),
-        is_activity,
-        is_open: true,
-        ..CSharpNames::default()
-    }
+fn open_names(variables: &Map<String, Value>, is_activity: bool) -> Names {
+    let untyped = variables.keys().map(|name| (name.clone(), DeclaredType::default()));
+    let mut names = Names::new(untyped.collect(), BTreeMap::new());
+    names.is_activity = is_activity;
+    names.is_open = true;
+    names
 }

@@ -1,20 +1,19 @@
 //! The evaluation of an activity's inputs, and what it sees of its children.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::program::Program;
+use super::scope;
 use super::state::{ContextStatus, InstanceState};
-use super::{csharp, scope};
 use crate::activity::{
     ActivityNode, Child, ChildStatus, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
     RanScript, ScriptChanges, ScriptFuture, ScriptLanguage,
 };
 use crate::definition::Expression;
 use crate::expression::{
-    CSharpScript, NO_SECRETS, ScriptErrorKind, ScriptScope, ScriptSession, Ty, TypeName, WorkflowFacts, World, coerce,
+    NO_SECRETS, ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce, missing_language,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -62,7 +61,10 @@ impl InputEvaluator for Evaluator<'_> {
         Box::pin(async move {
             match language {
                 ScriptLanguage::JavaScript => self.javascript(script).await,
+                #[cfg(feature = "csharp")]
                 ScriptLanguage::CSharp => self.csharp(script, true).await,
+                #[cfg(not(feature = "csharp"))]
+                ScriptLanguage::CSharp => Err(Fault::new(missing_language("CSharp").unwrap_or_default())),
             }
             .map_err(|fault| Fault {
                 message: format!("The script cannot be run: {}", fault.message),
@@ -162,15 +164,17 @@ impl Evaluator<'_> {
             "Secret" => return self.secret(named(expression)?.into_owned()).await,
             "Output" => self.output(&expression.value),
             "JavaScript" => return self.script(&expression.value).await,
+            #[cfg(feature = "liquid")]
             "Liquid" => self.template(&expression.value).await?,
+            #[cfg(feature = "csharp")]
             "CSharp" => {
                 let text = expression.value.as_str().unwrap_or_default();
                 return Ok(self.csharp(text, false).await?.into());
             }
             other => {
-                return Err(Fault::new(format!(
-                    "expressions of type {other} are not supported; use JavaScript or CSharp instead"
-                )));
+                let unknown =
+                    || format!("expressions of type {other} are not supported; use JavaScript or CSharp instead");
+                return Err(Fault::new(missing_language(other).unwrap_or_else(unknown)));
             }
         };
         Ok(EvaluatedInput {
@@ -213,12 +217,12 @@ impl Evaluator<'_> {
     }
 
     /// The activities of the definition that the execution is in: ids and names are those of one definition.
-    fn written_beside(&self) -> impl Iterator<Item = &ActivityNode> {
+    pub(super) fn written_beside(&self) -> impl Iterator<Item = &ActivityNode> {
         self.program.tree.of_workflow(self.workflow_node())
     }
 
     /// The workflow that the execution is in.
-    fn workflow_node(&self) -> NodeIndex {
+    pub(super) fn workflow_node(&self) -> NodeIndex {
         let workflow = scope::workflow(self.program, self.state, self.context);
         let context = workflow.and_then(|number| self.state.contexts.get(&number));
         let node = context.and_then(|context| self.program.tree.find(&context.node_id));
@@ -238,7 +242,7 @@ impl Evaluator<'_> {
     }
 
     /// The fault of an expression without its message, if that may quote an output that was made of a secret.
-    fn without_kept_secrets(&self, fault: Fault) -> Fault {
+    pub(super) fn without_kept_secrets(&self, fault: Fault) -> Fault {
         if !self.state.keeps_secrets || fault.quotes_nothing {
             return fault;
         }
@@ -290,33 +294,6 @@ impl Evaluator<'_> {
         })
     }
 
-    async fn csharp(&self, text: &str, is_activity: bool) -> Result<RanScript, Fault> {
-        if text.trim().is_empty() {
-            return Ok(RanScript::default());
-        }
-        let workflow = self.workflow_node();
-        let script = match self.program.csharp.find(workflow, is_activity, text) {
-            Some(compiled) => compiled.clone().map_err(|problem| csharp::syntax_fault(&problem))?,
-            // A script that another expression has made.
-            None => {
-                let names = csharp::open_names(&scope::visible(self.program, self.state, self.context), is_activity);
-                let compiled = CSharpScript::compile(text, &names);
-                Arc::new(compiled.map_err(|problem| csharp::syntax_fault(&problem))?)
-            }
-        };
-        let ran = csharp::run(self.session, &script, || self, || self.snapshot()).await;
-        let mut ran = ran.map_err(|fault| self.without_kept_secrets(fault))?;
-        ran.may_hold_secret |= self.state.keeps_secrets;
-        Ok(ran)
-    }
-
-    fn snapshot(&self) -> csharp::Snapshot {
-        let scope = self.script_scope();
-        let names = scope.variables.keys();
-        let types = names.map(|name| (name.clone(), self.variable_type(name))).collect();
-        csharp::Snapshot { scope, types }
-    }
-
     pub(super) fn script_scope(&self) -> ScriptScope {
         let state = self.state;
         let mut outputs = Map::new();
@@ -352,70 +329,6 @@ impl Evaluator<'_> {
                 name: state.name.clone(),
             },
         }
-    }
-}
-
-/// What C# reads: only what a script names is copied.
-impl World for &Evaluator<'_> {
-    fn variable(&self, name: &str) -> Option<Value> {
-        if let Some(value) = self.arguments.and_then(|arguments| arguments.get(name)) {
-            return Some(value.clone());
-        }
-        let chain = scope::chain(self.program, self.state, self.context);
-        let contexts = chain.iter().filter_map(|number| self.state.contexts.get(number));
-        contexts
-            .into_iter()
-            .find_map(|context| context.variables.get(name))
-            .cloned()
-    }
-
-    fn variable_names(&self) -> Vec<String> {
-        let all = scope::visible(self.program, self.state, self.context);
-        all.into_iter().map(|(name, _)| name).collect()
-    }
-
-    fn variable_type(&self, name: &str) -> Ty {
-        let location = scope::find(self.program, self.state, self.context, name);
-        let declared = location.and_then(|location| location.declared);
-        declared.map_or(Ty::Dynamic, csharp::type_of)
-    }
-
-    fn input(&self, name: &str) -> Option<Value> {
-        scope::inputs(self.program, self.state, self.context).get(name).cloned()
-    }
-
-    fn output(&self, activity: &str, output: Option<&str>) -> Option<Value> {
-        let named = |by_id: bool| {
-            let is_meant = move |node: &&ActivityNode| {
-                if by_id {
-                    node.id == activity
-                } else {
-                    node.name.as_deref() == Some(activity)
-                }
-            };
-            self.written_beside()
-                .filter(is_meant)
-                .find_map(|node| self.state.activity_outputs.get(&node.node_id))
-        };
-        // An id takes precedence over an equal name.
-        let outputs = named(true).or_else(|| named(false))?;
-        outputs.get(output.unwrap_or("Result")).cloned()
-    }
-
-    fn last_result(&self) -> Option<Value> {
-        self.state.last_result.clone()
-    }
-
-    fn instance_id(&self) -> String {
-        self.state.instance_id.to_string()
-    }
-
-    fn correlation_id(&self) -> Option<String> {
-        self.state.correlation_id.clone()
-    }
-
-    fn name(&self) -> Option<String> {
-        self.state.name.clone()
     }
 }
 

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use mainspring_language::short_type_name;
 use serde_json::{Map, Value};
 
 use crate::activity::{ActivityNode, ActivityTree, NodeIndex, camel_case};
 use crate::definition::WorkflowDefinition;
-use crate::expression::short_type_name;
 
 const CONFIG: &str = "logPersistenceConfig";
 const LEGACY: &str = "logPersistenceMode";

@@ -19,7 +19,8 @@
 //! - `activity_test`: runs one activity alone; `evaluation`: evaluates one expression alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
 //! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`, `csharp`: those in Liquid
-//!   and C#; `journal`: its journal and executions; `log_persistence`: what of their values is recorded.
+//!   and C#; `csharp_scripts`: those in C# that are compiled with a program; `journal`: its journal and executions;
+//!   `log_persistence`: what of their values is recorded.
 
 mod activity_test;
 mod bindings;
@@ -29,7 +30,10 @@ mod burst_contract;
 mod cause;
 mod child;
 mod composition;
+#[cfg(feature = "csharp")]
 mod csharp;
+#[cfg(feature = "csharp")]
+mod csharp_scripts;
 mod designer_form;
 mod drawable;
 mod drawn_connections;
@@ -48,6 +52,7 @@ mod script_names;
 mod start_input;
 mod state;
 mod status;
+#[cfg(feature = "liquid")]
 mod template;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use super::bindings::{inputs, outputs};
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
-use super::csharp::CSharpScripts;
+#[cfg(feature = "csharp")]
+use super::csharp_scripts::CSharpScripts;
 use super::id_bounds::{LONGEST_PATH, short, too_many_bytes};
 use super::incident_strategy::IncidentStrategy;
 use super::log_persistence::LogPersistence;
@@ -49,6 +50,7 @@ pub struct Program {
     /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
     /// Its scripts in C#.
+    #[cfg(feature = "csharp")]
     pub(super) csharp: CSharpScripts,
     registered: Vec<Option<RegisteredActivity>>,
     /// The converters of its outputs, by id.
@@ -185,16 +187,9 @@ pub(super) fn compile(
     if let Some(problem) = compiler.problem {
         return Err(problem);
     }
-    let child_variables = |index: NodeIndex| {
-        let registered = compiler.registered.get(index.0).and_then(Option::as_ref);
-        registered
-            .map(|registered| registered.descriptor.child_variables.clone())
-            .unwrap_or_default()
-    };
-    let inputs = |workflow: NodeIndex| compiler.inputs.get(&workflow).cloned().unwrap_or_default();
-    let csharp = CSharpScripts::of(&compiler.tree, child_variables, inputs);
     Ok(Program {
-        csharp,
+        #[cfg(feature = "csharp")]
+        csharp: compiler.csharp(),
         definition_id: definition.definition_id.clone(),
         version_id: definition.id.clone(),
         version: definition.version,
@@ -276,6 +271,19 @@ struct Nested<'a> {
 }
 
 impl<'a> Compiler<'a> {
+    /// The scripts in C#.
+    #[cfg(feature = "csharp")]
+    fn csharp(&self) -> CSharpScripts {
+        let child_variables = |index: NodeIndex| {
+            let registered = self.registered.get(index.0).and_then(Option::as_ref);
+            registered
+                .map(|registered| registered.descriptor.child_variables.clone())
+                .unwrap_or_default()
+        };
+        let inputs = |workflow: NodeIndex| self.inputs.get(&workflow).cloned().unwrap_or_default();
+        CSharpScripts::of(&self.tree, child_variables, inputs)
+    }
+
     /// Compiles the workflows as activities, those of the definition first, then those inside them: so the recursion is as
     /// deep as one definition, and the nodes of one definition follow each other.
     fn push_nested(&mut self) -> Result<()> {

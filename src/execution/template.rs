@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
+use mainspring_liquid::{ErrorKind, Fact, TemplateData, TemplateError};
 use serde_json::{Map, Value};
 
 use super::evaluate::Evaluator;
 use super::scope;
 use super::state::InstanceState;
 use crate::activity::Fault;
-use crate::expression::{
-    Fact, LongScript, NamedValues, ScriptScope, TEMPLATES, TemplateData, TemplateEngine, TemplateErrorKind,
-};
+use crate::expression::{LongScript, NamedValues, RenderError, ScriptScope, TEMPLATES, TemplateEngine};
 
 impl Evaluator<'_> {
     /// The text of a template; null if it is blank, as in Elsa.
@@ -32,7 +32,7 @@ impl Evaluator<'_> {
             named: self.session.named(),
         };
         let definition = self.state.definition_id.as_str();
-        let limits = self.session.template_limits();
+        let options = self.session.options();
         let long_facts = OnceLock::new();
         let owned = || {
             let scope = self.script_scope();
@@ -46,32 +46,29 @@ impl Evaluator<'_> {
         };
         let turns = self.session.turns();
         let rendered = TEMPLATES
-            .render(&template, definition, limits, turns, &seen, owned)
+            .render(&template, definition, options, turns, &seen, owned)
             .await;
         if let Some(facts) = long_facts.get() {
-            match rendered.as_ref().map_err(|error| error.kind) {
-                Err(TemplateErrorKind::Timeout) => self.session.long_ended(facts, true),
-                Err(TemplateErrorKind::Closed) => {}
+            match &rendered {
+                Err(RenderError::Template(error)) if error.kind == ErrorKind::Timeout => {
+                    self.session.long_ended(facts, true);
+                }
+                Err(RenderError::Template(error)) if error.kind == ErrorKind::Cancelled => {}
+                Err(RenderError::Closed) => {}
                 _ => self.session.long_ended(facts, false),
             }
         }
-        let text = rendered.map_err(|error| {
-            let code = match error.kind {
-                TemplateErrorKind::Syntax => "template-syntax",
-                TemplateErrorKind::Invalid => "template-error",
-                TemplateErrorKind::Timeout => "template-timeout",
-                TemplateErrorKind::Memory => "template-memory",
-                TemplateErrorKind::TooLarge => "value-too-large",
+        let text = rendered.map_err(|error| match error {
+            RenderError::Template(error) => fault(&error),
+            RenderError::Busy => {
                 // Not visible, as the burst is deferred.
-                TemplateErrorKind::Busy => {
-                    self.session.defer(TemplateEngine::pause());
-                    "script-busy"
-                }
-                TemplateErrorKind::Closed => "script-closed",
-            };
-            let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-            let place = (error.line > 0).then(|| (number(error.line), number(error.column)));
-            Fault::new(error.to_string()).code(code).category("Script").at(place)
+                self.session.defer(TemplateEngine::pause());
+                Fault::new("no slot is free for a long template").code("script-busy")
+            }
+            RenderError::Closed => {
+                let message = "the template was stopped: this node is shutting down";
+                Fault::new(message).code("script-closed").category("Script")
+            }
         })?;
         if text.contains('\0') {
             let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";
@@ -79,6 +76,20 @@ impl Evaluator<'_> {
         }
         Ok(Value::String(text))
     }
+}
+
+fn fault(error: &TemplateError) -> Fault {
+    let code = match error.kind {
+        ErrorKind::Syntax => "template-syntax",
+        ErrorKind::Invalid => "template-error",
+        ErrorKind::Timeout => "template-timeout",
+        ErrorKind::Memory => "template-memory",
+        ErrorKind::TooLarge => "value-too-large",
+        ErrorKind::Cancelled => "script-closed",
+    };
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let place = (error.line > 0).then(|| (number(error.line), number(error.column)));
+    Fault::new(error.to_string()).code(code).category("Script").at(place)
 }
 
 /// The state of an instance, as one execution sees it.
@@ -115,6 +126,10 @@ impl TemplateData for TemplateView<'_> {
             Fact::WorkflowInstanceId => self.state.instance_id.to_string().into(),
         }
     }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
 
 /// The same for another thread, as long as the template runs there.
@@ -146,6 +161,10 @@ impl TemplateData for OwnedView {
             Fact::WorkflowDefinitionVersion => workflow.definition_version.into(),
             Fact::WorkflowInstanceId => workflow.instance_id.clone().into(),
         }
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
     }
 }
 

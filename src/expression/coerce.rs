@@ -6,9 +6,9 @@
 use std::fmt;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use mainspring_language::TimeSpan;
 use serde_json::{Number, Value};
 
-use super::time_span::TimeSpan;
 use super::type_name::TypeName;
 
 /// A value that does not fit its type.

@@ -22,7 +22,7 @@ impl ExpressionType {
 }
 
 /// All of them.
-pub(crate) const EXPRESSION_TYPES: [ExpressionType; 10] = [
+const ALL: [ExpressionType; 10] = [
     of_control("Literal", None),
     of_control("Object", Some("json")),
     offered("JavaScript", Some("javascript")),
@@ -51,12 +51,30 @@ const fn of_control(name: &'static str, language: Option<&'static str>) -> Expre
     }
 }
 
+/// Those that this build evaluates.
+pub(crate) fn expression_types() -> impl Iterator<Item = &'static ExpressionType> {
+    ALL.iter().filter(|known| missing_language(known.name).is_none())
+}
+
 /// Whether expressions of a type can be evaluated.
 pub(crate) fn is_runnable(name: &str) -> bool {
-    EXPRESSION_TYPES.iter().any(|known| known.name == name)
+    expression_types().any(|known| known.name == name)
+}
+
+/// Why expressions of a language cannot be evaluated here, if it is one that this build is without.
+pub(crate) fn missing_language(name: &str) -> Option<String> {
+    let feature = match name {
+        "CSharp" if !cfg!(feature = "csharp") => "csharp",
+        "Liquid" if !cfg!(feature = "liquid") => "liquid",
+        _ => return None,
+    };
+    Some(format!(
+        "this build of Mainspring is without {name}: build it with the feature {feature}, or use JavaScript instead"
+    ))
 }
 
 /// Their names, for a message.
 pub(crate) fn runnable_types() -> String {
-    EXPRESSION_TYPES.map(|known| known.name).join(", ")
+    let names: Vec<&str> = expression_types().map(|known| known.name).collect();
+    names.join(", ")
 }

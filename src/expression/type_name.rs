@@ -1,5 +1,7 @@
 //! Elsa's type names: short aliases (`Int32`, `Object[]`) and .NET's own (`System.Int32, System.Private.CoreLib`).
 
+use mainspring_language::short_type_name;
+
 /// The types that a value can be converted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TypeName {
@@ -69,12 +71,6 @@ impl TypeName {
             _ => Self::Any,
         }
     }
-}
-
-/// `System.Int32, System.Private.CoreLib` is `Int32`.
-pub(crate) fn short_type_name(text: &str) -> &str {
-    let full = text.split(',').next().unwrap_or_default().trim();
-    full.rsplit('.').next().unwrap_or_default()
 }
 
 /// Types of .NET whose values are never null.

@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::openapi::Counted;
 use crate::api::path::Id;
-use crate::expression::EXPRESSION_TYPES;
+use crate::expression::expression_types;
 use crate::http::{ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
@@ -29,7 +29,7 @@ struct TypeDefinitionFields {
 }
 
 static LIST: LazyLock<Bytes> = LazyLock::new(|| {
-    let types = EXPRESSION_TYPES.map(|known| {
+    let types = expression_types().map(|known| {
         let language = known
             .language
             .map(|language| ("MonacoLanguage".to_owned(), Value::from(language)));
@@ -41,7 +41,7 @@ static LIST: LazyLock<Bytes> = LazyLock::new(|| {
             "properties": Map::from_iter(language),
         })
     });
-    list_of(&types)
+    list_of(&types.collect::<Vec<_>>())
 });
 
 /// Lists the types of expressions that can be evaluated.

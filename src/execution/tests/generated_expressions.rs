@@ -4,14 +4,14 @@
 //! They repeat, nest or double parts of a language up to the longest text. A run has a minute for all languages, and thirty
 //! minutes with `MAINSPRING_TEST_LONG=1`. It is a process of its own, whose memory can be measured.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::expression::{
-    CSharpNames, CSharpScript, ScriptScope, TEMPLATES, Ty, TypeName, allows_null, declared_type, is_assignable,
-    search_script,
-};
+use mainspring_csharp::{DeclaredType, Names, Script};
+
+use crate::expression::{ScriptScope, TEMPLATES, TypeName, allows_null, is_assignable, search_script};
 use crate::schedule::Cron;
 use crate::testing::thread_time;
 
@@ -262,9 +262,8 @@ fn csharp(numbers: &mut Numbers) -> String {
     }
 }
 
-fn check_csharp(text: &str, names: &CSharpNames) {
-    let _ =
-        CSharpScript::compile_here(text, names).map_err(|problem| assert!(problem.message.len() <= 1_000, "{text}"));
+fn check_csharp(text: &str, names: &Names) {
+    let _ = Script::compile(text, names).map_err(|problem| assert!(problem.message.len() <= 1_000, "{text}"));
 }
 
 const LIQUID: &[&str] = &[
@@ -469,7 +468,10 @@ fn type_name(numbers: &mut Numbers) -> String {
 }
 
 fn check_type_name(text: &str) {
-    let _ = (TypeName::parse(text, true), declared_type(text, false).to_string());
+    let _ = (
+        TypeName::parse(text, true),
+        DeclaredType::named(text, false).to_string(),
+    );
     let _ = (
         is_assignable(text, text),
         is_assignable("Int32", text),
@@ -545,10 +547,8 @@ fn expressions_stay_within_their_budget_alone() {
     };
     println!("seed {seed}");
     let work = move || {
-        let names = CSharpNames {
-            variables: (0..2_000).map(|number| (format!("name-{number}"), Ty::Int)).collect(),
-            ..CSharpNames::default()
-        };
+        let declared = |number: i32| (format!("name-{number}"), DeclaredType::named("Int32", false));
+        let names = Names::new((0..2_000).map(declared).collect(), BTreeMap::new());
         let mut scope = ScriptScope::default();
         for number in 0..2_000 {
             scope.variables.insert(format!("name-{number}"), number.into());

@@ -7,16 +7,17 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::activity::{ActivityNode, Catalogue, NodeInput, RUN_JAVASCRIPT, SCRIPT};
+use crate::activity::{ActivityNode, Catalogue, NodeInput, RUN_CSHARP, RUN_JAVASCRIPT, SCRIPT};
 use crate::definition::{Problems, ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
-use crate::execution::csharp::script_of;
+#[cfg(feature = "csharp")]
+use crate::execution::csharp_scripts::script_of;
 use crate::execution::evaluate::{named, object};
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::program::Program;
-use crate::expression::{TypeName, coerce, is_runnable, too_long_script};
+use crate::expression::{TypeName, coerce, is_runnable, missing_language, too_long_script};
 
 mod control_flow;
 mod converters;
@@ -26,12 +27,14 @@ mod secrets;
 mod shown;
 mod state_machine;
 mod structure;
+#[cfg(feature = "liquid")]
 mod templates;
 mod unsupported;
 mod warnings;
 
 use converters::Targets;
 use guards::Guards;
+#[cfg(feature = "liquid")]
 use templates::Templates;
 
 /// What keeps a definition from being published, with the program that was compiled from it.
@@ -45,6 +48,7 @@ pub(super) fn validate(
     persistence("", Some(&definition.custom_properties), &mut errors);
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(program, &mut errors);
+    #[cfg(feature = "liquid")]
     let templates = Templates::of(program);
     let targets = Targets::of(program);
     let guards = Guards::of(catalogue, program);
@@ -64,8 +68,11 @@ pub(super) fn validate(
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards.check(node, &mut errors);
-        inputs(&templates, node, &mut errors);
+        #[cfg(feature = "liquid")]
+        templates.check(node, &mut errors);
+        #[cfg(feature = "csharp")]
         csharp(program, node, &mut errors);
+        inputs(node, &mut errors);
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
@@ -190,7 +197,7 @@ fn variables(node: &ActivityNode, errors: &mut Problems) {
     }
 }
 
-fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Problems) {
+fn inputs(node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
         if errors.is_full() {
             return;
@@ -208,20 +215,17 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Problems)
                 Ok(_) => continue,
                 Err(fault) => Err(fault.message),
             },
-            "Liquid" => {
-                errors.extend(templates.errors(node, input, &expression.value));
-                continue;
-            }
             kind if is_runnable(kind) => continue,
             kind => {
-                errors.push(ValidationError::of(
-                    &node.id,
-                    format!(
-                        "The input {} of the activity {} is an expression of type {kind}, which is not supported; use \
-                         JavaScript or CSharp instead",
-                        input.name, node.id
-                    ),
-                ));
+                let problem = missing_language(kind).map_or_else(
+                    || "which is not supported; use JavaScript or CSharp instead".to_owned(),
+                    |problem| format!("and {problem}"),
+                );
+                let message = format!(
+                    "The input {} of the activity {} is an expression of type {kind}, {problem}",
+                    input.name, node.id
+                );
+                errors.push(ValidationError::of(&node.id, message));
                 continue;
             }
         };
@@ -238,16 +242,21 @@ fn inputs(templates: &Templates<'_>, node: &ActivityNode, errors: &mut Problems)
     }
 }
 
-/// Why a script in JavaScript can be no one that runs, without parsing it.
+/// Why the script of an input can be no one that runs here, without parsing it.
 fn script_problem(node: &ActivityNode, input: &NodeInput) -> Option<String> {
     let expression = input.expression.as_ref()?;
-    let is_activity = node.type_name == RUN_JAVASCRIPT && input.name == SCRIPT && expression.kind == "Literal";
+    let is_script = input.name == SCRIPT && expression.kind == "Literal";
+    if node.type_name == RUN_CSHARP && is_script {
+        return missing_language("CSharp");
+    }
+    let is_activity = node.type_name == RUN_JAVASCRIPT && is_script;
     (is_activity || expression.kind == "JavaScript")
         .then(|| expression.value.as_str().and_then(too_long_script))
         .flatten()
 }
 
 /// The problems of scripts in C#, each with its place.
+#[cfg(feature = "csharp")]
 fn csharp(program: &Program, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
         let Some((text, is_activity)) = script_of(&node.type_name, input) else {

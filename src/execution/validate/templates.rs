@@ -34,8 +34,23 @@ impl<'p> Templates<'p> {
         }
     }
 
-    /// What is wrong with the template of an input, and where.
-    pub(super) fn errors(&self, node: &ActivityNode, input: &NodeInput, template: &Value) -> Vec<ValidationError> {
+    /// What is wrong with the templates of an activity, and where.
+    pub(super) fn check(&self, node: &ActivityNode, errors: &mut Problems) {
+        for input in &node.inputs {
+            if errors.is_full() {
+                return;
+            }
+            if let Some(expression) = input
+                .expression
+                .as_ref()
+                .filter(|expression| expression.kind == "Liquid")
+            {
+                errors.extend(self.errors(node, input, &expression.value));
+            }
+        }
+    }
+
+    fn errors(&self, node: &ActivityNode, input: &NodeInput, template: &Value) -> Vec<ValidationError> {
         let Some(text) = template.as_str() else {
             return Vec::new();
         };

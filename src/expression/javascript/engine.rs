@@ -9,7 +9,6 @@ use super::named_values::NamedValues;
 use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
 use super::task::TaskHandle;
 use super::thread_pool::{PoolSession, ScriptPool};
-use crate::expression::liquid::TemplateLimits;
 use crate::expression::processor::Turns;
 use crate::id::{InstanceId, VersionId};
 
@@ -88,15 +87,6 @@ impl ScriptSession {
             self.deferral.get_or_init(|| self.inner.pause(&version));
         }
         result
-    }
-
-    /// The limits of the templates of the burst: those of its scripts.
-    pub(crate) fn template_limits(&self) -> TemplateLimits {
-        let options = self.inner.options();
-        TemplateLimits {
-            time: options.time_limit,
-            output: options.max_result_bytes,
-        }
     }
 
     /// The turns of long scripts, in whatever language.

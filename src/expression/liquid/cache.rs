@@ -3,36 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::error::TemplateError;
-use super::parser;
-use super::syntax::Block;
+use mainspring_liquid::{Template, TemplateError};
 
 /// Bytes of memory for one byte of text: a statement of a few characters takes some hundred bytes.
 const BYTES_PER_TEXT: usize = 40;
 
 /// Bytes that all kept templates may take.
 const CAPACITY: usize = 32 << 20;
-
-/// A parsed template with its text.
-#[derive(Debug)]
-pub(super) struct Template {
-    pub(super) text: Arc<str>,
-    pub(super) block: Block,
-}
-
-impl Template {
-    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
-        let block = parser::parse(text)?;
-        Ok(Self {
-            text: text.into(),
-            block,
-        })
-    }
-
-    fn weight(&self) -> usize {
-        self.text.len().saturating_mul(BYTES_PER_TEXT) + 256
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct TemplateCache {
@@ -55,7 +32,7 @@ impl TemplateCache {
             return Ok(found);
         }
         let parsed = Arc::new(Template::parse(text)?);
-        if parsed.weight() <= CAPACITY / 4 {
+        if weight(&parsed) <= CAPACITY / 4 {
             self.kept().insert(Arc::clone(&parsed));
         }
         Ok(parsed)
@@ -77,11 +54,15 @@ impl Kept {
     }
 
     fn insert(&mut self, template: Arc<Template>) {
-        if self.bytes + template.weight() > CAPACITY / 2 {
+        if self.bytes + weight(&template) > CAPACITY / 2 {
             self.older = std::mem::take(&mut self.recent);
             self.bytes = 0;
         }
-        self.bytes += template.weight();
-        self.recent.insert(Arc::clone(&template.text), template);
+        self.bytes += weight(&template);
+        self.recent.insert(Arc::clone(template.text()), template);
     }
+}
+
+fn weight(template: &Template) -> usize {
+    template.text().len().saturating_mul(BYTES_PER_TEXT) + 256
 }

@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::budget::{TemplateBudget, WorkLimits};
-use super::cache::{Template, TemplateCache};
-use super::data::TemplateData;
-use super::error::{TemplateError, TemplateErrorKind, TemplateFailure};
-use super::names;
-use super::render::Renderer;
+use mainspring_liquid::{Bounds, ErrorKind, Template, TemplateData, TemplateError};
+
+use super::cache::TemplateCache;
+use crate::expression::javascript::ScriptOptions;
 use crate::expression::processor::{Pace, TurnLanguage, Turns};
 
 /// Steps on the caller's thread: about a millisecond.
@@ -42,11 +40,21 @@ pub(crate) struct TemplateEngine {
     long: Arc<Mutex<Vec<String>>>,
 }
 
-/// The limits of a rendering that its caller sets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TemplateLimits {
-    pub(crate) time: Duration,
-    pub(crate) output: usize,
+/// Why there is no text.
+#[derive(Debug)]
+pub(crate) enum RenderError {
+    /// The template has failed.
+    Template(TemplateError),
+    /// No slot is free for it now. The template is not at fault: its burst is to be deferred.
+    Busy,
+    /// This node is shutting down.
+    Closed,
+}
+
+impl From<TemplateError> for RenderError {
+    fn from(error: TemplateError) -> Self {
+        Self::Template(error)
+    }
 }
 
 impl TemplateEngine {
@@ -65,11 +73,10 @@ impl TemplateEngine {
 
     /// The variables that a text names, each with its first place; or the first error of the text.
     pub(crate) fn check(&self, text: &str) -> Result<BTreeMap<String, TemplateError>, TemplateError> {
-        let template = Template::parse(text)?;
-        Ok(names::of(&template.text, &template.block))
+        Ok(Template::parse(text)?.variables())
     }
 
-    /// For how long the burst of a template that ended with [`TemplateErrorKind::Busy`] is to be deferred.
+    /// For how long the burst of a template that ended with [`RenderError::Busy`] is to be deferred.
     pub(crate) fn pause() -> Duration {
         PAUSE
     }
@@ -82,91 +89,39 @@ impl TemplateEngine {
         &self,
         text: &str,
         definition: &str,
-        limits: TemplateLimits,
+        options: &ScriptOptions,
         turns: &Arc<Turns>,
         data: &(dyn TemplateData + Sync),
         owned: impl FnOnce() -> Option<D>,
-    ) -> Result<String, TemplateError> {
+    ) -> Result<String, RenderError> {
         let template = self.cache.get(text)?;
-        let first = render(&template, data, inline(limits), None);
-        match first {
-            Err(failure) if failure.kind == TemplateErrorKind::Timeout => {}
-            result => return result.map_err(|failure| located(&template, failure)),
+        let bounds = |steps: u64| Bounds {
+            steps,
+            memory: MEMORY,
+            output: options.max_result_bytes,
+            caller: None,
+        };
+        match template.render(data, bounds(INLINE_STEPS)) {
+            Err(error) if error.kind == ErrorKind::Timeout => {}
+            result => return Ok(result?),
         }
         let slot = Slot::take(&self.long, definition);
         let Some((slot, data)) = slot.and_then(|slot| Some((slot, owned()?))) else {
-            return Err(TemplateError::without_place(
-                TemplateErrorKind::Busy,
-                "no slot is free for a long template",
-            ));
+            return Err(RenderError::Busy);
         };
         let stop = StopOnDrop(Arc::default());
-        let work = LongRender {
-            template: Arc::clone(&template),
-            stop: Arc::clone(&stop.0),
-            turns: Arc::clone(turns),
-            limits,
-            _slot: slot,
-        };
-        let done = tokio::task::spawn_blocking(move || work.run(&data)).await;
-        match done {
-            Ok(result) => result.map_err(|failure| located(&template, failure)),
-            Err(_) => Err(TemplateError::without_place(
-                TemplateErrorKind::Closed,
-                "the template was stopped: this node is shutting down",
-            )),
-        }
-    }
-}
-
-fn inline(limits: TemplateLimits) -> WorkLimits {
-    WorkLimits {
-        steps: INLINE_STEPS,
-        memory: MEMORY,
-        output: limits.output,
-    }
-}
-
-/// One rendering within its limits.
-pub(super) fn render(
-    template: &Template,
-    data: &dyn TemplateData,
-    limits: WorkLimits,
-    pace: Option<Pace<'_>>,
-) -> Result<String, TemplateFailure> {
-    Renderer::new(&template.text, data, TemplateBudget::new(limits, pace)).run(&template.block)
-}
-
-fn located(template: &Template, failure: TemplateFailure) -> TemplateError {
-    match failure.at {
-        Some(at) => TemplateError::at(&template.text, at as usize, failure.kind, failure.message),
-        None => TemplateError::without_place(failure.kind, failure.message),
-    }
-}
-
-/// A rendering on a thread of its own.
-struct LongRender {
-    template: Arc<Template>,
-    stop: Arc<AtomicBool>,
-    turns: Arc<Turns>,
-    limits: TemplateLimits,
-    _slot: Slot,
-}
-
-impl LongRender {
-    fn run(self, data: &dyn TemplateData) -> Result<String, TemplateFailure> {
-        let limits = WorkLimits {
-            steps: MOST_STEPS,
-            memory: MEMORY,
-            output: self.limits.output,
-        };
-        let Some(pace) = Pace::begin(&self.turns, TurnLanguage::Liquid, &self.stop, self.limits.time) else {
-            return Err(TemplateFailure::new(
-                TemplateErrorKind::Closed,
-                "the template was stopped",
-            ));
-        };
-        render(&self.template, data, limits, Some(pace))
+        let (flag, turns) = (Arc::clone(&stop.0), Arc::clone(turns));
+        let (time_limit, bounds) = (options.time_limit, bounds(MOST_STEPS));
+        let done = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            let pace = Pace::begin(&turns, TurnLanguage::Liquid, &flag, time_limit).ok_or(RenderError::Closed)?;
+            let bounds = Bounds {
+                caller: Some(&pace),
+                ..bounds
+            };
+            Ok(template.render(&data, bounds)?)
+        });
+        done.await.unwrap_or(Err(RenderError::Closed))
     }
 }
 

@@ -13,7 +13,6 @@ mod turns;
 mod yield_interval;
 
 pub(super) use fair_queue::{FairQueue, QueuePermits};
-pub(super) use pace::Going;
 pub(crate) use pace::Pace;
 pub(super) use thread_priority::ThreadPriority;
 pub(super) use turns::{SLICE, Turn};

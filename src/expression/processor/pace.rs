@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use mainspring_language::{Steps, Stopped};
+
 use super::turns::{SLICE, Turn, TurnLanguage, Turns};
 use super::yield_interval::YieldInterval;
 
@@ -20,14 +22,6 @@ pub(crate) struct Pace<'s> {
     /// None: it was stopped while it waited.
     turn: RefCell<Option<Turn>>,
     yields: YieldInterval,
-}
-
-/// Whether a script may go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::expression) enum Going {
-    On,
-    OutOfTime,
-    Stopped,
 }
 
 impl<'s> Pace<'s> {
@@ -50,27 +44,29 @@ impl<'s> Pace<'s> {
             yields: YieldInterval::new(),
         })
     }
+}
 
-    /// Whether the script may go on; another one may run in between.
-    pub(in crate::expression) fn check(&self) -> Going {
+impl Steps for Pace<'_> {
+    /// Another script may run in between.
+    fn check(&self) -> Result<(), Stopped> {
         if self.stop.load(Ordering::Relaxed) {
-            return Going::Stopped;
+            return Err(Stopped::Cancelled);
         }
         let now = Instant::now();
         self.yields.check(now);
         let elapsed = now.saturating_duration_since(self.since.get());
         if self.ran.get() + elapsed >= self.limit {
-            return Going::OutOfTime;
+            return Err(Stopped::OutOfTime);
         }
         if elapsed < SLICE || !self.turns.is_waited_for() {
-            return Going::On;
+            return Ok(());
         }
         self.ran.set(self.ran.get() + elapsed);
         drop(self.turn.take());
         let next = Turns::begin(&self.turns, self.language, || self.stop.load(Ordering::Relaxed));
         self.since.set(Instant::now());
-        let going = if next.is_some() { Going::On } else { Going::Stopped };
+        let goes_on = next.as_ref().map(|_| ()).ok_or(Stopped::Cancelled);
         self.turn.replace(next);
-        going
+        goes_on
     }
 }

@@ -16,7 +16,7 @@ const SHARED_NAMES: &[&str] = &[
 fn the_tree_has_one_style() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeMap::new();
-    for top in ["src", "tests", "benches", "examples"] {
+    for top in ["src", "crates", "tests", "benches", "examples"] {
         super::each_file(root, &root.join(top), &mut |path, text| {
             if path.ends_with(".rs") {
                 files.insert(path.to_owned(), Source::read(text));
@@ -101,7 +101,8 @@ fn is_visible(before: &[Token<'_>]) -> bool {
 
 /// The section `# Layout` at the head of a module names each of its modules, as `x`.
 pub(super) fn complaints(path: &str, text: &str, source: &Source) -> Vec<String> {
-    let head = text.lines().take_while(|line| line.starts_with("//!"));
+    let lines = text.lines().skip_while(|line| line.starts_with("#![doc"));
+    let head = lines.take_while(|line| line.starts_with("//!"));
     let section: Vec<&str> = head.skip_while(|line| *line != "//! # Layout").collect();
     if section.is_empty() {
         return Vec::new();

@@ -45,7 +45,7 @@ fn the_structure_is_in_order() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut complaints = Vec::new();
     let mut files = 0;
-    for top in ["src", "sql", "tests", "benches", "examples"] {
+    for top in ["src", "crates", "sql", "tests", "benches", "examples"] {
         each_file(root, &root.join(top), &mut |path, text| {
             files += 1;
             complaints.extend(check(path, text));
@@ -67,6 +67,10 @@ fn check(path: &str, text: &str) -> Vec<String> {
         complaints.extend(unsafe_code(path, &source));
         complaints.extend(module_names(path, &source));
         complaints.extend(layout::complaints(path, text, &source));
+        if path.starts_with("crates/") && !is_test(path) {
+            complaints.extend(axum(path, &source));
+            complaints.extend(sql(path, &source));
+        }
         if path.starts_with("src/") && !is_test(path) {
             complaints.extend(imports::check(path, &source));
             complaints.extend(axum(path, &source));

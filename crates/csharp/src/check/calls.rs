@@ -1,0 +1,353 @@
+//! Calls: the method, its arity, its arguments and the type of its result.
+
+use std::sync::Arc;
+
+use super::fits::{accepts, lambda_parameters, wanted};
+use super::members::{owner_of, owners, unknown_member};
+use super::results::{Known, result};
+use super::{Checker, conversion_problem};
+use crate::library::{self, Signature};
+use crate::problem::{Checked, Position, Problem};
+use crate::syntax::{Argument, Call, Expr, Global, Kind, Lambda, StatementKind};
+use crate::types::Ty;
+
+impl Checker<'_> {
+    pub(super) fn call(&mut self, call: &mut Call, at: Position) -> Checked<Ty> {
+        let receiver = self.target(&mut call.target)?;
+        call.types = call
+            .type_arguments
+            .iter()
+            .map(|written| self.resolve(written))
+            .collect::<Checked<Vec<_>>>()?;
+        let static_owner = match &call.target.kind {
+            Kind::Class(class) => Some((*class).to_owned()),
+            Kind::Type(ty) => Some(ty.to_string()),
+            Kind::Global(global) if receiver.is_dynamic() => {
+                if *global == Global::Outcome && !self.names.is_activity {
+                    let message = "outcomes can only be set by the script of the activity Elsa.RunCSharp";
+                    return Err(Problem::new(at, message));
+                }
+                Some(owner_of(*global).to_owned())
+            }
+            _ => None,
+        };
+        let signatures: Vec<&'static Signature> = match &static_owner {
+            Some(owner) => {
+                let found = library::methods(&[owner.as_str()], &call.name);
+                let found = found.ok_or_else(|| self.unknown(at, owner, &[owner.as_str()], &call.name))?;
+                found.iter().collect()
+            }
+            None if receiver.is_dynamic() => {
+                let found = library::any_methods(&call.name);
+                if found.is_empty() {
+                    return Err(self.unknown(at, "a value", &[".any"], &call.name));
+                }
+                found
+            }
+            None => {
+                let list = owners(&receiver);
+                let found = library::methods(list, &call.name);
+                let found = found.ok_or_else(|| self.unknown(at, &receiver.to_string(), list, &call.name))?;
+                found.iter().collect()
+            }
+        };
+        let takes: Vec<&'static Signature> = self.by_count(&signatures, call, at)?;
+        let (arguments, lambdas) = self.arguments(call, &receiver, &takes, at)?;
+        let Some(signature) = self.chosen(&takes, &arguments, call, at)? else {
+            return Ok(Ty::Dynamic);
+        };
+        if receiver.is_dynamic() && static_owner.is_none() {
+            // Only what is the same for all types is known.
+            let same = signatures.iter().all(|other| other.result == signature.result);
+            let is_plain = ["t", "b", "i", "_", "l", "d"].contains(&signature.result);
+            let ty = call.types.first().cloned();
+            let known = if same && is_plain {
+                self.result(signature, &receiver, &arguments, &lambdas, None)
+            } else {
+                Ty::Dynamic
+            };
+            call.result = ty.filter(|_| signature.result.contains('T')).unwrap_or(known);
+            if matches!(&*call.name, "ToList" | "ToArray" | "Cast" | "OfType") {
+                call.result = Ty::Dynamic;
+            }
+            return Ok(call.result.clone());
+        }
+        let ty = self.result(signature, &receiver, &arguments, &lambdas, call.types.first());
+        call.result = ty.clone();
+        if let (Some("Variables" | "ExecutionContext"), "Get" | "GetVariable" | "Set" | "SetVariable") =
+            (static_owner.as_deref(), &*call.name)
+        {
+            self.known_variable(call)?;
+        }
+        Ok(ty)
+    }
+
+    /// A variable that is read by a name that is written out must exist.
+    fn known_variable(&self, call: &Call) -> Checked<()> {
+        let is_read = call.name.starts_with("Get");
+        let Some(Argument { value, .. }) = call.arguments.first() else {
+            return Ok(());
+        };
+        let Kind::Constant(crate::syntax::Constant::Text(name)) = &value.kind else {
+            return Ok(());
+        };
+        let exists = self.names.variable(name).is_some();
+        if exists || self.names.is_open || !is_read {
+            return Ok(());
+        }
+        Err(Problem::new(
+            value.at,
+            format!(
+                "there is no variable {}; declare it in the workflow",
+                mainspring_language::shortened(name, 200)
+            ),
+        ))
+    }
+
+    fn result(
+        &self,
+        signature: &Signature,
+        receiver: &Ty,
+        arguments: &[Ty],
+        lambdas: &[Ty],
+        type_argument: Option<&Ty>,
+    ) -> Ty {
+        result(
+            signature.result,
+            &Known {
+                receiver,
+                arguments,
+                lambdas,
+                type_argument,
+            },
+        )
+    }
+
+    fn unknown(&self, at: Position, shown: &str, owners: &[&str], name: &str) -> Problem {
+        let message = match name {
+            "GetType" => "GetType is reflection, which is not available; compare by is: x is string",
+            "GetHashCode" => "GetHashCode differs from run to run; use the value itself",
+            "Wait" | "GetAwaiter" => "a script has nothing to wait for; let an activity wait, such as Elsa.Delay",
+            "ToListAsync" | "FirstOrDefaultAsync" | "AnyAsync" => "lists are here already; leave out Async",
+            _ => return unknown_member(at, shown, owners, name),
+        };
+        Problem::new(at, message)
+    }
+
+    fn by_count(
+        &self,
+        signatures: &[&'static Signature],
+        call: &Call,
+        at: Position,
+    ) -> Checked<Vec<&'static Signature>> {
+        let count = call.arguments.len();
+        let takes: Vec<&'static Signature> = signatures.iter().copied().filter(|one| one.takes(count)).collect();
+        if takes.is_empty() {
+            let least = signatures.iter().map(|one| one.least).min().unwrap_or(0);
+            let most = signatures.iter().map(|one| one.arguments.len()).max().unwrap_or(0);
+            let wanted = if least == most {
+                least.to_string()
+            } else {
+                format!("{least} to {most}")
+            };
+            let message = format!("{} takes {wanted} arguments, not {count}", call.name);
+            return Err(Problem::new(at, message));
+        }
+        Ok(takes)
+    }
+
+    /// The types of the arguments, and what the lambdas among them return.
+    fn arguments(
+        &mut self,
+        call: &mut Call,
+        receiver: &Ty,
+        signatures: &[&'static Signature],
+        at: Position,
+    ) -> Checked<(Vec<Ty>, Vec<Ty>)> {
+        let (mut types, mut lambdas) = (Vec::new(), Vec::new());
+        let name = Arc::clone(&call.name);
+        for (number, argument) in call.arguments.iter_mut().enumerate() {
+            let letters: Vec<char> = signatures.iter().map(|one| one.letter(number)).collect();
+            if argument.out.is_some() || argument.name.as_deref() == Some("out") {
+                if !letters.contains(&'O') {
+                    return Err(Problem::new(
+                        argument.value.at,
+                        format!("{name} has no out argument here"),
+                    ));
+                }
+                self.out_argument(argument, receiver, &call.target)?;
+                types.push(Ty::Dynamic);
+                continue;
+            }
+            if let Kind::Lambda(lambda) = &mut argument.value.kind {
+                let most = letters.iter().filter_map(|letter| lambda_parameters(*letter)).max();
+                let Some(most) = most else {
+                    return Err(Problem::new(lambda.at, format!("{name} takes no lambda here")));
+                };
+                let given = lambda.parameters.len();
+                let is_pair = letters.contains(&'g');
+                if given > most || given == 0 || (is_pair && given != 2) {
+                    let wanted = if is_pair {
+                        "two parameters".to_owned()
+                    } else {
+                        format!("at most {most} parameters, and one at least")
+                    };
+                    return Err(Problem::new(
+                        lambda.at,
+                        format!("the lambda of {name} takes {wanted}, not {given}"),
+                    ));
+                }
+                let parameters = lambda_types(&name, number, receiver, &types, &lambdas);
+                let Some(lambda) = Arc::get_mut(lambda) else {
+                    return Err(Problem::new(at, "this lambda is used twice"));
+                };
+                let returned = self.lambda(lambda, &parameters)?;
+                let is_condition = matches!(&*name, "Where" | "TakeWhile" | "SkipWhile")
+                    || letters.iter().all(|letter| *letter == 'p');
+                if is_condition && !matches!(returned, Ty::Bool | Ty::Dynamic) {
+                    let message = format!("the lambda of {name} must return a bool, not {returned}");
+                    return Err(Problem::new(lambda.at, message));
+                }
+                lambdas.push(returned);
+                types.push(Ty::Lambda);
+                continue;
+            }
+            types.push(self.any_expression(&mut argument.value)?);
+        }
+        Ok((types, lambdas))
+    }
+
+    fn out_argument(&mut self, argument: &mut Argument, receiver: &Ty, target: &Expr) -> Checked<()> {
+        let known = match (&target.kind, receiver) {
+            (Kind::Type(ty), _) => ty.clone(),
+            (_, Ty::Map(_, value)) => (**value).clone(),
+            _ => Ty::Dynamic,
+        };
+        let Some(place) = &mut argument.out else {
+            // An existing local.
+            if matches!(&argument.value.kind, Kind::Name(name) if **name == *"_") {
+                argument.value.kind = Kind::Constant(crate::syntax::Constant::Null);
+                return Ok(());
+            }
+            self.any_expression(&mut argument.value)?;
+            if !matches!(argument.value.kind, Kind::Local(_)) {
+                return Err(Problem::new(argument.value.at, "out needs a local: out var x"));
+            }
+            return Ok(());
+        };
+        place.ty = match &place.written {
+            Some(written) => self.resolve(written)?,
+            None => known,
+        };
+        place.slot = self.declare(&place.name, place.at, place.ty.clone())?;
+        argument.value.kind = Kind::Local(place.slot);
+        Ok(())
+    }
+
+    /// The signature that fits the types.
+    fn chosen(
+        &self,
+        signatures: &[&'static Signature],
+        types: &[Ty],
+        call: &Call,
+        at: Position,
+    ) -> Checked<Option<&'static Signature>> {
+        let fits = |signature: &Signature| {
+            let mut all = types.iter().enumerate();
+            all.all(|(number, ty)| signature.letter(number) == 'O' || accepts(signature.letter(number), ty))
+        };
+        if let Some(found) = signatures.iter().copied().find(|one| fits(one)) {
+            let is_mixed = types.contains(&Ty::Decimal) && types.contains(&Ty::Double) && found.result == "W";
+            if is_mixed {
+                let message = format!(
+                    "{} of a decimal and a double is ambiguous; write m behind the literal, or (decimal) before the double",
+                    call.name
+                );
+                return Err(Problem::new(at, message));
+            }
+            return Ok(Some(found));
+        }
+        let Some(first) = signatures.first() else {
+            return Ok(None);
+        };
+        for (number, ty) in types.iter().enumerate() {
+            let letter = first.letter(number);
+            if letter != 'O' && !accepts(letter, ty) {
+                let at = call.arguments.get(number).map_or(at, |argument| argument.value.at);
+                let (name, wanted, place) = (&call.name, wanted(letter), number + 1);
+                let remedy = match (letter, ty) {
+                    ('t', _) | ('c', Ty::Int) => "; write .ToString()",
+                    ('i', Ty::Long | Ty::Double | Ty::Decimal) => "; write (int) before it",
+                    ('d', Ty::Decimal) => "; write (double) before it",
+                    _ => "",
+                };
+                let message = format!("{name} takes {wanted} as argument {place}, not {ty}{remedy}");
+                return Err(Problem::new(at, message));
+            }
+        }
+        Err(Problem::new(
+            at,
+            format!("no overload of {} takes these arguments", call.name),
+        ))
+    }
+
+    /// Checks a lambda whose parameters have these types; returns what it returns.
+    fn lambda(&mut self, lambda: &mut Lambda, parameters: &[Ty]) -> Checked<Ty> {
+        self.lambdas += 1;
+        let loops = std::mem::take(&mut self.loops);
+        self.returned.push(None);
+        let checked = self.scoped(|checker| {
+            for (number, place) in lambda.parameters.iter_mut().enumerate() {
+                let known = parameters.get(number).cloned().unwrap_or(Ty::Dynamic);
+                place.ty = match &place.written {
+                    Some(written) => checker.resolve(written)?,
+                    None => known,
+                };
+                place.slot = checker.declare(&place.name, place.at, place.ty.clone())?;
+            }
+            match &mut lambda.body.kind {
+                StatementKind::Expression(body) if lambda.is_expression => checker.any_expression(body),
+                _ => {
+                    checker.statement(&mut lambda.body)?;
+                    Ok(Ty::Void)
+                }
+            }
+        });
+        let returned = self.returned.pop().flatten();
+        self.loops = loops;
+        self.lambdas -= 1;
+        let ty = checked?;
+        match (lambda.is_expression, returned) {
+            (true, _) if ty == Ty::Null => Ok(Ty::Dynamic),
+            (true, _) => Ok(ty),
+            (false, Some(ty)) => Ok(ty),
+            (false, None) => Ok(Ty::Void),
+        }
+    }
+
+    /// A condition must be a bool.
+    pub(super) fn condition(&mut self, condition: &mut Expr) -> Checked<()> {
+        let ty = self.expression(condition)?;
+        match ty {
+            Ty::Bool => Ok(()),
+            Ty::Dynamic => self.convert(condition, &ty, &Ty::Bool),
+            other => Err(Problem::new(condition.at, conversion_problem(&other, &Ty::Bool))),
+        }
+    }
+}
+
+/// The types of the parameters of a lambda.
+fn lambda_types(method: &str, number: usize, receiver: &Ty, types: &[Ty], lambdas: &[Ty]) -> Vec<Ty> {
+    let item = receiver.item().unwrap_or(Ty::Dynamic);
+    match (method, number) {
+        ("Aggregate", 0) => vec![item.clone(), item],
+        ("Aggregate", 1) => vec![types.first().cloned().unwrap_or(Ty::Dynamic), item],
+        ("Aggregate", _) => vec![types.first().cloned().unwrap_or(Ty::Dynamic)],
+        ("Zip", _) => vec![item, types.first().and_then(Ty::item).unwrap_or(Ty::Dynamic)],
+        ("SelectMany", 1) => {
+            let inner = lambdas.first().and_then(Ty::item).unwrap_or(Ty::Dynamic);
+            vec![item, inner]
+        }
+        _ => vec![item, Ty::Int],
+    }
+}

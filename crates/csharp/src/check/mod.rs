@@ -1,0 +1,136 @@
+//! The check before a script runs: names, members, arities, and types as far as they are known.
+//!
+//! The checker resolves names in the tree (locals get a slot), folds constants, and adds the conversions that C# makes
+//! silently. What has the type `object` is checked when the script runs.
+
+mod calls;
+mod constants;
+mod expressions;
+mod fits;
+mod members;
+mod names;
+mod patterns;
+mod results;
+mod statements;
+mod type_names;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::problem::{Checked, Position, Problem};
+use super::syntax::{Expr, Kind, Statement};
+use super::types::Ty;
+
+pub use names::Names;
+pub(super) use names::pascal;
+
+/// Checks a script; returns the number of slots for its locals.
+pub(super) fn check(statements: &mut [Statement], names: &Names) -> Checked<usize> {
+    let mut checker = Checker {
+        names,
+        scopes: vec![Vec::new()],
+        locals: HashMap::new(),
+        slots: Vec::new(),
+        loops: 0,
+        lambdas: 0,
+        targets: Vec::new(),
+        returned: Vec::new(),
+    };
+    checker.statements(statements)?;
+    Ok(checker.slots.len())
+}
+
+struct Checker<'n> {
+    names: &'n Names,
+    /// The names that each scope declares, the innermost last.
+    scopes: Vec<Vec<Arc<str>>>,
+    /// The slots of the locals that can be named, the innermost last.
+    locals: HashMap<Arc<str>, Vec<usize>>,
+    /// The types of all locals, by their slots.
+    slots: Vec<Ty>,
+    loops: usize,
+    lambdas: usize,
+    /// Types of the values before `?.`.
+    targets: Vec<Ty>,
+    /// What the lambdas around return, innermost last.
+    returned: Vec<Option<Ty>>,
+}
+
+impl Checker<'_> {
+    fn scoped<T>(&mut self, check: impl FnOnce(&mut Self) -> Checked<T>) -> Checked<T> {
+        self.scopes.push(Vec::new());
+        let checked = check(self);
+        for name in self.scopes.pop().unwrap_or_default() {
+            if let Some(slots) = self.locals.get_mut(&name) {
+                slots.pop();
+            }
+        }
+        checked
+    }
+
+    fn declare(&mut self, name: &Arc<str>, at: Position, ty: Ty) -> Checked<usize> {
+        let slot = self.slots.len();
+        if self.local(name).is_some() && **name != *"_" {
+            return Err(Problem::new(
+                at,
+                format!("{name} is declared already; choose another name"),
+            ));
+        }
+        self.slots.push(ty);
+        self.locals.entry(Arc::clone(name)).or_default().push(slot);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(Arc::clone(name));
+        }
+        Ok(slot)
+    }
+
+    /// The slot of the innermost local of a name.
+    fn local(&self, name: &str) -> Option<usize> {
+        self.locals.get(name)?.last().copied()
+    }
+
+    /// Converts a value silently, as C# does where a type is wanted.
+    fn convert(&self, value: &mut Expr, from: &Ty, to: &Ty) -> Checked<()> {
+        if from == to || to.is_dynamic() {
+            if *from == Ty::Void || *from == Ty::Lambda {
+                return Err(Problem::new(value.at, format!("a value is expected, not {from}")));
+            }
+            return Ok(());
+        }
+        let is_small = matches!(&value.kind, Kind::Constant(super::syntax::Constant::Int(_))) && *to == Ty::Char;
+        if !from.converts_to(to) || is_small {
+            return Err(Problem::new(value.at, conversion_problem(from, to)));
+        }
+        let is_list = matches!(to, Ty::List(..) | Ty::Map(..) | Ty::Record(_) | Ty::Group(..)) && !from.is_dynamic();
+        if !is_list && *from != Ty::Null {
+            wrap(value, |inner| Kind::Convert(to.clone(), inner));
+        }
+        Ok(())
+    }
+}
+
+/// Puts an expression into another one.
+fn wrap(value: &mut Expr, make: impl FnOnce(Box<Expr>) -> Kind) {
+    let (at, depth) = (value.at, value.depth);
+    let placeholder = Expr {
+        at,
+        depth,
+        kind: Kind::Target,
+    };
+    let inner = Box::new(std::mem::replace(value, placeholder));
+    value.kind = make(inner);
+}
+
+fn conversion_problem(from: &Ty, to: &Ty) -> String {
+    let remedy = match (from, to) {
+        (_, Ty::Text) => "; write .ToString()".to_owned(),
+        (Ty::Text, Ty::Int | Ty::Long | Ty::Double | Ty::Decimal | Ty::Bool | Ty::Date | Ty::Span | Ty::Guid) => {
+            format!("; write {to}.Parse(…)")
+        }
+        (Ty::Double, Ty::Decimal) => "; write the literal with m, or (decimal) before it".to_owned(),
+        (Ty::Nullable(_), _) => "; write ?? and what it is instead of null".to_owned(),
+        (from, to) if from.is_number() && to.is_number() => format!("; write ({to}) before it"),
+        _ => String::new(),
+    };
+    format!("{from} does not convert to {to}{remedy}")
+}

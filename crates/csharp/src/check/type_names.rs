@@ -1,0 +1,144 @@
+//! The types that a script or a definition names.
+
+use super::Checker;
+use crate::parse::remedy;
+use crate::problem::{Checked, Position, Problem};
+use crate::syntax::{Suffix, TypeName};
+use crate::types::{DeclaredType, EnumKind, ListKind, SharedTy, Size, Ty};
+use mainspring_language::short_type_name;
+
+/// A type without arguments.
+pub(super) fn simple(name: &str) -> Option<Ty> {
+    Some(match name {
+        "bool" | "Boolean" => Ty::Bool,
+        "int" | "Int32" => Ty::Int,
+        "long" | "Int64" => Ty::Long,
+        "double" | "Double" => Ty::Double,
+        "decimal" | "Decimal" => Ty::Decimal,
+        "char" | "Char" => Ty::Char,
+        "string" | "String" => Ty::Text,
+        "object" | "Object" | "dynamic" | "ExpandoObject" | "JsonObject" | "JsonNode" | "JsonArray" | "JsonElement"
+        | "JsonValue" => Ty::Dynamic,
+        "DateTime" => Ty::Date,
+        "DateTimeOffset" => Ty::Offset,
+        "TimeSpan" => Ty::Span,
+        "Guid" => Ty::Guid,
+        other => Ty::Enum(EnumKind::of(other)?),
+    })
+}
+
+fn of_one(name: &str) -> Option<ListKind> {
+    match name {
+        "List"
+        | "IList"
+        | "ICollection"
+        | "HashSet"
+        | "ISet"
+        | "IReadOnlyList"
+        | "IReadOnlyCollection"
+        | "Collection" => Some(ListKind::List),
+        "IEnumerable" | "IOrderedEnumerable" => Some(ListKind::Sequence),
+        _ => None,
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn resolve(&self, written: &TypeName) -> Checked<Ty> {
+        let arguments = written
+            .arguments
+            .iter()
+            .map(|argument| self.resolve(argument))
+            .collect::<Checked<Vec<_>>>()?;
+        let name = &*written.name;
+        let unknown = || {
+            let message = remedy(name).unwrap_or_else(|| {
+                format!(
+                    "the type {name} is unknown; known are bool, int, long, double, decimal, char, string, object, DateTime, \
+                     DateTimeOffset, TimeSpan, Guid, List<T>, IEnumerable<T>, Dictionary<K, V>, T[] and ExpandoObject"
+                )
+            });
+            Problem::new(written.at, message)
+        };
+        let mut ty = match arguments.as_slice() {
+            [] => simple(name).ok_or_else(unknown)?,
+            [item] if name == "Nullable" => item.clone().nullable(),
+            [item] => Ty::list(of_one(name).ok_or_else(unknown)?, item.clone()),
+            [key, value] => match name {
+                "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" => {
+                    Ty::map(key.clone(), value.clone())
+                }
+                "KeyValuePair" => Ty::Pair(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
+                "IGrouping" => Ty::Group(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
+                "Func" => {
+                    let message = "locals cannot hold lambdas; write the lambda where it is used";
+                    return Err(Problem::new(written.at, message));
+                }
+                _ => return Err(unknown()),
+            },
+            _ => return Err(unknown()),
+        };
+        for suffix in &written.suffixes {
+            ty = match suffix {
+                Suffix::Nullable => ty.nullable(),
+                Suffix::Array => Ty::list(ListKind::Array, ty),
+            };
+        }
+        bounded(ty, written.at)
+    }
+}
+
+/// A type that is no larger than one of a script may be.
+pub(super) fn bounded(ty: Ty, at: Position) -> Checked<Ty> {
+    if ty.size().is_allowed() {
+        return Ok(ty);
+    }
+    let message = format!(
+        "the type of this is made of more than {} types, or nested more than {} levels deep; declare it as object",
+        Size::MOST_PARTS,
+        Size::MOST_LEVELS
+    );
+    Err(Problem::new(at, message))
+}
+
+impl DeclaredType {
+    /// The type of a name as Elsa writes it: `Int32`, `List<String>`, `System.DateTime, System.Private.CoreLib`. An unknown one is
+    /// `object`.
+    pub fn named(type_name: &str, is_array: bool) -> Self {
+        let inner = declared(type_name, 6);
+        Self(if is_array {
+            Ty::list(ListKind::List, inner)
+        } else {
+            inner
+        })
+    }
+}
+
+fn declared(text: &str, levels: usize) -> Ty {
+    let text = text.trim();
+    if levels == 0 {
+        return Ty::Dynamic;
+    }
+    if let Some(item) = text.strip_suffix("[]") {
+        return Ty::list(ListKind::Array, declared(item, levels - 1));
+    }
+    if let Some(plain) = text.strip_suffix('?') {
+        return declared(plain, levels - 1).nullable();
+    }
+    if let Some((outer, arguments)) = text.split_once("`1[[").or_else(|| text.split_once('<')) {
+        let argument = arguments.split([',', ']', '>']).next().unwrap_or_default();
+        let outer = short_type_name(outer);
+        let item = declared(argument, levels - 1);
+        return match of_one(outer) {
+            _ if outer == "Nullable" => item.nullable(),
+            Some(kind) => Ty::list(kind, item),
+            None => Ty::Dynamic,
+        };
+    }
+    match short_type_name(text) {
+        "ObjectList" => Ty::list(ListKind::List, Ty::Dynamic),
+        "Single" | "float" => Ty::Double,
+        "Byte" | "SByte" | "Int16" | "UInt16" | "short" => Ty::Int,
+        "UInt32" => Ty::Long,
+        other => simple(other).unwrap_or(Ty::Dynamic),
+    }
+}

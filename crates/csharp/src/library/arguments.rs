@@ -1,0 +1,182 @@
+//! The arguments of a method while the script runs.
+
+use std::sync::Arc;
+
+use crate::problem::{Evaluated, Stop};
+use crate::run::{Argument, Machine, Meter};
+use crate::syntax::Lambda;
+use crate::types::{EnumKind, Ty};
+use crate::value::Value;
+
+pub(crate) struct Arguments<'a, 'w> {
+    machine: &'a Machine<'w>,
+    list: &'a [Argument<'a>],
+    method: &'a str,
+}
+
+/// How texts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Ordinal,
+    IgnoreCase,
+}
+
+impl<'a, 'w> Arguments<'a, 'w> {
+    pub(super) fn new(machine: &'a Machine<'w>, list: &'a [Argument<'a>], method: &'a str) -> Self {
+        Self { machine, list, method }
+    }
+
+    pub(super) fn meter(&self) -> &'a Meter<'w> {
+        &self.machine.meter
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn optional(&self, number: usize) -> Option<&'a Value> {
+        match self.list.get(number) {
+            Some(Argument::Value(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn value(&self, number: usize) -> Evaluated<&'a Value> {
+        self.optional(number).ok_or_else(|| {
+            Stop::thrown(
+                "ArgumentException",
+                format!("argument {} of {} is missing", number + 1, self.method),
+            )
+        })
+    }
+
+    fn wrong(&self, number: usize, wanted: &str) -> Box<Stop> {
+        let method = self.method;
+        match self.optional(number) {
+            Some(Value::Null) | None => Stop::thrown(
+                "ArgumentNullException",
+                format!("argument {} of {method} is null", number + 1),
+            ),
+            Some(other) => {
+                let message = format!(
+                    "argument {} of {method} is {}, not {wanted}",
+                    number + 1,
+                    other.type_name()
+                );
+                Stop::thrown("ArgumentException", message)
+            }
+        }
+    }
+
+    pub(super) fn text(&self, number: usize) -> Evaluated<Arc<str>> {
+        match self.optional(number) {
+            Some(Value::Text(text)) => Ok(Arc::clone(text)),
+            _ => Err(self.wrong(number, "a string")),
+        }
+    }
+
+    /// A text, or a char as one.
+    pub(super) fn text_or_char(&self, number: usize) -> Evaluated<Arc<str>> {
+        match self.optional(number) {
+            Some(Value::Char(unit)) => crate::text::of_units(&[*unit]),
+            _ => self.text(number),
+        }
+    }
+
+    pub(super) fn long(&self, number: usize) -> Evaluated<i64> {
+        self.optional(number)
+            .and_then(Value::as_i64)
+            .ok_or_else(|| self.wrong(number, "a whole number"))
+    }
+
+    /// A place or a count: not negative.
+    pub(super) fn place(&self, number: usize) -> Evaluated<usize> {
+        usize::try_from(self.long(number)?).map_err(|_| {
+            let message = format!("argument {} of {} is negative", number + 1, self.method);
+            Stop::thrown("ArgumentOutOfRangeException", message)
+        })
+    }
+
+    pub(super) fn double(&self, number: usize) -> Evaluated<f64> {
+        self.optional(number)
+            .and_then(Value::as_f64)
+            .ok_or_else(|| self.wrong(number, "a number"))
+    }
+
+    pub(super) fn span(&self, number: usize) -> Evaluated<i64> {
+        match self.optional(number) {
+            Some(Value::Span(ticks)) => Ok(*ticks),
+            _ => Err(self.wrong(number, "a TimeSpan")),
+        }
+    }
+
+    pub(super) fn lambda(&self, number: usize) -> Evaluated<&'a Lambda> {
+        match self.list.get(number) {
+            Some(Argument::Lambda(lambda)) => Ok(lambda),
+            _ => Err(self.wrong(number, "a lambda")),
+        }
+    }
+
+    pub(super) fn optional_lambda(&self, number: usize) -> Option<&'a Lambda> {
+        match self.list.get(number) {
+            Some(Argument::Lambda(lambda)) => Some(lambda),
+            _ => None,
+        }
+    }
+
+    /// Sets an out argument; also the type of it, if one is known.
+    pub(super) fn out(&self, number: usize, value: Value) {
+        if let Some(Argument::Out(Some(slot), _)) = self.list.get(number) {
+            self.machine.set_local(*slot, value);
+        }
+    }
+
+    /// The number of the out argument.
+    pub(super) fn out_place(&self) -> Option<usize> {
+        self.list
+            .iter()
+            .position(|argument| matches!(argument, Argument::Out(..)))
+    }
+
+    pub(super) fn out_type(&self) -> Ty {
+        let found = self.list.iter().find_map(|argument| match argument {
+            Argument::Out(_, ty) => Some(ty.clone()),
+            _ => None,
+        });
+        found.unwrap_or(Ty::Dynamic)
+    }
+
+    /// How texts are compared: by the first comparison or bool from this argument on.
+    pub(super) fn comparison(&self, from: usize) -> Comparison {
+        let flags = (from..self.len()).filter_map(|number| self.optional(number));
+        let ignores = flags.into_iter().any(|value| {
+            matches!(
+                value,
+                Value::Enum(EnumKind::StringComparison, 1 | 3 | 5) | Value::Bool(true)
+            )
+        });
+        if ignores {
+            Comparison::IgnoreCase
+        } else {
+            Comparison::Ordinal
+        }
+    }
+
+    pub(super) fn call(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
+        self.machine.invoke(lambda, arguments)
+    }
+
+    pub(super) fn holds(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<bool> {
+        match self.machine.invoke(lambda, arguments)? {
+            Value::Bool(flag) => Ok(flag),
+            other => {
+                let message = format!(
+                    "the lambda of {} returns {}, not a bool",
+                    self.method,
+                    other.type_name()
+                );
+                Err(Stop::thrown("RuntimeBinderException", message))
+            }
+        }
+    }
+}

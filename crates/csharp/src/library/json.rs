@@ -1,0 +1,134 @@
+//! `JsonSerializer`: text of JSON as System.Text.Json writes it by default.
+
+use std::fmt::Write;
+
+use super::arguments::Arguments;
+use crate::convert::from_json;
+use crate::date_time::{DateKind, DateTime};
+use crate::format;
+use crate::problem::{Evaluated, Stop, StopKind};
+use crate::run::Meter;
+use crate::syntax::Call;
+use crate::text::{text_of, units};
+use crate::types::Ty;
+use crate::value::Value;
+
+/// As deep as .NET writes.
+const DEEPEST: usize = 64;
+
+pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let meter = arguments.meter();
+    Ok(Some(match name {
+        "Serialize" => Value::text(serialize(arguments.value(0)?, meter)?),
+        "Deserialize" | "Parse" => {
+            let text = arguments.text(0)?;
+            meter.hold(text.len())?;
+            let json = serde_json::from_str(&text)
+                .map_err(|error| Stop::thrown("JsonException", format!("the text is no JSON: {error}")))?;
+            from_json(&json, call.types.first().unwrap_or(&Ty::Dynamic), meter)?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// A value as text of JSON.
+pub(crate) fn serialize(value: &Value, meter: &Meter<'_>) -> Evaluated<String> {
+    let mut out = String::new();
+    write(value, &mut out, 0, meter)?;
+    Ok(out)
+}
+
+fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Evaluated<()> {
+    if depth > DEEPEST {
+        let message = format!("the value is nested more than {DEEPEST} levels deep, or contains itself");
+        return Err(Stop::new(StopKind::TooLarge, message));
+    }
+    meter.hold(16)?;
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Int(_) | Value::Long(_) | Value::Decimal(_) => out.push_str(&text_of(value)),
+        Value::Enum(_, number) => drop(write!(out, "{number}")),
+        Value::Double(number) if number.is_finite() => out.push_str(&format::double(*number)),
+        Value::Double(_) => {
+            return Err(Stop::thrown(
+                "ArgumentException",
+                "NaN and Infinity have no form in JSON",
+            ));
+        }
+        Value::Text(text) => quoted(text, out, meter)?,
+        Value::Char(_) | Value::Guid(_) | Value::Span(_) => quoted(&text_of(value), out, meter)?,
+        Value::Date(date) => quoted(&iso(*date), out, meter)?,
+        Value::Offset(at) => {
+            let text = format::offset(*at, "yyyy-MM-ddTHH:mm:ss.FFFFFFFzzz").unwrap_or_default();
+            quoted(&text, out, meter)?;
+        }
+        Value::List(list) => {
+            out.push('[');
+            for (place, item) in list.items.borrow().iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write(item, out, depth + 1, meter)?;
+            }
+            out.push(']');
+        }
+        Value::Map(map) => {
+            out.push('{');
+            for (place, (key, value)) in map.entries.borrow().iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                quoted(&text_of(key), out, meter)?;
+                out.push(':');
+                write(value, out, depth + 1, meter)?;
+            }
+            out.push('}');
+        }
+        Value::Record(record) => {
+            out.push('{');
+            for (place, (name, value)) in record.fields.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                quoted(name, out, meter)?;
+                out.push(':');
+                write(value, out, depth + 1, meter)?;
+            }
+            out.push('}');
+        }
+    }
+    Ok(())
+}
+
+fn iso(date: DateTime) -> String {
+    let pattern = match date.kind {
+        DateKind::Unspecified => "yyyy-MM-ddTHH:mm:ss.FFFFFFF",
+        DateKind::Utc | DateKind::Local => "yyyy-MM-ddTHH:mm:ss.FFFFFFFK",
+    };
+    format::date(date, pattern).unwrap_or_default()
+}
+
+/// .NET escapes all but plain ASCII, and what HTML would read.
+fn quoted(text: &str, out: &mut String, meter: &Meter<'_>) -> Evaluated<()> {
+    let escapes = text.chars().filter(|c| !c.is_ascii_alphanumeric() && *c != ' ').count();
+    meter.hold(text.len() + 5 * escapes)?;
+    out.push('"');
+    for unit in units(text) {
+        let plain = u8::try_from(unit)
+            .ok()
+            .filter(|byte| (0x20..0x7f).contains(byte) && !b"\"&'+<>`\\".contains(byte));
+        match (plain, unit) {
+            (Some(byte), _) => out.push(char::from(byte)),
+            (None, 0x08) => out.push_str("\\b"),
+            (None, 0x09) => out.push_str("\\t"),
+            (None, 0x0a) => out.push_str("\\n"),
+            (None, 0x0c) => out.push_str("\\f"),
+            (None, 0x0d) => out.push_str("\\r"),
+            (None, 0x5c) => out.push_str("\\\\"),
+            (None, unit) => drop(write!(out, "\\u{unit:04X}")),
+        }
+    }
+    out.push('"');
+    Ok(())
+}

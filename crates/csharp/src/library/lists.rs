@@ -1,0 +1,175 @@
+//! Methods of `List<T>`, which change it.
+
+use std::rc::Rc;
+
+use super::arguments::Arguments;
+use super::{count, items_of, out_of_range};
+use crate::convert::default_of;
+use crate::library::ordering::sorted;
+use crate::problem::Evaluated;
+use crate::types::ListKind;
+use crate::value::{List, Value};
+
+pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    if list.kind != ListKind::List {
+        return Ok(None);
+    }
+    if let Some(value) = change(list, name, arguments)? {
+        return Ok(Some(value));
+    }
+    let items = || -> Evaluated<Vec<Value>> { items_of(&Value::List(Rc::clone(list)), arguments.meter()) };
+    let made = |items: Vec<Value>| Value::list(ListKind::List, list.item.clone(), items);
+    Ok(Some(match name {
+        "IndexOf" => {
+            let wanted = arguments.value(0)?;
+            let items = items()?;
+            arguments.meter().steps(items.len())?;
+            items
+                .iter()
+                .position(|item| item.equals(wanted))
+                .map_or(Value::Int(-1), count)
+        }
+        "ForEach" => {
+            let lambda = arguments.lambda(0)?;
+            for item in items()? {
+                arguments.call(lambda, &[item])?;
+            }
+            Value::Null
+        }
+        "Exists" | "TrueForAll" | "Find" | "FindIndex" | "FindLast" | "FindAll" => {
+            let lambda = arguments.lambda(0)?;
+            let mut found = Vec::new();
+            for (place, item) in items()?.into_iter().enumerate() {
+                let holds = arguments.holds(lambda, std::slice::from_ref(&item))?;
+                match name {
+                    "TrueForAll" if !holds => return Ok(Some(Value::Bool(false))),
+                    "Exists" if holds => return Ok(Some(Value::Bool(true))),
+                    "Find" if holds => return Ok(Some(item)),
+                    "FindIndex" if holds => return Ok(Some(count(place))),
+                    _ if holds => found.push(item),
+                    _ => {}
+                }
+            }
+            match name {
+                "TrueForAll" => Value::Bool(true),
+                "Exists" => Value::Bool(false),
+                "FindIndex" => Value::Int(-1),
+                "FindAll" => made(found),
+                "FindLast" => found.pop().unwrap_or_else(|| default_of(&list.item)),
+                _ => default_of(&list.item),
+            }
+        }
+        "GetRange" => {
+            let (start, length) = (arguments.place(0)?, arguments.place(1)?);
+            let items = items()?;
+            let end = start.checked_add(length).ok_or_else(out_of_range)?;
+            made(items.get(start..end).ok_or_else(out_of_range)?.to_vec())
+        }
+        "ConvertAll" => {
+            let lambda = arguments.lambda(0)?;
+            let results = items()?.into_iter().map(|item| arguments.call(lambda, &[item]));
+            let results = results.collect::<Evaluated<Vec<_>>>()?;
+            let item = super::sequences::common_type(&results);
+            Value::list(ListKind::List, item, results)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let meter = arguments.meter();
+    let changed = |result: Value| Ok(Some(result));
+    match name {
+        "Add" => {
+            meter.hold(40)?;
+            let value = arguments.value(0)?.clone();
+            meter.put(&value, Value::List(Rc::clone(list)));
+            list.items.borrow_mut().push(value);
+            changed(Value::Null)
+        }
+        "AddRange" => {
+            let items = items_of(arguments.value(0)?, meter)?;
+            meter.hold(40 * items.len())?;
+            if let Some(container) = items.iter().find(|item| item.is_container()) {
+                meter.put(container, Value::List(Rc::clone(list)));
+            }
+            list.items.borrow_mut().extend(items);
+            changed(Value::Null)
+        }
+        "Insert" => {
+            let (at, value) = (arguments.place(0)?, arguments.value(1)?.clone());
+            meter.put(&value, Value::List(Rc::clone(list)));
+            let mut items = list.items.borrow_mut();
+            meter.hold(40)?;
+            meter.steps(items.len() / 16)?;
+            if at > items.len() {
+                return Err(out_of_range());
+            }
+            items.insert(at, value);
+            changed(Value::Null)
+        }
+        "Remove" => {
+            let wanted = arguments.value(0)?;
+            let mut items = list.items.borrow_mut();
+            meter.steps(items.len())?;
+            let place = items.iter().position(|item| item.equals(wanted));
+            if let Some(place) = place {
+                items.remove(place);
+            }
+            changed(Value::Bool(place.is_some()))
+        }
+        "RemoveAt" => {
+            let at = arguments.place(0)?;
+            let mut items = list.items.borrow_mut();
+            meter.steps(items.len() / 16)?;
+            if at >= items.len() {
+                return Err(out_of_range());
+            }
+            items.remove(at);
+            changed(Value::Null)
+        }
+        "RemoveRange" => {
+            let (start, length) = (arguments.place(0)?, arguments.place(1)?);
+            let mut items = list.items.borrow_mut();
+            meter.steps(items.len() / 16)?;
+            let end = start
+                .checked_add(length)
+                .filter(|end| *end <= items.len())
+                .ok_or_else(out_of_range)?;
+            items.drain(start..end);
+            changed(Value::Null)
+        }
+        "RemoveAll" => {
+            let lambda = arguments.lambda(0)?;
+            let before = items_of(&Value::List(Rc::clone(list)), meter)?;
+            let mut kept = Vec::new();
+            for item in &before {
+                if !arguments.holds(lambda, std::slice::from_ref(item))? {
+                    kept.push(item.clone());
+                }
+            }
+            let removed = before.len() - kept.len();
+            *list.items.borrow_mut() = kept;
+            changed(count(removed))
+        }
+        "Clear" => {
+            list.items.borrow_mut().clear();
+            changed(Value::Null)
+        }
+        "Sort" => {
+            let items = items_of(&Value::List(Rc::clone(list)), meter)?;
+            let keys = items.clone();
+            let (items, _) = sorted(items, keys, false, &[], meter)?;
+            *list.items.borrow_mut() = items;
+            changed(Value::Null)
+        }
+        // In place, other than that of arrays and sequences.
+        "Reverse" => {
+            let mut items = list.items.borrow_mut();
+            meter.steps(items.len() / 8)?;
+            items.reverse();
+            changed(Value::Null)
+        }
+        _ => Ok(None),
+    }
+}

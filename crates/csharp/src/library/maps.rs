@@ -1,0 +1,101 @@
+//! Members of dictionaries and of JSON objects.
+
+use std::rc::Rc;
+
+use super::arguments::Arguments;
+use super::count;
+use crate::convert::default_of;
+use crate::problem::{Evaluated, Stop};
+use crate::run::Meter;
+use crate::types::ListKind;
+use crate::value::{Map, Value};
+
+pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Evaluated<Value> {
+    let entries = map.entries.borrow();
+    meter.hold(40 * entries.len())?;
+    Ok(match name {
+        "Count" => count(entries.len()),
+        "Keys" => Value::list(
+            ListKind::Sequence,
+            map.key.clone(),
+            entries.iter().map(|(key, _)| key.clone()).collect(),
+        ),
+        "Values" => Value::list(
+            ListKind::Sequence,
+            map.value.clone(),
+            entries.iter().map(|(_, value)| value.clone()).collect(),
+        ),
+        _ => {
+            return Err(Stop::thrown(
+                "RuntimeBinderException",
+                format!("a dictionary has no member {name}"),
+            ));
+        }
+    })
+}
+
+pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let key = || -> Evaluated<Value> {
+        let key = arguments.value(0)?;
+        if key.is_null() {
+            return Err(Stop::thrown("ArgumentNullException", "a key is null"));
+        }
+        Ok(key.clone())
+    };
+    Ok(Some(match name {
+        "Add" | "TryAdd" => {
+            let key = key()?;
+            let exists = map.entries.borrow().get(&key).is_some();
+            if exists && name == "Add" {
+                let message = format!("the key {} is there already", super::short(&key));
+                return Err(Stop::thrown("ArgumentException", message));
+            }
+            if !exists {
+                let value = arguments.value(1)?.clone();
+                arguments.meter().hold(160)?;
+                arguments.meter().put(&value, Value::Map(Rc::clone(map)));
+                map.entries.borrow_mut().set(key, value);
+            }
+            if name == "Add" {
+                Value::Null
+            } else {
+                Value::Bool(!exists)
+            }
+        }
+        "Remove" => {
+            arguments.meter().steps(map.entries.borrow().len())?;
+            Value::Bool(map.entries.borrow_mut().remove(&key()?).is_some())
+        }
+        "ContainsKey" => Value::Bool(map.entries.borrow().get(&key()?).is_some()),
+        "ContainsValue" => {
+            let wanted = arguments.value(0)?;
+            let entries = map.entries.borrow();
+            arguments.meter().steps(entries.len())?;
+            Value::Bool(entries.iter().any(|(_, value)| value.equals(wanted)))
+        }
+        "TryGetValue" => {
+            let found = map.entries.borrow().get(&key()?).cloned();
+            let is_found = found.is_some();
+            let default = if map.value.is_dynamic() {
+                arguments.out_type()
+            } else {
+                map.value.clone()
+            };
+            arguments.out(1, found.unwrap_or_else(|| default_of(&default)));
+            Value::Bool(is_found)
+        }
+        "GetValueOrDefault" => {
+            let found = map.entries.borrow().get(&key()?).cloned();
+            match (found, arguments.optional(1)) {
+                (Some(value), _) => value,
+                (None, Some(default)) => default.clone(),
+                (None, None) => default_of(&map.value),
+            }
+        }
+        "Clear" => {
+            map.entries.borrow_mut().clear();
+            Value::Null
+        }
+        _ => return Ok(None),
+    }))
+}

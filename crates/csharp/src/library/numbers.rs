@@ -1,0 +1,195 @@
+//! Numbers: `Parse`, `Math` and `Convert`.
+
+use super::arguments::Arguments;
+use super::parsing::{parsed, type_of};
+use crate::convert::{cast, convert_to, default_of, implicit};
+use crate::problem::{Evaluated, Stop};
+use crate::text::text_of;
+use crate::types::{EnumKind, Ty};
+use crate::value::Value;
+use mainspring_language::{Decimal, Rounding};
+
+pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    Ok(match (owner, name) {
+        ("int" | "long" | "double" | "decimal" | "bool", "Parse") => Some(parsed(&type_of(owner), arguments)?),
+        ("double", "IsNaN") => Some(Value::Bool(arguments.double(0)?.is_nan())),
+        ("double", "IsInfinity") => Some(Value::Bool(arguments.double(0)?.is_infinite())),
+        ("decimal" | "Math", "Round" | "Floor" | "Ceiling" | "Truncate") => Some(round(owner, name, arguments)?),
+        ("Math", _) => math(name, arguments)?,
+        ("Convert", _) => convert(name, arguments)?,
+        _ => None,
+    })
+}
+
+fn overflow(ty: &Ty) -> Box<Stop> {
+    Stop::thrown("OverflowException", format!("the value does not fit into {ty}"))
+}
+
+/// How halves are rounded, and to how many places.
+fn rounding(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<(u32, Rounding)> {
+    let (mut places, mut to) = (0, Rounding::HalfEven);
+    for number in 1..arguments.len() {
+        match arguments.value(number)? {
+            Value::Enum(EnumKind::MidpointRounding, kind) => {
+                to = match kind {
+                    0 => Rounding::HalfEven,
+                    1 => Rounding::HalfAway,
+                    2 => Rounding::Truncate,
+                    3 => Rounding::Floor,
+                    _ => Rounding::Ceiling,
+                }
+            }
+            _ => {
+                places = u32::try_from(arguments.long(number)?)
+                    .ok()
+                    .filter(|places| *places <= 28)
+                    .ok_or_else(|| Stop::thrown("ArgumentOutOfRangeException", "a number has 0 to 28 places"))?;
+            }
+        }
+    }
+    Ok(match name {
+        "Floor" => (0, Rounding::Floor),
+        "Ceiling" => (0, Rounding::Ceiling),
+        "Truncate" => (0, Rounding::Truncate),
+        _ => (places, to),
+    })
+}
+
+fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
+    let (places, to) = rounding(name, arguments)?;
+    let value = arguments.value(0)?;
+    if owner == "decimal" || matches!(value, Value::Decimal(_)) {
+        let number = value.as_decimal().ok_or_else(|| overflow(&Ty::Decimal))?;
+        return Ok(Value::Decimal(number.round(places, to)));
+    }
+    let number = arguments.double(0)?;
+    if places > 15 {
+        return Err(Stop::thrown(
+            "ArgumentOutOfRangeException",
+            "a double has 0 to 15 places",
+        ));
+    }
+    // .NET scales, rounds and scales back, too.
+    let factor = 10f64.powi(i32::try_from(places).unwrap_or(0));
+    if number.abs() >= 1e16 || !number.is_finite() {
+        return Ok(Value::Double(number));
+    }
+    let scaled = number * factor;
+    let rounded = match to {
+        Rounding::HalfEven => scaled.round_ties_even(),
+        Rounding::HalfAway => scaled.round(),
+        Rounding::Truncate => scaled.trunc(),
+        Rounding::Floor => scaled.floor(),
+        Rounding::Ceiling => scaled.ceil(),
+    };
+    Ok(Value::Double(rounded / factor))
+}
+
+/// Two numbers in the type in which they meet.
+fn met(a: &Value, b: &Value) -> Evaluated<(Value, Value)> {
+    let (x, y) = (a.ty(), b.ty());
+    let common = x.common(&y).filter(Ty::is_number);
+    let common = common.ok_or_else(|| Stop::thrown("RuntimeBinderException", format!("{x} and {y} do not meet")))?;
+    let common = if common == Ty::Char { Ty::Int } else { common };
+    Ok((implicit(a.clone(), &common)?, implicit(b.clone(), &common)?))
+}
+
+fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let is_less = |a: &Value, b: &Value| a.order(b) == Some(std::cmp::Ordering::Less);
+    let value = match name {
+        "Abs" => match arguments.value(0)? {
+            Value::Int(number) => Value::Int(number.checked_abs().ok_or_else(|| overflow(&Ty::Int))?),
+            Value::Long(number) => Value::Long(number.checked_abs().ok_or_else(|| overflow(&Ty::Long))?),
+            Value::Decimal(number) if number.is_negative() => Value::Decimal(number.negate()),
+            Value::Decimal(number) => Value::Decimal(*number),
+            _ => Value::Double(arguments.double(0)?.abs()),
+        },
+        "Max" | "Min" => {
+            let (a, b) = met(arguments.value(0)?, arguments.value(1)?)?;
+            let is_nan = matches!(&a, Value::Double(number) if number.is_nan());
+            let takes_first = if name == "Max" {
+                !is_less(&a, &b)
+            } else {
+                !is_less(&b, &a)
+            };
+            if is_nan || takes_first { a } else { b }
+        }
+        "Clamp" => {
+            let (value, least) = met(arguments.value(0)?, arguments.value(1)?)?;
+            let (value, most) = met(&value, arguments.value(2)?)?;
+            if is_less(&most, &least) {
+                return Err(Stop::thrown(
+                    "ArgumentException",
+                    "the least value of Clamp is above the most",
+                ));
+            }
+            if is_less(&value, &least) {
+                cast(least, &value.ty())?
+            } else if is_less(&most, &value) {
+                most
+            } else {
+                value
+            }
+        }
+        "Sign" => {
+            let order = arguments.value(0)?.order(&Value::Int(0));
+            let order = order.ok_or_else(|| Stop::thrown("ArithmeticException", "NaN has no sign"))?;
+            Value::Int(order as i32)
+        }
+        "Sqrt" => Value::Double(arguments.double(0)?.sqrt()),
+        "Cbrt" => Value::Double(arguments.double(0)?.cbrt()),
+        "Pow" => Value::Double(arguments.double(0)?.powf(arguments.double(1)?)),
+        "Log" if arguments.len() > 1 => Value::Double(arguments.double(0)?.ln() / arguments.double(1)?.ln()),
+        "Log" => Value::Double(arguments.double(0)?.ln()),
+        "Log10" => Value::Double(arguments.double(0)?.log10()),
+        "Log2" => Value::Double(arguments.double(0)?.log2()),
+        "Exp" => Value::Double(arguments.double(0)?.exp()),
+        "Sin" => Value::Double(arguments.double(0)?.sin()),
+        "Cos" => Value::Double(arguments.double(0)?.cos()),
+        "Tan" => Value::Double(arguments.double(0)?.tan()),
+        "Asin" => Value::Double(arguments.double(0)?.asin()),
+        "Acos" => Value::Double(arguments.double(0)?.acos()),
+        "Atan" => Value::Double(arguments.double(0)?.atan()),
+        "Atan2" => Value::Double(arguments.double(0)?.atan2(arguments.double(1)?)),
+        _ => return Ok(None),
+    };
+    Ok(Some(value))
+}
+
+/// `Convert` rounds half to even, is checked, and makes null the default.
+fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let ty = match name {
+        "ToInt32" => Ty::Int,
+        "ToInt64" => Ty::Long,
+        "ToDouble" => Ty::Double,
+        "ToDecimal" => Ty::Decimal,
+        "ToBoolean" => Ty::Bool,
+        "ToDateTime" => Ty::Date,
+        "ToChar" => Ty::Char,
+        "ToString" => return Ok(Some(Value::Text(text_of(arguments.value(0)?)))),
+        _ => return Ok(None),
+    };
+    let value = arguments.value(0)?;
+    let whole = match value {
+        Value::Null => return Ok(Some(default_of(&ty))),
+        Value::Text(_) => return parsed(&ty, arguments).map(Some),
+        Value::Double(number) if matches!(ty, Ty::Int | Ty::Long) => {
+            let rounded = Decimal::from_f64(number.round_ties_even());
+            Some(rounded.and_then(Decimal::to_i64).ok_or_else(|| overflow(&ty))?)
+        }
+        Value::Decimal(number) if matches!(ty, Ty::Int | Ty::Long) => Some(
+            number
+                .round(0, Rounding::HalfEven)
+                .to_i64()
+                .ok_or_else(|| overflow(&ty))?,
+        ),
+        Value::Int(_) | Value::Long(_) | Value::Char(_) => value.as_i64(),
+        _ => None,
+    };
+    Ok(Some(match (whole, &ty) {
+        (Some(number), Ty::Int) => Value::Int(i32::try_from(number).map_err(|_| overflow(&ty))?),
+        (Some(number), Ty::Long) => Value::Long(number),
+        (Some(number), Ty::Char) => Value::Char(u16::try_from(number).map_err(|_| overflow(&ty))?),
+        _ => convert_to(value, &ty)?,
+    }))
+}

@@ -1,0 +1,104 @@
+//! The order of values, and stable sorting that can be refined by `ThenBy`.
+
+use std::cmp::Ordering;
+
+use crate::problem::{Evaluated, Stop};
+use crate::run::Meter;
+use crate::text::collate;
+use crate::value::{RecordKind, Value};
+
+/// The order of two values, null first; none: they have none.
+pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Null, Value::Null) => Some(Ordering::Equal),
+        (Value::Null, _) => Some(Ordering::Less),
+        (_, Value::Null) => Some(Ordering::Greater),
+        (Value::Text(a), Value::Text(b)) => Some(collate(a, b)),
+        (Value::Record(a), Value::Record(b)) if a.kind == RecordKind::Tuple && b.kind == RecordKind::Tuple => {
+            // Tuples inside of tuples have no order: parts may be shared without end.
+            let is_nested = |value: &Value| matches!(value, Value::Record(_));
+            let mut parts = a.fields.iter().zip(&b.fields);
+            parts.try_fold(Ordering::Equal, |known, ((_, a), (_, b))| {
+                let next = if is_nested(a) || is_nested(b) {
+                    None
+                } else {
+                    order(a, b)
+                };
+                Some(known.then(next?))
+            })
+        }
+        // NaN is the least.
+        (Value::Double(a), Value::Double(b)) => Some(a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))),
+        _ => a.order(b),
+    }
+}
+
+/// Items sorted by their keys, and their ranks: items of one rank can still be ordered. `within` has the ranks so far.
+pub(super) fn sorted(
+    items: Vec<Value>,
+    keys: Vec<Value>,
+    is_descending: bool,
+    within: &[usize],
+    meter: &Meter<'_>,
+) -> Evaluated<(Vec<Value>, Vec<usize>)> {
+    let mut all: Vec<(usize, Value, Value)> = items
+        .into_iter()
+        .zip(keys)
+        .enumerate()
+        .map(|(place, (item, key))| (within.get(place).copied().unwrap_or(0), key, item))
+        .collect();
+    // A sort of n items takes about n log n comparisons.
+    let count = all.len();
+    meter.steps(count.saturating_mul(usize::try_from(count.max(2).ilog2()).unwrap_or(1)))?;
+    meter.hold(400 * count)?;
+    let mut has_order = true;
+    let mut compare = |a: &Value, b: &Value| match order(a, b) {
+        Some(order) if is_descending => order.reverse(),
+        Some(order) => order,
+        None => {
+            has_order = false;
+            Ordering::Equal
+        }
+    };
+    // Rust's sort may panic where an order is inconsistent; a merge sort of our own cannot.
+    merge_sort(&mut all, &mut |a, b| a.0.cmp(&b.0).then_with(|| compare(&a.1, &b.1)));
+    if !has_order {
+        return Err(Stop::thrown(
+            "InvalidOperationException",
+            "the values have no order; order by a number, a string or a date",
+        ));
+    }
+    let (mut sorted, mut ranks) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut last: Option<(usize, Value)> = None;
+    let mut rank = 0;
+    for (within, key, item) in all {
+        if let Some((known, before)) = &last
+            && (*known != within || order(before, &key) != Some(Ordering::Equal))
+        {
+            rank += 1;
+        }
+        last = Some((within, key));
+        ranks.push(rank);
+        sorted.push(item);
+    }
+    Ok((sorted, ranks))
+}
+
+fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Ordering) {
+    let mut width = 1;
+    while width < list.len() {
+        let mut merged = Vec::with_capacity(list.len());
+        for pair in list.chunks(2 * width) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+            while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+                let takes_right = compare(a, b) == Ordering::Greater;
+                merged.extend(if takes_right { right.next() } else { left.next() }.cloned());
+            }
+            merged.extend(left.cloned());
+            merged.extend(right.cloned());
+        }
+        *list = merged;
+        width *= 2;
+    }
+}

@@ -1,0 +1,135 @@
+//! What Elsa gives a script: variables, inputs, outputs, outcomes and the instance.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::{Argument, Cell, Machine};
+use crate::check::pascal;
+use crate::convert::{default_of, from_json};
+use crate::problem::{Evaluated, Stop};
+use crate::syntax::{Call, Global};
+use crate::text::text_of;
+use crate::types::Ty;
+use crate::value::Value;
+
+impl Machine<'_> {
+    /// A variable, as the type that its declaration gives it. It is read once: what the script changes in place stays.
+    pub(super) fn variable(&self, name: &str) -> Evaluated<Value> {
+        if let Some(cell) = self.variables.borrow().iter().find(|cell| *cell.name == *name) {
+            return Ok(cell.value.clone());
+        }
+        let json = self.world.variable(name).unwrap_or_default();
+        let value = from_json(&json, &self.world.variable_type(name).0, &self.meter)?;
+        self.variables.borrow_mut().push(Cell {
+            name: name.into(),
+            value: value.clone(),
+            before: Some(json),
+        });
+        Ok(value)
+    }
+
+    pub(super) fn set_variable(&self, name: &str, value: Value) {
+        let mut cells = self.variables.borrow_mut();
+        match cells.iter_mut().find(|cell| *cell.name == *name) {
+            Some(cell) => (cell.value, cell.before) = (value, None),
+            None => cells.push(Cell {
+                name: name.into(),
+                value,
+                before: None,
+            }),
+        }
+    }
+
+    pub(super) fn input(&self, name: &str, ty: &Ty) -> Evaluated<Value> {
+        from_json(&self.world.input(name).unwrap_or_default(), ty, &self.meter)
+    }
+
+    pub(super) fn global(&self, global: Global) -> Evaluated<Value> {
+        let changes = self.changes.borrow();
+        let text = match global {
+            Global::WorkflowInstanceId => Some(self.world.instance_id()),
+            Global::CorrelationId => changes
+                .correlation_id
+                .clone()
+                .unwrap_or_else(|| self.world.correlation_id()),
+            Global::WorkflowInstanceName => changes.name.clone().unwrap_or_else(|| self.world.name()),
+            _ => return Err(Stop::thrown("InvalidOperationException", "this is no value")),
+        };
+        Ok(text.map_or(Value::Null, Value::text))
+    }
+
+    pub(super) fn call_global(&self, global: Global, call: &Call, arguments: &[Argument<'_>]) -> Evaluated<Value> {
+        let value = |number: usize| match arguments.get(number) {
+            Some(Argument::Value(value)) => value.clone(),
+            _ => Value::Null,
+        };
+        let text = |number: usize| -> Evaluated<Arc<str>> {
+            match value(number) {
+                Value::Text(text) => Ok(text),
+                Value::Null => Err(Stop::thrown("ArgumentNullException", "a name is null")),
+                other => Err(Stop::thrown(
+                    "RuntimeBinderException",
+                    format!("{} is no name", other.type_name()),
+                )),
+            }
+        };
+        let ty = call.types.first().cloned().unwrap_or(Ty::Dynamic);
+        match (global, &*call.name) {
+            (Global::Variables, "Get") | (Global::ExecutionContext, "GetVariable") | (Global::Arguments, "Get") => {
+                let name = self.known_name(&text(0)?);
+                let value = self.variable(&name)?;
+                if value.is_null() {
+                    return Ok(default_of(&ty));
+                }
+                self.converted(&value, &ty)
+            }
+            (Global::Variables, "Set") | (Global::ExecutionContext, "SetVariable") => {
+                let name = self.known_name(&text(0)?);
+                self.meter.hold(value(1).bytes())?;
+                let ty = self.world.variable_type(&name).0.nullable();
+                // As in Elsa, a value that does not fit the declaration is kept as it is.
+                let converted = self.converted(&value(1), &ty).unwrap_or_else(|_| value(1));
+                self.set_variable(&name, converted);
+                Ok(Value::Null)
+            }
+            (Global::Arguments, "ContainsKey") => Ok(Value::Bool(self.world.variable(&text(0)?).is_some())),
+            (Global::Input, "Get") | (Global::ExecutionContext, "GetInput") => self.input(&text(0)?, &ty),
+            (Global::Output, "From" | "Get") => {
+                let activity = text(0)?;
+                let output = if value(1).is_null() { None } else { Some(text(1)?) };
+                let json: Json = self.world.output(&activity, output.as_deref()).unwrap_or_default();
+                from_json(&json, &ty, &self.meter)
+            }
+            (Global::Outcome, "Set") => {
+                let mut names = Vec::new();
+                for number in 0..arguments.len() {
+                    match value(number) {
+                        Value::List(list) => {
+                            names.extend(list.items.borrow().iter().map(|item| text_of(item).to_string()))
+                        }
+                        other => names.push(text_of(&other).to_string()),
+                    }
+                }
+                self.changes.borrow_mut().outcomes = Some(names);
+                Ok(Value::Null)
+            }
+            _ => Err(Stop::thrown(
+                "MissingMethodException",
+                format!("there is no method {}", call.name),
+            )),
+        }
+    }
+
+    /// The variable of that name, or the one whose member in C# has it.
+    fn known_name(&self, name: &Arc<str>) -> Arc<str> {
+        if self.world.variable(name).is_some() {
+            return Arc::clone(name);
+        }
+        let known = self.world.variable_names();
+        known
+            .into_iter()
+            .find(|known| pascal(known) == **name)
+            .map_or_else(|| Arc::clone(name), Arc::from)
+    }
+}

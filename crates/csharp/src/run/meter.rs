@@ -1,0 +1,118 @@
+//! What a script may use: steps, bytes and time. Each is checked where it is spent.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use mainspring_language::{Steps, Stopped};
+
+use crate::problem::{Evaluated, Stop, StopKind};
+use crate::value::{Value, empty};
+
+/// The bounds of one run.
+#[derive(Clone, Copy)]
+pub struct Bounds<'a> {
+    /// The steps that it may take: a statement, an expression, an item of a list, or 64 bytes of a value.
+    pub steps: u64,
+    /// Bytes of all values that it makes.
+    pub bytes: usize,
+    /// Bytes of JSON that it may return, with its variables.
+    pub result_bytes: usize,
+    /// Who bounds its time. None: only its steps bound it.
+    pub caller: Option<&'a dyn Steps>,
+}
+
+impl fmt::Debug for Bounds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bounds")
+            .field("steps", &self.steps)
+            .field("bytes", &self.bytes)
+            .field("result_bytes", &self.result_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// In steps: how often the caller is asked.
+const ASK_EVERY: u64 = 1_024;
+
+/// Bytes that are as much work as a step.
+const BYTES_OF_STEP: usize = 64;
+
+pub(crate) struct Meter<'a> {
+    bounds: Bounds<'a>,
+    steps: Cell<u64>,
+    bytes: Cell<usize>,
+    next_question: Cell<u64>,
+    /// Containers into which the script has put others: they may refer to themselves.
+    changed: RefCell<Vec<Value>>,
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        for container in self.changed.take() {
+            empty(&container);
+        }
+    }
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(bounds: Bounds<'a>) -> Self {
+        Self {
+            bounds,
+            steps: Cell::new(0),
+            bytes: Cell::new(0),
+            next_question: Cell::new(0),
+            changed: RefCell::new(Vec::new()),
+        }
+    }
+
+    pub(crate) fn bounds_of_result(&self) -> usize {
+        self.bounds.result_bytes
+    }
+
+    /// Says that a value was put into a container.
+    pub(crate) fn put(&self, value: &Value, into: Value) {
+        if value.is_container() {
+            self.changed.borrow_mut().push(into);
+        }
+    }
+
+    pub(crate) fn step(&self) -> Evaluated<()> {
+        self.steps(1)
+    }
+
+    pub(crate) fn steps(&self, count: usize) -> Evaluated<()> {
+        let steps = self
+            .steps
+            .get()
+            .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        self.steps.set(steps);
+        if steps > self.bounds.steps {
+            let message = format!("the script needs more than {} steps", self.bounds.steps);
+            return Err(Stop::new(StopKind::Steps, message));
+        }
+        if steps >= self.next_question.get() {
+            self.next_question.set(steps + ASK_EVERY);
+            return self.ask();
+        }
+        Ok(())
+    }
+
+    fn ask(&self) -> Evaluated<()> {
+        let answer = self.bounds.caller.map_or(Ok(()), Steps::check);
+        answer.map_err(|stopped| match stopped {
+            Stopped::OutOfTime => Stop::new(StopKind::Time, "the script ran longer than its limit"),
+            Stopped::Cancelled => Stop::new(StopKind::Cancelled, "the script was cancelled"),
+        })
+    }
+
+    /// Counts a value of so many bytes, before it is made where it can be large.
+    pub(crate) fn hold(&self, bytes: usize) -> Evaluated<()> {
+        let total = self.bytes.get().saturating_add(bytes);
+        self.bytes.set(total);
+        if total > self.bounds.bytes {
+            let message = format!("the script makes values of more than {} bytes", self.bounds.bytes);
+            return Err(Stop::new(StopKind::Memory, message));
+        }
+        self.steps(bytes / BYTES_OF_STEP)
+    }
+}

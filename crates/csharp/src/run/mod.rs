@@ -1,0 +1,200 @@
+//! The evaluator: it walks the checked tree.
+//!
+//! It is pure: what a script sets is collected in its [`Outcome`], which the caller applies or drops. A script that is cancelled,
+//! killed or fails half-way has therefore done nothing.
+
+mod argument;
+mod assign;
+mod expressions;
+mod globals;
+mod initialize;
+mod meter;
+mod operators;
+mod patterns;
+mod statements;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value as Json;
+
+pub(crate) use argument::{Argument, field, units_of};
+pub use meter::Bounds;
+pub(crate) use meter::Meter;
+
+pub(crate) use operators::rounded_ticks;
+
+use super::convert::to_json;
+use super::problem::{Evaluated, Position, Stop};
+use super::syntax::{Lambda, Statement, StatementKind};
+use super::types::DeclaredType;
+use super::value::Value;
+
+/// What a script can read of its instance.
+pub trait World {
+    /// A visible variable.
+    fn variable(&self, name: &str) -> Option<Json>;
+    /// The names of all visible variables.
+    fn variable_names(&self) -> Vec<String>;
+    /// The declared type of a variable, for one that is read by a name made when the script runs.
+    fn variable_type(&self, name: &str) -> DeclaredType;
+    /// An input of the workflow.
+    fn input(&self, name: &str) -> Option<Json>;
+    /// An output of an activity, by its id or name; without a name of an output its result.
+    fn output(&self, activity: &str, output: Option<&str>) -> Option<Json>;
+    /// The result of the activity that completed last.
+    fn last_result(&self) -> Option<Json>;
+    /// The instance's id.
+    fn instance_id(&self) -> String;
+    /// The correlation id.
+    fn correlation_id(&self) -> Option<String>;
+    /// The instance's name.
+    fn name(&self) -> Option<String>;
+    /// The time that `DateTime.UtcNow` has. A date of .NET is exact to 100 ns.
+    fn now(&self) -> SystemTime;
+}
+
+/// What a script has returned and asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The value that it returned; null without one.
+    pub value: Json,
+    /// Variables that it set, or whose value it changed in place.
+    pub variables: Vec<(String, Json)>,
+    /// The correlation id that it set; none: it has set none.
+    pub correlation_id: Option<Option<String>>,
+    /// The name of the instance that it set; none: it has set none.
+    pub name: Option<Option<String>>,
+    /// The outcomes of its activity that it set; none: it has set none.
+    pub outcomes: Option<Vec<String>>,
+}
+
+/// A variable that the script has read or set.
+struct Cell {
+    name: Arc<str>,
+    value: Value,
+    /// As it was read; none: it was set.
+    before: Option<Json>,
+}
+
+#[derive(Default)]
+struct Changes {
+    correlation_id: Option<Option<String>>,
+    name: Option<Option<String>>,
+    outcomes: Option<Vec<String>>,
+}
+
+/// What a statement leads to.
+enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+pub(crate) struct Machine<'w> {
+    world: &'w dyn World,
+    pub(crate) meter: Meter<'w>,
+    /// Each local has a slot of its own, also those of lambdas: no function calls itself here.
+    locals: RefCell<Vec<Value>>,
+    /// Values before `?.`.
+    targets: RefCell<Vec<Value>>,
+    variables: RefCell<Vec<Cell>>,
+    changes: RefCell<Changes>,
+}
+
+/// Runs a checked script.
+pub(super) fn run(statements: &[Statement], slots: usize, world: &dyn World, bounds: Bounds<'_>) -> Evaluated<Outcome> {
+    let machine = Machine {
+        world,
+        meter: Meter::new(bounds),
+        locals: RefCell::new(vec![Value::Null; slots]),
+        targets: RefCell::new(Vec::new()),
+        variables: RefCell::new(Vec::new()),
+        changes: RefCell::new(Changes::default()),
+    };
+    let mut value = Value::Null;
+    for statement in statements {
+        if let Flow::Return(returned) = machine.statement(statement)? {
+            value = returned;
+            break;
+        }
+    }
+    machine.result(&value)
+}
+
+impl Machine<'_> {
+    fn result(self, value: &Value) -> Evaluated<Outcome> {
+        let value = to_json(value, &self.meter)?;
+        let mut variables = Vec::new();
+        for cell in self.variables.borrow().iter() {
+            let is_fixed = !matches!(cell.value, Value::List(_) | Value::Map(_) | Value::Record(_));
+            if cell.before.is_some() && is_fixed {
+                continue;
+            }
+            let json = to_json(&cell.value, &self.meter)?;
+            if cell.before.as_ref().is_none_or(|before| !is_same(before, &json)) {
+                variables.push((cell.name.to_string(), json));
+            }
+        }
+        let changes = self.changes.into_inner();
+        Ok(Outcome {
+            value,
+            variables,
+            correlation_id: changes.correlation_id,
+            name: changes.name,
+            outcomes: changes.outcomes,
+        })
+    }
+
+    /// Calls a lambda.
+    pub(crate) fn invoke(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
+        self.meter.step()?;
+        for (place, value) in lambda.parameters.iter().zip(arguments) {
+            self.set_local(place.slot, value.clone());
+        }
+        match &lambda.body.kind {
+            StatementKind::Expression(body) if lambda.is_expression => self.eval(body),
+            _ => match self.statement(&lambda.body)? {
+                Flow::Return(value) => Ok(value),
+                _ => Ok(Value::Null),
+            },
+        }
+    }
+
+    pub(crate) fn set_local(&self, slot: usize, value: Value) {
+        if let Some(local) = self.locals.borrow_mut().get_mut(slot) {
+            *local = value;
+        }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.world.now()
+    }
+
+    fn local(&self, slot: usize) -> Value {
+        self.locals.borrow().get(slot).cloned().unwrap_or(Value::Null)
+    }
+}
+
+/// Whether a variable has kept its value: numbers of JSON are compared by what they are.
+fn is_same(before: &Json, after: &Json) -> bool {
+    match (before, after) {
+        (Json::Number(a), Json::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Json::Object(a), Json::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
+        }
+        _ => before == after,
+    }
+}
+
+/// Says where, unless that is known.
+fn located<T>(ran: Evaluated<T>, at: Position) -> Evaluated<T> {
+    ran.map_err(|mut stop: Box<Stop>| {
+        stop.at.get_or_insert(at);
+        stop
+    })
+}

@@ -1,0 +1,442 @@
+//! The values of a script while it runs. They never leave the thread that runs it: the result is JSON.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::date_time::{DateTime, DateTimeOffset};
+use super::types::{EnumKind, ListKind, Ty};
+use mainspring_language::Decimal;
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i32),
+    Long(i64),
+    Double(f64),
+    Decimal(Decimal),
+    /// A unit of UTF-16.
+    Char(u16),
+    Text(Arc<str>),
+    Date(DateTime),
+    Offset(DateTimeOffset),
+    /// In ticks of 100 ns.
+    Span(i64),
+    Guid(Uuid),
+    Enum(EnumKind, i32),
+    List(Rc<List>),
+    Map(Rc<Map>),
+    Record(Rc<RecordValue>),
+}
+
+/// A list of any kind; with a key it is a group.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) kind: ListKind,
+    pub(super) item: Ty,
+    pub(super) key: Option<Value>,
+    /// Of what `OrderBy` has sorted: equal for items that `ThenBy` may still order.
+    pub(super) ranks: Vec<usize>,
+    pub(super) items: RefCell<Vec<Value>>,
+}
+
+/// A dictionary, or an object of JSON, whose keys are its members.
+#[derive(Debug)]
+pub(super) struct Map {
+    pub(super) key: Ty,
+    pub(super) value: Ty,
+    /// An object of JSON: its keys are members.
+    pub(super) is_object: bool,
+    pub(super) entries: RefCell<Entries>,
+}
+
+/// Pairs in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    list: Vec<(Value, Value)>,
+    index: HashMap<Rc<str>, usize>,
+}
+
+/// An anonymous object, a tuple or a pair: its members do not change.
+#[derive(Debug)]
+pub(super) struct RecordValue {
+    pub(super) kind: RecordKind,
+    /// How many records are inside each other: what walks them recurses as deep.
+    depth: usize,
+    pub(super) fields: Vec<(Arc<str>, Value)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordKind {
+    Anonymous,
+    Tuple,
+    Pair,
+}
+
+/// In bytes: the longest text that makes a record a key.
+const LONGEST_IDENTITY: usize = 64 << 10;
+
+/// The most parts of records that are compared.
+const MOST_COMPARED: usize = 100_000;
+
+/// The deepest anonymous object or tuple.
+const DEEPEST: usize = 100;
+
+/// Lists may be nested as deep as there is memory: what they refer to is dropped one after the other, without recursion.
+fn release(mut values: Vec<Value>) {
+    while let Some(value) = values.pop() {
+        match value {
+            Value::List(list) => {
+                if let Some(mut list) = Rc::into_inner(list) {
+                    values.append(list.items.get_mut());
+                    values.extend(list.key.take());
+                }
+            }
+            Value::Map(map) => {
+                if let Some(mut map) = Rc::into_inner(map) {
+                    values.extend(map.entries.get_mut().take());
+                }
+            }
+            Value::Record(record) => {
+                if let Some(mut record) = Rc::into_inner(record) {
+                    values.extend(std::mem::take(&mut record.fields).into_iter().map(|(_, value)| value));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        let mut values = std::mem::take(self.items.get_mut());
+        values.extend(self.key.take());
+        release(values);
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        release(self.entries.get_mut().take());
+    }
+}
+
+/// Empties a list or a dictionary: those that refer to themselves would never be dropped.
+pub(super) fn empty(container: &Value) {
+    let values = match container {
+        Value::List(list) => list.items.try_borrow_mut().map(|mut items| std::mem::take(&mut *items)),
+        Value::Map(map) => map.entries.try_borrow_mut().map(|mut entries| entries.take()),
+        _ => return,
+    };
+    release(values.unwrap_or_default());
+}
+
+impl Entries {
+    /// All values and keys that refer to others.
+    fn take(&mut self) -> Vec<Value> {
+        self.index.clear();
+        let all = std::mem::take(&mut self.list).into_iter();
+        all.flat_map(|(key, value)| [key, value])
+            .filter(Value::is_container)
+            .collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Value, Value)> {
+        self.list.iter()
+    }
+
+    pub(super) fn get(&self, key: &Value) -> Option<&Value> {
+        let place = *self.index.get(&*identity(key))?;
+        self.list.get(place).map(|(_, value)| value)
+    }
+
+    /// Sets the value of a key; true: the key is new.
+    pub(super) fn set(&mut self, key: Value, value: Value) -> bool {
+        let identity = identity(&key);
+        match self.index.get(&identity).and_then(|place| self.list.get_mut(*place)) {
+            Some((_, old)) => {
+                *old = value;
+                false
+            }
+            None => {
+                self.index.insert(identity, self.list.len());
+                self.list.push((key, value));
+                true
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &Value) -> Option<Value> {
+        let place = self.index.remove(&*identity(key))?;
+        let (_, removed) = self.list.remove(place);
+        for at in self.index.values_mut().filter(|at| **at > place) {
+            *at -= 1;
+        }
+        Some(removed)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.index.clear();
+    }
+}
+
+/// What makes two values the same key.
+pub(super) fn identity(value: &Value) -> Rc<str> {
+    match value {
+        Value::Null => "n".into(),
+        Value::Bool(flag) => format!("b{flag}").into(),
+        // Keys of JSON have lost whether they were int or long.
+        Value::Int(number) => format!("i{number}").into(),
+        Value::Long(number) => format!("i{number}").into(),
+        Value::Double(number) if number.fract() == 0.0 && number.abs() < 1e15 => format!("i{number:.0}").into(),
+        Value::Double(number) => format!("d{number:?}").into(),
+        Value::Decimal(number) => {
+            let plain = number.without_zeros();
+            let mark = if plain.scale() == 0 { 'i' } else { 'm' };
+            format!("{mark}{plain}").into()
+        }
+        Value::Char(unit) => format!("c{unit}").into(),
+        Value::Text(text) => format!("s{text}").into(),
+        Value::Date(date) => format!("t{}", date.ticks).into(),
+        Value::Offset(at) => format!("o{}", at.utc_ticks()).into(),
+        Value::Span(ticks) => format!("p{ticks}").into(),
+        Value::Guid(guid) => format!("g{guid}").into(),
+        Value::Enum(kind, number) => format!("e{}{number}", kind.name()).into(),
+        Value::List(list) => format!("l{:p}", Rc::as_ptr(list)).into(),
+        Value::Map(map) => format!("m{:p}", Rc::as_ptr(map)).into(),
+        Value::Record(_) => {
+            let mut text = String::new();
+            match record_identity(value, &mut text) {
+                true => text.into(),
+                false => format!("r{:p}", std::ptr::from_ref(value)).into(),
+            }
+        }
+    }
+}
+
+/// The parts of a record, one behind the other; false: they are too long.
+fn record_identity(value: &Value, text: &mut String) -> bool {
+    if text.len() > LONGEST_IDENTITY {
+        return false;
+    }
+    let Value::Record(record) = value else {
+        let part = identity(value);
+        let _ = write!(text, "{}{part}", part.len());
+        return true;
+    };
+    text.push('r');
+    let is_whole = record.fields.iter().all(|(name, value)| {
+        let _ = write!(text, "{}{name}", name.len());
+        record_identity(value, text)
+    });
+    text.push('e');
+    is_whole
+}
+
+impl Value {
+    pub(super) fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn list(kind: ListKind, item: Ty, items: Vec<Self>) -> Self {
+        Self::List(Rc::new(List {
+            kind,
+            item,
+            key: None,
+            ranks: Vec::new(),
+            items: RefCell::new(items),
+        }))
+    }
+
+    /// A dictionary or an object.
+    pub(super) fn map(key: Ty, value: Ty, is_object: bool, entries: Entries) -> Self {
+        Self::Map(Rc::new(Map {
+            key,
+            value,
+            is_object,
+            entries: RefCell::new(entries),
+        }))
+    }
+
+    pub(super) fn record(kind: RecordKind, fields: Vec<(Arc<str>, Self)>) -> Self {
+        let of_record = |value: &Self| {
+            if let Self::Record(record) = value {
+                record.depth
+            } else {
+                0
+            }
+        };
+        let depth = fields.iter().map(|(_, value)| of_record(value)).max().unwrap_or(0) + 1;
+        Self::Record(Rc::new(RecordValue { kind, depth, fields }))
+    }
+
+    /// Whether it is an anonymous object or a tuple that is nested too deep to be walked.
+    pub(super) fn is_too_deep(&self) -> bool {
+        matches!(self, Self::Record(record) if record.depth > DEEPEST)
+    }
+
+    /// Whether it refers to others.
+    pub(super) fn is_container(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Map(_) | Self::Record(_))
+    }
+
+    /// Its type without those of its parts, which may nest without end.
+    pub(super) fn shallow_ty(&self) -> Ty {
+        if self.is_container() { Ty::Dynamic } else { self.ty() }
+    }
+
+    pub(super) fn pair(key: Self, value: Self) -> Self {
+        Self::record(RecordKind::Pair, vec![("Key".into(), key), ("Value".into(), value)])
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Its type when the script runs.
+    pub(super) fn ty(&self) -> Ty {
+        match self {
+            Self::Null => Ty::Null,
+            Self::Bool(_) => Ty::Bool,
+            Self::Int(_) => Ty::Int,
+            Self::Long(_) => Ty::Long,
+            Self::Double(_) => Ty::Double,
+            Self::Decimal(_) => Ty::Decimal,
+            Self::Char(_) => Ty::Char,
+            Self::Text(_) => Ty::Text,
+            Self::Date(_) => Ty::Date,
+            Self::Offset(_) => Ty::Offset,
+            Self::Span(_) => Ty::Span,
+            Self::Guid(_) => Ty::Guid,
+            Self::Enum(kind, _) => Ty::Enum(*kind),
+            Self::List(list) => Ty::list(list.kind, list.item.clone()),
+            Self::Map(map) if map.is_object => Ty::Dynamic,
+            Self::Map(map) => Ty::map(map.key.clone(), map.value.clone()),
+            // Its parts may be shared so often that their types have no end.
+            Self::Record(_) => Ty::Dynamic,
+        }
+    }
+
+    /// The name of its type, for messages.
+    pub(super) fn type_name(&self) -> String {
+        match self {
+            Self::Map(map) if map.is_object => "ExpandoObject".to_owned(),
+            Self::Record(record) if record.kind == RecordKind::Tuple => "a tuple".to_owned(),
+            Self::Record(record) if record.kind == RecordKind::Pair => "KeyValuePair".to_owned(),
+            other => other.ty().to_string(),
+        }
+    }
+
+    /// About how many bytes it takes, without what it refers to.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => 40 + text.len(),
+            Self::List(list) => 80 + 40 * list.items.borrow().len(),
+            Self::Map(map) => 120 + 160 * map.entries.borrow().len(),
+            Self::Record(record) => 40 + 60 * record.fields.len(),
+            _ => 40,
+        }
+    }
+
+    /// What `==` and `Equals` say about values of one type, and of numbers of different ones. Lists and dictionaries are
+    /// the same only if they are one.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.equals_within(other, &mut MOST_COMPARED.clone())
+    }
+
+    fn equals_within(&self, other: &Self, left: &mut usize) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Guid(a), Self::Guid(b)) => a == b,
+            (Self::Enum(a, x), Self::Enum(b, y)) => a == b && x == y,
+            (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
+            (Self::Map(a), Self::Map(b)) => Rc::ptr_eq(a, b),
+            (Self::Record(a), Self::Record(b)) => {
+                if Rc::ptr_eq(a, b) {
+                    return true;
+                }
+                *left = left.saturating_sub(1);
+                let kind = a.kind;
+                *left > 0
+                    && a.kind == b.kind
+                    && a.fields.len() == b.fields.len()
+                    && a.fields
+                        .iter()
+                        .zip(&b.fields)
+                        .all(|(a, b)| (a.0 == b.0 || kind == RecordKind::Tuple) && a.1.equals_within(&b.1, left))
+            }
+            _ => self.order(other) == Some(Ordering::Equal),
+        }
+    }
+
+    /// The order of numbers, dates and lengths of time; none: they have none.
+    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::Date(a), Self::Date(b)) => Some(a.ticks.cmp(&b.ticks)),
+            (Self::Offset(a), Self::Offset(b)) => Some(a.utc_ticks().cmp(&b.utc_ticks())),
+            (Self::Date(a), Self::Offset(b)) => Some(a.ticks.cmp(&b.utc_ticks())),
+            (Self::Offset(a), Self::Date(b)) => Some(a.utc_ticks().cmp(&b.ticks)),
+            (Self::Span(a), Self::Span(b)) => Some(a.cmp(b)),
+            (Self::Guid(a), Self::Guid(b)) => Some(a.cmp(b)),
+            (Self::Enum(_, a), Self::Enum(_, b)) => Some(a.cmp(b)),
+            _ => self.number_order(other),
+        }
+    }
+
+    fn number_order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Decimal(a), Self::Double(b)) | (Self::Double(b), Self::Decimal(a)) => {
+                let order = a.to_f64().partial_cmp(b)?;
+                Some(if matches!(self, Self::Decimal(_)) {
+                    order
+                } else {
+                    order.reverse()
+                })
+            }
+            (Self::Decimal(_), _) | (_, Self::Decimal(_)) => Some(self.as_decimal()?.cmp(&other.as_decimal()?)),
+            (Self::Double(_), _) | (_, Self::Double(_)) => self.as_f64()?.partial_cmp(&other.as_f64()?),
+            _ => Some(self.as_i64()?.cmp(&other.as_i64()?)),
+        }
+    }
+
+    /// A whole number, or a char as one.
+    pub(super) fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(i64::from(*number)),
+            Self::Long(number) => Some(*number),
+            Self::Char(unit) => Some(i64::from(*unit)),
+            _ => None,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Double(number) => Some(*number),
+            Self::Decimal(number) => Some(number.to_f64()),
+            other => other.as_i64().map(|number| number as f64),
+        }
+    }
+
+    pub(super) fn as_decimal(&self) -> Option<Decimal> {
+        match self {
+            Self::Decimal(number) => Some(*number),
+            Self::Double(number) => Decimal::from_f64(*number),
+            other => other.as_i64().map(Decimal::from_i64),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+mod decimal;
+mod shortened;
+mod steps;
+mod time_span;
+mod type_name;
+
+pub use decimal::{Decimal, Rounding};
+pub use shortened::shortened;
+pub use steps::{Steps, Stopped};
+pub use time_span::TimeSpan;
+pub use type_name::short_type_name;

@@ -1,0 +1,56 @@
+//! What a template sees: Elsa's objects.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+/// A fact about the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// The id by which events find it.
+    CorrelationId,
+    /// The definition that it runs.
+    WorkflowDefinitionId,
+    /// The version that it runs, by its id.
+    WorkflowDefinitionVersionId,
+    /// The number of the version that it runs.
+    WorkflowDefinitionVersion,
+    /// Its own id.
+    WorkflowInstanceId,
+}
+
+impl Fact {
+    const ALL: [(&'static str, Self); 5] = [
+        ("CorrelationId", Self::CorrelationId),
+        ("WorkflowDefinitionId", Self::WorkflowDefinitionId),
+        ("WorkflowDefinitionVersionId", Self::WorkflowDefinitionVersionId),
+        ("WorkflowDefinitionVersion", Self::WorkflowDefinitionVersion),
+        ("WorkflowInstanceId", Self::WorkflowInstanceId),
+    ];
+
+    /// The fact of a name; names are as they are written.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, fact)| *fact)
+    }
+}
+
+/// Where a template reads.
+pub trait TemplateData {
+    /// The innermost visible variable with exactly this name.
+    fn variable(&self, name: &str) -> Option<&Value>;
+
+    /// The input of the workflow with this name, in any case.
+    fn input(&self, name: &str) -> Option<&Value>;
+
+    /// A setting that the operator lists.
+    fn setting(&self, name: &str) -> Option<&str>;
+
+    /// A fact: text, a number, or null.
+    fn fact(&self, fact: Fact) -> Value;
+
+    /// The time that `now` has.
+    fn now(&self) -> SystemTime;
+}

@@ -1,0 +1,311 @@
+//! Filters of dates, and how a text or a number becomes one. A date without an offset is in UTC: the result must not depend
+//! on a node's time zone.
+
+use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, Timelike, Utc};
+
+use super::date_format::dotnet;
+use super::text::{lower, upper};
+use super::{Call, Filter, Filtered, filter};
+use crate::budget::Builder;
+use crate::error::TemplateFailure;
+use crate::value::Value;
+
+pub(super) static FILTERS: [Filter; 3] = [
+    filter("date", |call| {
+        let Some(date) = date_of(&call) else {
+            return Ok(Value::Nil);
+        };
+        if call.argument(0).is_nil() {
+            return Ok(Value::Date(date));
+        }
+        let format = call.argument_text(0)?;
+        let mut text = call.builder();
+        strftime(&date, &format, &mut text, 0)?;
+        call.made(text)
+    }),
+    filter("format_date", |call| {
+        let Some(date) = date_of(&call).filter(|_| !call.argument(0).is_nil()) else {
+            return Ok(Value::Nil);
+        };
+        super::format::invariant_culture(call.given(1), call.budget)?;
+        let format = call.argument_text(0)?;
+        let mut text = call.builder();
+        dotnet(&date, &format, &mut text)?;
+        call.made(text)
+    }),
+    filter("time_zone", time_zone),
+];
+
+/// A value as a date: a date, the seconds since 1970, or a text.
+fn date_of(call: &Call<'_, '_>) -> Option<DateTime<FixedOffset>> {
+    match call.input.bare() {
+        Value::Date(date) => Some(*date),
+        Value::Number(number) => {
+            let milliseconds = number.multiply(1000_i64.into())?.to_i64()?;
+            DateTime::from_timestamp_millis(milliseconds)
+                .filter(|date| (1..=9999).contains(&date.year()))
+                .map(|date| date.fixed_offset())
+        }
+        Value::Text(text) => match &**text {
+            "now" | "today" => Some(DateTime::<Utc>::from(call.data.now()).fixed_offset()),
+            text => parse(text.trim()),
+        },
+        _ => None,
+    }
+}
+
+/// Formats of dates, with and without a time.
+const DATES: [&str; 13] = [
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%m/%d/%Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%b %d %Y",
+    "%B %d %Y",
+    "%a, %d %b %Y",
+    "%A, %d %B %Y",
+    "%A, %B %d, %Y",
+    "%a %b %d %Y",
+];
+
+const TIMES: [&str; 5] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I %p"];
+
+fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
+    /// Dates in words are shorter.
+    const LONGEST: usize = 60;
+    if text.is_empty() || text.len() > LONGEST || !text.is_ascii() {
+        return None;
+    }
+    if let Ok(date) = DateTime::parse_from_rfc3339(text) {
+        return Some(date);
+    }
+    let (local, offset) = without_offset(text);
+    let local = local.trim_end_matches("GMT").trim_end_matches("UTC").trim_end();
+    let date = local_date(local)?;
+    let offset = offset.unwrap_or_else(|| Utc.fix());
+    date.and_local_timezone(offset).single()
+}
+
+/// A text without the offset at its end.
+fn without_offset(text: &str) -> (&str, Option<FixedOffset>) {
+    if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        return (local.trim_end(), Some(Utc.fix()));
+    }
+    // Only after a time: a dash also divides a date.
+    let time = text.find(':').unwrap_or(text.len());
+    let sign = text
+        .get(time..)
+        .and_then(|rest| rest.rfind(['+', '-']).map(|at| at + time));
+    let Some((local, offset)) = sign.and_then(|at| text.split_at_checked(at)) else {
+        return (text, None);
+    };
+    let digits: String = offset.chars().filter(char::is_ascii_digit).collect();
+    let minutes = match (digits.len(), digits.parse::<i32>()) {
+        (1 | 2, Ok(hours)) => hours * 60,
+        (4, Ok(both)) => both / 100 * 60 + both % 100,
+        _ => return (text, None),
+    };
+    let seconds = if offset.starts_with('-') {
+        -minutes * 60
+    } else {
+        minutes * 60
+    };
+    match FixedOffset::east_opt(seconds) {
+        Some(offset) => (local.trim_end(), Some(offset)),
+        None => (text, None),
+    }
+}
+
+fn local_date(text: &str) -> Option<NaiveDateTime> {
+    let midnight = |date: NaiveDate| date.and_time(NaiveTime::MIN);
+    // A year, or a year and a month.
+    if text.len() <= 7 {
+        let (year, month) = text.split_once(['-', '/']).unwrap_or((text, "1"));
+        if year.len() == 4
+            && let (Ok(year), Ok(month)) = (year.parse(), month.parse())
+        {
+            return NaiveDate::from_ymd_opt(year, month, 1).map(midnight);
+        }
+    }
+    for date in DATES {
+        if let Ok((parsed, rest)) = NaiveDate::parse_and_remainder(text, date) {
+            let rest = rest.strip_prefix('T').unwrap_or(rest).trim_start();
+            if rest.is_empty() {
+                return Some(midnight(parsed));
+            }
+            if let Some(time) = TIMES.iter().find_map(|time| NaiveTime::parse_from_str(rest, time).ok()) {
+                return Some(parsed.and_time(time));
+            }
+        }
+    }
+    None
+}
+
+/// The same time elsewhere; in a zone that is unknown, as it is.
+fn time_zone<'a>(call: Call<'a, '_>) -> Filtered<'a> {
+    let Some(date) = date_of(&call).filter(|_| !call.argument(0).is_nil()) else {
+        return Ok(Value::Nil);
+    };
+    let name = call.argument_text(0)?;
+    if name.eq_ignore_ascii_case("local") || name.eq_ignore_ascii_case("utc") {
+        return Ok(Value::Date(date.with_timezone(&Utc.fix())));
+    }
+    let Ok(zone) = jiff::tz::TimeZone::get(&name) else {
+        return Ok(Value::Date(date));
+    };
+    let offset = jiff::Timestamp::from_second(date.timestamp())
+        .ok()
+        .and_then(|at| FixedOffset::east_opt(zone.to_offset(at).seconds()));
+    Ok(Value::Date(offset.map_or(date, |offset| date.with_timezone(&offset))))
+}
+
+/// The flags of a directive.
+#[derive(Default)]
+struct Flags {
+    is_upper: bool,
+    has_no_padding: bool,
+    pads_with_space: bool,
+    has_colon: bool,
+    width: Option<usize>,
+}
+
+impl Flags {
+    fn number(&self, value: i64, width: usize, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
+        let digits = value.to_string();
+        if self.has_no_padding {
+            return text.push_str(digits.trim_start_matches('0'));
+        }
+        let fill = if self.pads_with_space { ' ' } else { '0' };
+        text.push_repeated(fill, self.width.unwrap_or(width).saturating_sub(digits.len()))?;
+        text.push_str(&digits)
+    }
+
+    fn word(&self, word: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
+        if !self.is_upper {
+            return text.push_str(word);
+        }
+        word.chars().try_for_each(|c| text.push(upper(c)))
+    }
+}
+
+/// The directives that stand for others.
+const COMPOSED: [(char, &str); 8] = [
+    ('D', "%m/%d/%y"),
+    ('F', "%Y-%m-%d"),
+    ('h', "%b"),
+    ('r', "%I:%M:%S %p"),
+    ('R', "%H:%M"),
+    ('T', "%H:%M:%S"),
+    ('v', "%e-%b-%Y"),
+    ('+', "%a %b %e %H:%M:%S %Z %Y"),
+];
+
+/// Ruby's directives, as Fluid has them.
+fn strftime(
+    date: &DateTime<FixedOffset>,
+    format: &str,
+    text: &mut Builder<'_, '_>,
+    depth: u8,
+) -> Result<(), TemplateFailure> {
+    let mut flags: Option<Flags> = None;
+    for c in format.chars() {
+        let Some(current) = &mut flags else {
+            if c == '%' {
+                flags = Some(Flags::default());
+            } else {
+                text.push(c)?;
+            }
+            continue;
+        };
+        match c {
+            '^' => current.is_upper = true,
+            '-' => current.has_no_padding = true,
+            '_' => current.pads_with_space = true,
+            ':' => current.has_colon = true,
+            '0'..='9' => {
+                let digit = usize::try_from(u32::from(c) - u32::from('0')).unwrap_or(0);
+                current.width = Some(current.width.unwrap_or(0).saturating_mul(10).saturating_add(digit));
+            }
+            c => {
+                if let Some((_, composed)) = COMPOSED.iter().find(|(known, _)| *known == c).filter(|_| depth == 0) {
+                    let mut part = Builder::new(text.budget());
+                    strftime(date, composed, &mut part, 1)?;
+                    current.word(part.as_str(), text)?;
+                } else {
+                    directive(date, c, current, text)?;
+                }
+                flags = None;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn directive(
+    date: &DateTime<FixedOffset>,
+    directive: char,
+    flags: &mut Flags,
+    text: &mut Builder<'_, '_>,
+) -> Result<(), TemplateFailure> {
+    let shown = |format: &str| date.format(format).to_string();
+    let whole = |format: &str| date.format(format).to_string().parse::<i64>().unwrap_or(0);
+    let week = whole("%W");
+    let week_year = i64::from(date.year()) - i64::from(week == 0 && date.month() == 1);
+    let (_, hour12) = date.hour12();
+    let nanoseconds = date.timestamp_subsec_nanos();
+    match directive {
+        'a' | 'A' | 'b' | 'B' => flags.word(&shown(&format!("%{directive}")), text),
+        'c' => flags.word(&shown("%A, %d %B %Y %H:%M:%S"), text),
+        'x' => text.push_str(&shown("%m/%d/%Y")),
+        'X' | 'R' => text.push_str(&shown("%H:%M")),
+        'C' => flags.number(i64::from(date.year() / 100), 2, text),
+        'd' => flags.number(date.day().into(), 2, text),
+        'e' => {
+            flags.pads_with_space = true;
+            flags.number(date.day().into(), 2, text)
+        }
+        'g' => flags.number(week_year % 100, 0, text),
+        'G' => flags.number(week_year, 0, text),
+        'h' => text.push_str(&shown("%b")),
+        'H' => text.push_str(&shown("%H")),
+        'I' => flags.number(hour12.into(), 2, text),
+        'j' => flags.number(date.ordinal().into(), 3, text),
+        'k' => text.push_str(&date.hour().to_string()),
+        'l' => {
+            flags.pads_with_space = true;
+            flags.number(hour12.into(), 2, text)
+        }
+        'L' => flags.number((nanoseconds / 1_000_000).into(), 3, text),
+        'm' => flags.number(date.month().into(), 2, text),
+        'M' => flags.number(date.minute().into(), 2, text),
+        'n' => text.push_repeated('\n', flags.width.unwrap_or(1)),
+        't' => text.push_repeated('\t', flags.width.unwrap_or(1)),
+        'N' => {
+            let width = flags.width.unwrap_or(9);
+            let ticks = (nanoseconds / 100).to_string();
+            text.push_str(ticks.get(..width).unwrap_or(&ticks))?;
+            text.push_repeated('0', width.saturating_sub(ticks.len()))
+        }
+        'p' => text.push_str(&shown("%p")),
+        'P' => shown("%p").chars().try_for_each(|c| text.push(lower(c))),
+        's' => flags.number(date.timestamp(), 0, text),
+        'S' => flags.number(date.second().into(), 2, text),
+        'u' => text.push_str(&date.weekday().number_from_monday().to_string()),
+        'U' => flags.number(whole("%U"), 2, text),
+        'V' => flags.number(i64::from(date.ordinal() / 7 + 1), 2, text),
+        'w' => text.push_str(&date.weekday().num_days_from_sunday().to_string()),
+        'W' => flags.number(week, 2, text),
+        'y' => flags.number(i64::from(date.year() % 100), 2, text),
+        'Y' => flags.number(date.year().into(), 4, text),
+        'z' if !flags.has_colon => text.push_str(&shown("%z")),
+        'z' | 'Z' => text.push_str(&shown("%:z")),
+        '%' => text.push('%'),
+        other => {
+            text.push('%')?;
+            text.push(other)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Layout
+//! - `template`: [`Template`]; `error`: why there is no text; `budget`: the bounds.
+//! - `parser`, `syntax`: from the text to statements; `names`: the variables that a text names.
+//! - `render`, `evaluate`, `comparison`: the meaning of statements and expressions; `data`: what a template sees.
+//! - `value`, `number`: Fluid's values; `filters`.
+
+mod budget;
+mod comparison;
+mod data;
+mod error;
+mod evaluate;
+mod filters;
+mod names;
+mod number;
+mod parser;
+mod render;
+mod syntax;
+mod template;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use budget::Bounds;
+pub use data::{Fact, TemplateData};
+pub use error::{ErrorKind, TemplateError};
+pub use mainspring_language::{Steps, Stopped};
+pub use template::Template;
