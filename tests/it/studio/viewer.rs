@@ -76,6 +76,30 @@ async fn an_instance_is_viewed_while_it_goes_on() {
     node.assert_invariants();
 }
 
+/// The README's picture is this screenshot, `docs/guide/studio.png`: a sample that waits, as a reader of the guide sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_picture_of_the_readme() {
+    let sample = include_str!("../../../samples/order-approval.json");
+    let node = node(&[serde_json::from_str(sample).unwrap()]).await;
+    let studio = Studio::signed_in(&format!("http://{}", node.address), "picture").await;
+    studio.page.resize(1900, 860).await;
+    let input = json!({"input": {"OrderId": "A-17", "Amount": 1200}});
+    let started = node.http.execute("order-approval", &input).await;
+    let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
+    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    studio.page.wait_for_text("Suspended").await;
+    studio
+        .page
+        .wait("document.querySelectorAll('.x6-node').length > 5")
+        .await;
+    // The executions of each activity are counted on the canvas.
+    let counted = format!("{}.textContent.endsWith('1')", on_canvas("Review"));
+    studio.page.wait(&counted).await;
+    studio.screenshot("1-waiting").await;
+    studio.assert_no_errors().await;
+    node.assert_invariants();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_hub_the_viewer_polls() {
     let waiting = on_flowchart("waiting", "Waiting", event("wait", "Go"));

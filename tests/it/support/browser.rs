@@ -492,6 +492,12 @@ impl Page {
         self.shared.command("", "Browser.setDownloadBehavior", parameters).await;
     }
 
+    /// Gives the page another size, in pixels.
+    pub(crate) async fn resize(&self, width: u32, height: u32) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.command("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
     /// Keeps a picture of the page as an artefact.
     pub(crate) async fn screenshot(&self, name: &str) {
         let picture = self.command("Page.captureScreenshot", json!({"format": "png"})).await;
