@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{ANSWER_TIMEOUT, RabbitServer};
-use super::member::{Ends, IncomingEnd, OutgoingEnd, Traffic};
 use super::topic::{OpenTopic, Topic};
+use super::traffic::{Ends, IncomingEnd, OutgoingEnd, Traffic};
 use crate::{Error, Result};
 
 /// The pauses between two tries to connect, and how long a connection lasts that counts as sound.

@@ -6,8 +6,8 @@
 //! # Layout
 //!
 //! - `address`: URLs. `stream`: TCP and TLS. `connection`: connects, and says why it is refused.
-//! - `topic`: the exchange and the queue, and what is refused there. `link`: keeps one topic open, and heals it. `member`: what both
-//!   services are over a topic.
+//! - `topic`: the exchange and the queue, and what is refused there. `traffic`: what a service sends and
+//!   receives. `link`: keeps one topic open, and heals it. `member`: what both services are over a topic.
 
 mod address;
 mod connection;
@@ -15,6 +15,8 @@ mod link;
 mod member;
 mod stream;
 mod topic;
+mod traffic;
 
 pub(crate) use connection::RabbitServer;
-pub(crate) use member::{Incoming, RabbitMember, Sender, Traffic};
+pub(crate) use member::RabbitMember;
+pub(crate) use traffic::{Incoming, Sender, Traffic};
