@@ -55,7 +55,7 @@ pub fn log_only() -> LineHandler {
 }
 
 /// The variable that registers the activity Mainspring.Work.
-pub const BENCH_ACTIVITIES: &str = "MAINSPRING_BENCH_ACTIVITIES";
+pub(crate) const BENCH_ACTIVITIES: &str = "MAINSPRING_BENCH_ACTIVITIES";
 
 /// A free port of this machine.
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

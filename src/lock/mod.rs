@@ -63,11 +63,13 @@
 //!
 //! - `request`, `handle`: what is asked for, and what is granted; `key`: names as 64 bits; `stats`: what is counted.
 //! - `table`: owners and queues, a state machine without tasks; `shared_table`: the table behind its mutex.
-//! - `owner`: the registration of an engine that takes locks.
+//! - `owner`: the registration of an engine that takes locks; `lease_time`: the clock of leases.
 //! - `provider/{local,file,postgres,redis}`: the backends; `redis` with the feature of that name.
 
 mod handle;
 mod key;
+#[cfg(feature = "redis")]
+mod lease_time;
 mod owner;
 mod provider;
 mod request;

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::key::{KeyFunction, LockKey};
+#[cfg(feature = "redis")]
+use super::lease_time::LeaseTime;
 use super::request::{KeyRequest, LockRequest};
 use super::stats::{Counters, LockStats};
 #[cfg(feature = "redis")]
@@ -81,11 +83,9 @@ pub(super) struct SharedTable {
     lost: watch::Receiver<bool>,
     /// The handles whose leases have ended, each until it is dropped.
     ended_leases: watch::Sender<HashSet<Ticket>>,
-    /// Until when every lease is valid, in nanoseconds since `opened`.
+    /// Until when every lease is valid, in nanoseconds of the clock of leases.
     #[cfg(feature = "redis")]
     valid_until: std::sync::atomic::AtomicU64,
-    #[cfg(feature = "redis")]
-    opened: Instant,
     tokens: mpsc::Sender<TokenRequest>,
     namespace: String,
     key_function: KeyFunction,
@@ -107,8 +107,6 @@ impl SharedTable {
             ended_leases: watch::Sender::default(),
             #[cfg(feature = "redis")]
             valid_until: u64::MAX.into(),
-            #[cfg(feature = "redis")]
-            opened: Instant::now(),
             tokens: sender,
             namespace: namespace.to_owned(),
             key_function,
@@ -190,19 +188,18 @@ impl SharedTable {
         self.is_lost() || self.ended_leases.borrow().contains(&ticket)
     }
 
-    /// Whether the time of a lease is over that the backend has not ended yet: the process was paused. Then all count as lost until
-    /// it has.
+    /// Whether the time of a lease is over that the backend has not ended yet: the process was paused, or the machine suspended. Then
+    /// all count as lost until it has.
     #[cfg(feature = "redis")]
     fn is_any_lease_over(&self) -> bool {
         let until = self.valid_until.load(std::sync::atomic::Ordering::Relaxed);
-        until != u64::MAX && self.opened.elapsed().as_nanos() >= u128::from(until)
+        until != u64::MAX && LeaseTime::now().nanos() >= until
     }
 
     /// Until when every lease is valid; none: there are no leases.
     #[cfg(feature = "redis")]
-    pub(super) fn set_valid_until(&self, until: Option<Instant>) {
-        let nanos = |until: Instant| u64::try_from(until.saturating_duration_since(self.opened).as_nanos());
-        let until = until.map_or(u64::MAX, |until| nanos(until).unwrap_or(u64::MAX));
+    pub(super) fn set_valid_until(&self, until: Option<LeaseTime>) {
+        let until = until.map_or(u64::MAX, LeaseTime::nanos);
         self.valid_until.store(until, std::sync::atomic::Ordering::Relaxed);
     }
 

@@ -8,7 +8,6 @@
 //!   follows waits at the service, which bounds it.
 //! - After each gap, at either side, the service is notified: it then says so to its subscribers, and to the other members.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{ANSWER_TIMEOUT, RabbitServer};
 use super::topic::{OpenTopic, Topic};
+use super::traffic::{Ends, IncomingEnd, OutgoingEnd, Traffic};
 use crate::{Error, Result};
 
 /// The pauses between two tries to connect, and how long a connection lasts that counts as sound.
@@ -36,26 +36,11 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// The least time between two warnings of one refusal.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A service whose messages go over a topic.
-pub(crate) trait Traffic: Send + Sync + 'static {
-    /// Waits for the next messages to send. Cancellation safe.
-    fn outgoing(&self) -> impl Future<Output = Vec<String>> + Send;
-
-    /// What was taken last may not have arrived.
-    fn lost(&self);
-
-    /// A connection is open: what others have sent before may be lost.
-    fn opened(&self);
-
-    /// A message of any member, this one too. False: it cannot be read.
-    fn incoming(&self, message: &str) -> bool;
-}
-
 /// What became of the first try to connect.
 type FirstTry = Option<Option<Arc<Error>>>;
 
 /// Keeps a topic open as long as it lives.
-pub(crate) struct RabbitLink {
+pub(super) struct RabbitLink {
     first: watch::Receiver<FirstTry>,
     away: Arc<Mutex<Option<String>>>,
     _closing: DropGuard,
@@ -63,13 +48,13 @@ pub(crate) struct RabbitLink {
 
 impl RabbitLink {
     /// Begins to connect.
-    pub(crate) fn start(server: RabbitServer, topic: Topic, traffic: Arc<impl Traffic>) -> Self {
+    pub(super) fn start(server: RabbitServer, topic: Topic, mut ends: Ends<impl Traffic>) -> Self {
         let closing = CancellationToken::new();
         let (tried, first) = watch::channel(None);
         let ended = closing.clone();
         let away = Arc::<Mutex<Option<String>>>::default();
         let cause = Arc::clone(&away);
-        tokio::spawn(async move { keep(&server, &topic, &*traffic, &tried, &cause, &ended).await });
+        tokio::spawn(async move { keep(&server, &topic, &mut ends, &tried, &cause, &ended).await });
         Self {
             first,
             away,
@@ -77,13 +62,8 @@ impl RabbitLink {
         }
     }
 
-    /// Whether the last try to connect failed, or the connection has ended since.
-    pub(crate) fn is_away(&self) -> bool {
-        self.away_cause().is_some()
-    }
-
-    /// Why.
-    pub(crate) fn away_cause(&self) -> Option<String> {
+    /// Why the last try to connect failed, or the connection has ended since. None: it is open.
+    pub(super) fn away_cause(&self) -> Option<String> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -91,7 +71,7 @@ impl RabbitLink {
     ///
     /// # Errors
     /// Why it failed: `rabbitmq-refused`, `rabbitmq-unavailable`.
-    pub(crate) async fn first_try(&self) -> Result<()> {
+    pub(super) async fn first_try(&self) -> Result<()> {
         let mut first = self.first.clone();
         let tried = first.wait_for(Option::is_some).await;
         match tried.as_deref() {
@@ -105,19 +85,10 @@ impl RabbitLink {
     }
 }
 
-/// Connects once, and declares what a member needs.
-///
-/// # Errors
-/// As [`RabbitLink::first_try`].
-pub(crate) async fn try_to_open(server: &RabbitServer, topic: &Topic) -> Result<()> {
-    OpenTopic::open(server, topic).await?.leave().await;
-    Ok(())
-}
-
 async fn keep(
     server: &RabbitServer,
     topic: &Topic,
-    traffic: &impl Traffic,
+    ends: &mut Ends<impl Traffic>,
     tried: &watch::Sender<FirstTry>,
     cause: &Mutex<Option<String>>,
     closing: &CancellationToken,
@@ -153,7 +124,7 @@ async fn keep(
                 if settled.is_zero() {
                     back();
                 }
-                traffic.opened();
+                ends.incoming.opened();
                 tried.send_if_modified(|tried| tried.replace(None).is_none());
                 let began = Instant::now();
                 let sound = async {
@@ -164,14 +135,14 @@ async fn keep(
                     pending::<Error>().await
                 };
                 let error = tokio::select! {
-                    error = carry(&open, topic, traffic) => error,
+                    error = carry(&open, topic, ends) => error,
                     error = sound => error,
                     () = closing.cancelled() => {
                         open.leave().await;
                         return;
                     }
                 };
-                traffic.lost();
+                ends.outgoing.lost();
                 failures.increment(1);
                 if began.elapsed() > SOUND {
                     pause = SHORTEST_PAUSE;
@@ -210,16 +181,16 @@ fn set(cause: &Mutex<Option<String>>, to: Option<String>) {
 }
 
 /// Sends and receives until the connection ends; returns why.
-async fn carry(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Error {
+async fn carry(open: &OpenTopic, topic: &Topic, ends: &mut Ends<impl Traffic>) -> Error {
     let is_blocked = AtomicBool::new(false);
     tokio::select! {
-        error = receive(open, topic, traffic) => error,
-        error = send(open, traffic, &is_blocked) => error,
+        error = receive(open, topic, &mut ends.incoming) => error,
+        error = send(open, &mut ends.outgoing, &is_blocked) => error,
         error = watch_alarms(open, topic, &is_blocked) => error,
     }
 }
 
-async fn receive(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Error {
+async fn receive(open: &OpenTopic, topic: &Topic, incoming: &mut IncomingEnd<impl Traffic>) -> Error {
     let unreadable = metrics::counter!("mainspring_rabbitmq_unreadable_total", "service" => topic.service);
     let mut consumer = open.consumer.clone();
     loop {
@@ -228,7 +199,7 @@ async fn receive(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Err
             Some(Err(error)) => return open.failed(&error),
             None => return open.unavailable("its queue was deleted"),
         };
-        let is_read = open.text(&delivery).is_some_and(|text| traffic.incoming(text));
+        let is_read = open.text(&delivery).is_some_and(|text| incoming.take(text));
         if !is_read {
             unreadable.increment(1);
             tracing::debug!(
@@ -242,10 +213,10 @@ async fn receive(open: &OpenTopic, topic: &Topic, traffic: &impl Traffic) -> Err
     }
 }
 
-async fn send(open: &OpenTopic, traffic: &impl Traffic, is_blocked: &AtomicBool) -> Error {
+async fn send(open: &OpenTopic, outgoing: &mut OutgoingEnd<impl Traffic>, is_blocked: &AtomicBool) -> Error {
     loop {
         let mut confirms = Vec::new();
-        for message in traffic.outgoing().await {
+        for message in outgoing.next().await {
             match open.publish(&message).await {
                 Ok(confirm) => confirms.push(confirm),
                 Err(error) => return error,

@@ -6,14 +6,17 @@
 //! # Layout
 //!
 //! - `address`: URLs. `stream`: TCP and TLS. `connection`: connects, and says why it is refused.
-//! - `topic`: the exchange and the queue, and what is refused there. `link`: keeps one topic open, and heals it.
+//! - `topic`: the exchange and the queue, and what is refused there. `traffic`: what a service sends and
+//!   receives. `link`: keeps one topic open, and heals it. `member`: what both services are over a topic.
 
 mod address;
 mod connection;
 mod link;
+mod member;
 mod stream;
 mod topic;
+mod traffic;
 
 pub(crate) use connection::RabbitServer;
-pub(crate) use link::{RabbitLink, Traffic, try_to_open};
-pub(crate) use topic::Topic;
+pub(crate) use member::RabbitMember;
+pub(crate) use traffic::{Incoming, Sender, Traffic};

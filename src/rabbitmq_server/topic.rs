@@ -32,11 +32,11 @@ const LONGEST_PREFIX: usize = 100;
 
 /// What is sent over one exchange.
 #[derive(Clone, Debug)]
-pub(crate) struct Topic {
+pub(super) struct Topic {
     /// `wake` or `signal`; for names, logs and metrics.
-    pub(crate) service: &'static str,
+    pub(super) service: &'static str,
     /// The kind and version of a message, in its property `type`.
-    pub(crate) message_type: &'static str,
+    pub(super) message_type: &'static str,
     pub(super) exchange: String,
     pub(super) queue: String,
 }
@@ -46,7 +46,7 @@ impl Topic {
     ///
     /// # Errors
     /// `invalid-settings`: a prefix that cannot be part of a name.
-    pub(crate) fn new(prefix: &str, service: &'static str, message_type: &'static str) -> Result<Self> {
+    pub(super) fn new(prefix: &str, service: &'static str, message_type: &'static str) -> Result<Self> {
         let is_sound = |prefix: &str| prefix.chars().all(|c| c.is_ascii_alphanumeric() || "._-:".contains(c));
         if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !is_sound(prefix) || prefix.starts_with("amq.") {
             let message = "the prefix of names in RabbitMQ (rabbitmq-prefix) has 1 to 100 letters, digits and `.`, `_`, `-`, `:`, \

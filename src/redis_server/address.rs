@@ -83,6 +83,8 @@ pub(super) struct RedisAddress {
     pub(super) kind: AddressKind,
     settings: RedisConnectionInfo,
     tls: bool,
+    /// The name in the certificate, if it is not the host (`sslHost`).
+    tls_name: Option<String>,
     tls_files: RedisTlsFiles,
     connect_timeout: Duration,
     /// Whether a server that is away at the start is an error.
@@ -167,6 +169,7 @@ impl RedisAddress {
             kind,
             settings: info.redis_settings().clone(),
             tls,
+            tls_name: None,
             tls_files: RedisTlsFiles::default(),
             connect_timeout: CONNECT_TIMEOUT,
             abort_connect: true,
@@ -179,6 +182,10 @@ impl RedisAddress {
         let (mut tls_name, mut service) = (None, None);
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((key, value)) = part.split_once('=') else {
+                // What stands behind a comma of a password looks like a server, whose name logs contain.
+                if settings.password().is_some() {
+                    return Err(not_a_part());
+                }
                 hosts.push(part);
                 continue;
             };
@@ -211,15 +218,13 @@ impl RedisAddress {
             None => AddressKind::Single,
         };
         let each = hosts.iter().map(|host| host_and_port(host, kind.default_port()));
-        let mut hosts = each.collect::<Result<Vec<_>>>()?;
-        if let Some(name) = tls_name.filter(|_| tls) {
-            hosts.iter_mut().for_each(|(host, _)| name.clone_into(host));
-        }
+        let hosts = each.collect::<Result<Vec<_>>>()?;
         Ok(Self {
             hosts,
             kind,
             settings,
             tls,
+            tls_name: tls_name.map(str::to_owned),
             tls_files: RedisTlsFiles::default(),
             connect_timeout,
             abort_connect,
@@ -242,22 +247,22 @@ impl RedisAddress {
     }
 
     fn endpoint(&self, host: &str, port: u16, settings: RedisConnectionInfo) -> Result<Endpoint> {
-        let host = host.to_owned();
+        // The client compares the certificate with the host of the address, which the endpoint resolves to the real one.
         let addr = if self.tls {
             ConnectionAddr::TcpTls {
-                host,
+                host: self.tls_name.as_deref().unwrap_or(host).to_owned(),
                 port,
                 insecure: false,
                 tls_params: None,
             }
         } else {
-            ConnectionAddr::Tcp(host, port)
+            ConnectionAddr::Tcp(host.to_owned(), port)
         };
         let info = addr
             .into_connection_info()
             .map_err(|_| invalid("the server cannot be addressed"))?;
         let tls = if self.tls { Some(self.tls_files.read()?) } else { None };
-        Endpoint::new(info.set_redis_settings(settings), tls, self.connect_timeout)
+        Endpoint::new(host, info.set_redis_settings(settings), tls, self.connect_timeout)
     }
 
     pub(super) fn database(&self) -> i64 {
@@ -322,8 +327,14 @@ fn unknown_key(key: &str) -> Error {
     if is_plausible {
         invalid(&format!("the key `{key}` is unknown"))
     } else {
-        invalid("it has a part that is no `key=value`; a password with a comma needs the form of a URL, with %2C")
+        not_a_part()
     }
+}
+
+fn not_a_part() -> Error {
+    invalid(
+        "it has a part after its password that is no `key=value`; a password with a comma needs the form of a URL, with %2C",
+    )
 }
 
 fn invalid(what: &str) -> Error {
@@ -371,6 +382,16 @@ mod tests {
         assert_eq!(parse("redis://[::1]:7000/2").0, "::1:7000/2");
     }
 
+    /// The name in a certificate is no address: the server is reached, and named, by its own.
+    #[test]
+    fn the_name_of_a_certificate_is_no_address() {
+        let address = parsed("ssl=true,10.0.0.7:7000,sslHost=redis.example,password=p").unwrap();
+        assert_eq!(address.place(), "10.0.0.7:7000/0");
+        assert_eq!(address.tls_name.as_deref(), Some("redis.example"));
+        let endpoint = address.server("10.0.0.7", 7000).unwrap();
+        assert_eq!(endpoint.place(), "10.0.0.7:7000/0");
+    }
+
     #[test]
     fn sentinels_are_named_in_both_forms() {
         let string = parse("s1:26379,s2,password=p,serviceName=mymaster,defaultDatabase=2");
@@ -413,6 +434,7 @@ mod tests {
             ("redis-sentinel://u:geheim@h?service=a b", "name of the master"),
             ("h:6379,passwort=geheim", "`passwort`"),
             ("h:6379,password=x,geheim!=y", "comma"),
+            ("h:6379,password=x,geheim", "comma"),
             ("h:6379,ssl=geheim", "`ssl`"),
             ("h:6379,serviceName=geheim!", "name of the master"),
             ("password=geheim", "no server"),

@@ -9,12 +9,11 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use redis::aio::{MultiplexedConnection, PubSub};
+use redis::aio::MultiplexedConnection;
 use tokio::sync::mpsc;
 
 use super::availability::Availability;
-use super::connection::unavailable;
+use super::connection::{Subscriber, unavailable};
 use super::server::RedisServer;
 use crate::{Error, Result};
 
@@ -77,7 +76,7 @@ pub(crate) async fn follow(
     }
 }
 
-async fn open(server: &RedisServer, channel: &str, own: &str) -> Result<(PubSub, MultiplexedConnection)> {
+async fn open(server: &RedisServer, channel: &str, own: &str) -> Result<(Subscriber, MultiplexedConnection)> {
     let (publisher, node) = server.publisher().await?;
     let subscriber = server.subscribe(&[channel, own], node.as_ref()).await?;
     Ok((subscriber, publisher))
@@ -86,13 +85,12 @@ async fn open(server: &RedisServer, channel: &str, own: &str) -> Result<(PubSub,
 /// Returns when the connection is lost.
 async fn receive(
     server: &RedisServer,
-    subscriber: PubSub,
+    mut subscriber: Subscriber,
     own: &str,
     on: &mut (impl FnMut(ChannelEvent) + Send),
 ) -> Error {
-    let mut messages = subscriber.into_on_message();
     loop {
-        let message = match tokio::time::timeout(SILENCE, messages.next()).await {
+        let message = match tokio::time::timeout(SILENCE, subscriber.next()).await {
             Ok(Some(message)) => message,
             Ok(None) => return unavailable(&server.place(), "it has closed the connection"),
             Err(_) => return unavailable(&server.place(), "it is silent"),

@@ -1,10 +1,17 @@
 //! Connects to one server, and checks what answers: a version of 6 or newer, a master where it keeps what is written, and a cluster
 //! only where one is named.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use redis::aio::{MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError, TlsCertificates};
+use futures_util::FutureExt;
+use redis::aio::MultiplexedConnection;
+use redis::io::AsyncDNSResolver;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, Msg, ProtocolVersion, PushInfo, PushKind,
+    RedisError, RedisFuture, TlsCertificates, Value,
+};
+use tokio::sync::mpsc;
 
 use crate::{Error, Result};
 
@@ -14,28 +21,36 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// One server or sentinel, as a connection needs it.
 pub(super) struct Endpoint {
     client: Client,
+    /// The same with the protocol that subscriptions need.
+    subscriber: Client,
+    /// Where it is, whatever the name in its certificate.
+    host: String,
     place: String,
     has_tls: bool,
     connect_timeout: Duration,
 }
 
 impl Endpoint {
-    pub(super) fn new(info: ConnectionInfo, tls: Option<TlsCertificates>, connect_timeout: Duration) -> Result<Self> {
-        let place = format!("{}/{}", info.addr(), info.redis_settings().db());
-        let has_tls = tls.is_some();
-        let client = match tls {
-            Some(files) => Client::build_with_tls(info, files).map_err(|_| {
-                let message = "the files for TLS with Redis cannot be used: give certificates and the key of the first one, as PEM";
-                Error::invalid("invalid-settings", message)
-            })?,
-            None => Client::open(info).map_err(|_| {
-                Error::invalid("invalid-redis-url", "the Redis server cannot be addressed as it is set")
-            })?,
+    /// A server at this host. That of `info` is the name in its certificate.
+    pub(super) fn new(
+        host: &str,
+        info: ConnectionInfo,
+        tls: Option<TlsCertificates>,
+        connect_timeout: Duration,
+    ) -> Result<Self> {
+        let port = match info.addr() {
+            ConnectionAddr::Tcp(_, port) | ConnectionAddr::TcpTls { port, .. } => *port,
+            _ => 0,
         };
+        let settings = info.redis_settings().clone();
+        let place = format!("{host}:{port}/{}", settings.db());
+        let resp3 = settings.set_protocol(ProtocolVersion::RESP3);
         Ok(Self {
-            client,
+            client: client(info.clone(), tls.clone())?,
+            subscriber: client(info.set_redis_settings(resp3), tls.clone())?,
+            host: host.to_owned(),
             place,
-            has_tls,
+            has_tls: tls.is_some(),
             connect_timeout,
         })
     }
@@ -50,21 +65,29 @@ impl Endpoint {
     /// # Errors
     /// `redis-refused` for a wrong password, `redis-unavailable`.
     pub(super) async fn open(&self) -> Result<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
-            .set_response_timeout(Some(ANSWER_TIMEOUT));
+        let config = self.config();
         let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
         self.within(connecting).await
     }
 
     /// A connection that receives what is published on these channels.
-    pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub> {
+    pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<Subscriber> {
+        let (sender, received) = mpsc::unbounded_channel();
+        let config = self.config().set_push_sender(sender);
         let subscribing = async {
-            let mut subscriber = self.client.get_async_pubsub().await?;
-            subscriber.subscribe(channels).await?;
-            Ok(subscriber)
+            let connecting = self.subscriber.get_multiplexed_async_connection_with_config(&config);
+            let mut connection = connecting.await?;
+            connection.subscribe(channels).await?;
+            Ok(Subscriber { connection, received })
         };
         self.within(subscribing).await
+    }
+
+    fn config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(ANSWER_TIMEOUT))
+            .set_dns_resolver(HostOf(self.host.clone()))
     }
 
     async fn within<T>(&self, connecting: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
@@ -85,6 +108,65 @@ impl Endpoint {
             return refused(&self.place, error);
         }
         unavailable(&self.place, why).caused_by(error)
+    }
+}
+
+fn client(info: ConnectionInfo, tls: Option<TlsCertificates>) -> Result<Client> {
+    match tls {
+        Some(files) => Client::build_with_tls(info, files).map_err(|_| {
+            let message =
+                "the files for TLS with Redis cannot be used: give certificates and the key of the first one, as PEM";
+            Error::invalid("invalid-settings", message)
+        }),
+        None => Client::open(info)
+            .map_err(|_| Error::invalid("invalid-redis-url", "the Redis server cannot be addressed as it is set")),
+    }
+}
+
+/// Resolves this host in the place of the name in the certificate.
+struct HostOf(String);
+
+impl AsyncDNSResolver for HostOf {
+    fn resolve<'a, 'b: 'a>(
+        &'a self,
+        _name: &'b str,
+        port: u16,
+    ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
+        let found = async move {
+            let found = tokio::net::lookup_host((self.0.as_str(), port)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            Ok(Box::new(found.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
+        };
+        found.boxed()
+    }
+}
+
+/// A connection that receives what is published. Dropped, it ends.
+pub(crate) struct Subscriber {
+    connection: MultiplexedConnection,
+    received: mpsc::UnboundedReceiver<PushInfo>,
+}
+
+impl Subscriber {
+    /// The next message; none: the connection has ended. Cancellation safe.
+    pub(super) async fn next(&mut self) -> Option<Msg> {
+        loop {
+            let push = self.received.recv().await?;
+            if push.kind == PushKind::Disconnection {
+                return None;
+            }
+            if let Some(message) = Msg::from_push_info(push) {
+                return Some(message);
+            }
+        }
+    }
+
+    /// Whether the server answers.
+    pub(super) async fn answers(&mut self) -> bool {
+        redis::cmd("PING")
+            .query_async::<Value>(&mut self.connection)
+            .await
+            .is_ok()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::sync::watch;
 
 use super::address::{AddressKind, RedisAddress};
@@ -100,7 +99,7 @@ async fn listen(
     known: &mut Option<(String, u16)>,
 ) -> Result<()> {
     let endpoint = endpoint(address, host, port).await?;
-    let subscriber = endpoint.subscribe(&["+switch-master"]).await?;
+    let mut subscriber = endpoint.subscribe(&["+switch-master"]).await?;
     // What was reported before the subscription was missed.
     if let Some(master) = ask(address, host, port, service).await?
         && known.replace(master.clone()).is_some_and(|before| before != master)
@@ -108,11 +107,9 @@ async fn listen(
         tracing::info!(service, "a sentinel names another master");
         switched.send_modify(|count| *count += 1);
     }
-    let (mut sink, mut messages) = subscriber.split();
     loop {
-        let Ok(message) = tokio::time::timeout(SILENCE, messages.next()).await else {
-            let pinged = tokio::time::timeout(SILENCE, sink.ping::<redis::Value>()).await;
-            if !matches!(pinged, Ok(Ok(_))) {
+        let Ok(message) = tokio::time::timeout(SILENCE, subscriber.next()).await else {
+            if !subscriber.answers().await {
                 return Err(unavailable(endpoint.place(), "it is silent"));
             }
             continue;

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use redis::aio::{MultiplexedConnection, PubSub};
+use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::address::{AddressKind, RedisAddress};
 use super::cluster::{self, ClusterView};
-use super::connection::{self, Endpoint, ServerRole, refused, unavailable};
+use super::connection::{self, Endpoint, ServerRole, Subscriber, refused, unavailable};
 use super::hash_slot::HashSlot;
 use super::sentinel;
 use super::tls::RedisTlsFiles;
@@ -259,7 +259,7 @@ impl RedisServer {
 
     /// A connection that receives what is published on these channels, of a cluster what is published at any node. It leads to another
     /// node than that of the publisher, if there is one: a node that has left the cluster would hear only itself.
-    pub(super) async fn subscribe(&self, channels: &[&str], publisher: Option<&NodeAddress>) -> Result<PubSub> {
+    pub(super) async fn subscribe(&self, channels: &[&str], publisher: Option<&NodeAddress>) -> Result<Subscriber> {
         if !self.shared.is_cluster {
             return self.endpoint().await?.0.subscribe(channels).await;
         }

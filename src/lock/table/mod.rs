@@ -161,6 +161,8 @@ struct RequestEntry {
     waits: bool,
     /// The key that another process held when the backend was asked last.
     missed: Option<LockKey>,
+    /// Of what it owned, the keys that the backend has lost.
+    lost: Vec<LockKey>,
     /// It was not granted at once.
     contended: bool,
     began: Instant,
@@ -291,6 +293,7 @@ impl Table {
             slot: 0,
             waits,
             missed: None,
+            lost: Vec::new(),
             contended: false,
             began: results.now,
             state: RequestState::Queued,
@@ -333,33 +336,60 @@ impl Table {
         if self.ended {
             return;
         }
-        for (key, mode) in entry.keys() {
+        for (key, mode) in entry.keys().iter().filter(|(key, _)| !entry.lost.contains(key)) {
             self.unreserve(*key, *mode, results);
         }
         self.advance_over_budget(results);
     }
 
-    /// The backend has lost these keys, and the handles that own one of them are lost. Returns their tickets.
+    /// The backend has lost these keys, and the handles that own one of them are lost. Returns their tickets. What else such a handle
+    /// owns stays its own until it is dropped: its holder does not know of the loss yet. A request that has reserved one of the keys,
+    /// and awaits others, asks for it again.
     pub(super) fn lose(&mut self, keys: &[LockKey], results: &mut TableResults) -> Vec<Ticket> {
-        let lost: HashSet<LockKey> = keys.iter().copied().collect();
+        let mut lost = HashSet::new();
         for key in keys {
             if let Some(of_key) = self.entries.get_mut(key)
                 && matches!(of_key.state, KeyState::Held(_))
             {
                 of_key.state = KeyState::NotHeld;
                 self.in_use = self.in_use.saturating_sub(1);
+                lost.insert(*key);
             }
         }
-        let owns = |entry: &RequestEntry| {
-            let is_held = matches!(entry.state, RequestState::Held { .. });
-            is_held && entry.keys().iter().any(|(key, _)| lost.contains(key))
-        };
-        let lost = self.requests.iter().filter(|(_, entry)| owns(entry));
-        let tickets: Vec<Ticket> = lost.map(|(ticket, _)| *ticket).collect();
-        for ticket in &tickets {
-            count(&self.counters.lost);
-            self.release(*ticket, results);
+        let (mut tickets, mut given_up, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+        for (ticket, entry) in &mut self.requests {
+            let of_entry = entry
+                .keys()
+                .iter()
+                .filter(|(key, _)| lost.contains(key) && !entry.lost.contains(key));
+            let of_entry: Vec<(LockKey, LockMode)> = of_entry.copied().collect();
+            let Some((first, _)) = of_entry.first() else { continue };
+            match &mut entry.state {
+                RequestState::Queued => {}
+                RequestState::Requested { missed, .. } => {
+                    *missed = true;
+                    entry.missed = Some(*first);
+                }
+                RequestState::Held { .. } => {
+                    if entry.lost.is_empty() {
+                        tickets.push(*ticket);
+                    }
+                    entry.lost.extend(of_entry.iter().map(|(key, _)| *key));
+                    if entry.lost.len() == entry.keys().len() {
+                        ended.push(*ticket);
+                    }
+                    given_up.extend(of_entry);
+                }
+            }
         }
+        self.counters.lost.fetch_add(tickets.len() as u64, Relaxed);
+        for ticket in ended {
+            self.release(ticket, results);
+        }
+        for (key, mode) in given_up {
+            self.unreserve(key, mode, results);
+        }
+        self.advance_over_budget(results);
         for key in keys {
             self.advance(*key, results);
         }

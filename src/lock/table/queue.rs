@@ -286,6 +286,24 @@ impl Table {
         self.advance(key, results);
     }
 
+    /// The backend was not asked for the key after all: it has missed another one of its request.
+    #[cfg(feature = "redis")]
+    pub(in crate::lock) fn complete_not_asked(&mut self, key: LockKey, results: &mut TableResults) {
+        let Some(of_key) = self.entries.get_mut(&key) else {
+            return;
+        };
+        if !matches!(of_key.state, KeyState::Requested(_)) {
+            return;
+        }
+        let requesting = std::mem::take(&mut of_key.requesting);
+        of_key.state = KeyState::NotHeld;
+        self.in_use = self.in_use.saturating_sub(1);
+        for ticket in requesting {
+            self.complete_request(ticket, false, results);
+        }
+        self.advance(key, results);
+    }
+
     /// Applies the backend's answer for one key.
     pub(super) fn complete_key(&mut self, key: LockKey, taken: bool, full: bool, results: &mut TableResults) {
         let Some(of_key) = self.entries.get_mut(&key) else {

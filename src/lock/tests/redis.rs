@@ -243,6 +243,36 @@ async fn a_silence_shorter_than_the_lease_loses_nothing() {
     handle.fencing_token().await.unwrap();
 }
 
+/// A short lease, which nothing extends: its holder learns of its end before the server lets another one take it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_learns_of_the_end_of_its_lease_before_the_server_ends_it() {
+    let server = RedisProcess::start();
+    let locks = connect(&server, short()).await;
+    let mut early = Vec::new();
+    for round in 0..5 {
+        let handle = locks.acquire(exclusive(&format!("a{round}")), LONG).await.unwrap();
+        let lost = handle.lost();
+        server.run(&["CLIENT", "PAUSE", "20000", "WRITE"]);
+        let ends: u64 = server
+            .run(&["PEXPIRETIME", &format!("workflow:a{round}")])
+            .parse()
+            .unwrap();
+        let told = tokio::spawn(async move {
+            lost.await;
+            std::time::SystemTime::now()
+        });
+        let told = tokio::time::timeout(LONG, told).await.unwrap().unwrap();
+        assert!(handle.is_lost());
+        server.run(&["CLIENT", "UNPAUSE"]);
+        let told = told.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        early.push(i128::from(ends) - i128::try_from(told).unwrap());
+        until("the server to be back", || !locks.is_away()).await;
+    }
+    early.sort_unstable();
+    // The middle one, as a busy machine may wake the test late.
+    assert!(early[2] > 0, "milliseconds before the end: {early:?}");
+}
+
 /// The registrations that live.
 fn owner(incarnation: i64, living: &Arc<Mutex<HashSet<i64>>>, asked: &Arc<AtomicI64>) -> LockOwner {
     let (living, asked) = (Arc::clone(living), Arc::clone(asked));

@@ -90,6 +90,47 @@ async fn tokens_of_several_locks_are_below_the_next_one_of_each() {
     }
 }
 
+/// Whichever of several locks is held: the request waits for that one, learns of its release, and holds up nobody at the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_locks_wait_for_the_one_that_is_held() {
+    let cluster = RedisCluster::start();
+    let (here, there) = (
+        connect(&cluster, RedisLockOptions::default()).await,
+        connect(&cluster, RedisLockOptions::default()).await,
+    );
+    let mut took = Vec::new();
+    for held in ["a", "b", "c", "a", "b"] {
+        let handle = there.acquire(exclusive(held), LONG).await.unwrap();
+        let waits = {
+            let here = here.clone();
+            let all = exclusive("a").and_exclusive("b").and_exclusive("c");
+            tokio::spawn(async move { here.acquire(all, LONG).await })
+        };
+        // By now it tries again by itself only after a long pause.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!waits.is_finished());
+        for other in ["a", "b", "c"].into_iter().filter(|other| *other != held) {
+            let free = here.acquire(exclusive(other), LONG);
+            drop(
+                tokio::time::timeout(Duration::from_secs(5), free)
+                    .await
+                    .unwrap()
+                    .unwrap(),
+            );
+        }
+        let released = Instant::now();
+        drop(handle);
+        drop(waits.await.unwrap().unwrap());
+        took.push(released.elapsed());
+    }
+    took.sort_unstable();
+    assert!(took[2] < Duration::from_millis(200), "{took:?}");
+    let many = (0..255).fold(exclusive("first"), |all, number| {
+        all.and_exclusive(format!("n{number}"))
+    });
+    drop(here.acquire(many, LONG).await.unwrap());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_server_and_a_cluster_are_refused_for_each_other() {
     let cluster = RedisCluster::start();

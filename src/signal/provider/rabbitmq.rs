@@ -1,16 +1,15 @@
-//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member.
-//!
-//! A message carries its sender and a number. A gap in the numbers of a sender, or a connection of one's own that was opened anew,
-//! empties the cache; the revision, which each check-in reads, finds what is left.
+//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member. The revision, which each check-in reads,
+//! finds what is missing.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::Notify;
 
 use crate::Result;
-use crate::db::{SUBSCRIBER_QUEUE, SenderNumbers};
-use crate::rabbitmq_server::{RabbitLink, RabbitServer, Topic, Traffic, try_to_open};
+use crate::db::SUBSCRIBER_QUEUE;
+use crate::rabbitmq_server::{Incoming, RabbitMember, RabbitServer, Sender, Traffic};
 use crate::signal::{CacheNotification, CacheSignal, CacheSubscription, DefinitionChange};
 
 /// The longest sender of a message, in bytes.
@@ -21,25 +20,13 @@ const LONGEST_SENDER: usize = 64;
 ///
 /// While the broker is away, or has an alarm, nothing is sent, and check-ins bring the revision.
 #[derive(Clone)]
-pub struct RabbitSignal {
-    traffic: Arc<SignalTraffic>,
-    link: Arc<RabbitLink>,
-    domain: Arc<str>,
-}
+pub struct RabbitSignal(Arc<RabbitMember<Changes>>);
 
-struct SignalTraffic {
-    waiting: Mutex<Waiting>,
-    filled: Notify,
-    received: broadcast::Sender<CacheNotification>,
-    from: String,
-    last: Mutex<SenderNumbers>,
-}
-
-/// What is to be sent. When there is too much, the oldest are dropped: their numbers are missing then.
+/// The changes that wait to be sent, in order. None: any definition may have changed.
 #[derive(Default)]
-struct Waiting {
-    no: u64,
-    messages: Vec<String>,
+struct Changes {
+    waiting: Mutex<Vec<Option<DefinitionChange>>>,
+    filled: Notify,
 }
 
 /// What one message carries.
@@ -61,98 +48,81 @@ impl RabbitSignal {
     /// # Errors
     /// `invalid-rabbitmq-url`, `invalid-settings` and `rabbitmq-refused` where a setting must change, `rabbitmq-unavailable`.
     pub async fn connect(url: &str, prefix: &str) -> Result<Self> {
-        let signal = Self::open(RabbitServer::parse(url)?, prefix)?;
-        signal.link.first_try().await?;
-        Ok(signal)
+        Ok(Self(Arc::new(RabbitMember::connect(url, prefix).await?)))
     }
 
     /// The same without waiting for the broker.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program opens it"))]
     pub(crate) fn open(server: RabbitServer, prefix: &str) -> Result<Self> {
-        let traffic = Arc::new(SignalTraffic::new());
-        let link = RabbitLink::start(server, topic(prefix)?, Arc::clone(&traffic));
-        Ok(Self {
-            traffic,
-            link: Arc::new(link),
-            domain: format!("rabbitmq {prefix}").into(),
-        })
+        Ok(Self(Arc::new(RabbitMember::open(server, prefix)?)))
     }
 
     /// Whether it could be opened now.
     ///
     /// # Errors
     /// As [`RabbitSignal::connect`].
-    #[cfg_attr(
-        not(feature = "cli"),
-        allow(dead_code, reason = "for the program, which waits for the broker")
-    )]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program waits for the broker"))]
     pub(crate) async fn check(server: &RabbitServer, prefix: &str) -> Result<()> {
-        try_to_open(server, &topic(prefix)?).await
+        RabbitMember::<Changes>::check(server, prefix).await
     }
-}
-
-fn topic(prefix: &str) -> Result<Topic> {
-    Topic::new(prefix, "signal", "mainspring.signal.1")
 }
 
 impl CacheSignal for RabbitSignal {
     fn notify(&self, change: DefinitionChange) {
-        self.traffic.add(Some(change));
+        self.0.traffic.add(Some(change));
     }
 
     fn away_cause(&self) -> Option<String> {
-        self.link.away_cause()
+        self.0.away_cause()
     }
 
     fn is_away(&self) -> bool {
-        self.link.is_away()
+        self.away_cause().is_some()
     }
 
     fn domain(&self) -> Option<String> {
-        Some(self.domain.as_ref().to_owned())
+        Some(self.0.domain())
     }
 
     fn subscribe(&self) -> CacheSubscription {
-        CacheSubscription::of_queue(self.traffic.received.subscribe())
+        CacheSubscription::of_queue(self.0.subscribe())
     }
 }
 
-impl SignalTraffic {
-    fn new() -> Self {
-        Self {
-            waiting: Mutex::default(),
-            filled: Notify::new(),
-            received: broadcast::channel(SUBSCRIBER_QUEUE).0,
-            from: uuid::Uuid::new_v4().simple().to_string(),
-            last: Mutex::default(),
-        }
-    }
-
+impl Changes {
+    /// Adds a change; too many become one that says "any".
     fn add(&self, change: Option<DefinitionChange>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.no += 1;
-        let from = self.from.clone();
-        let message = serde_json::to_string(&SignalMessage {
-            from,
-            no: waiting.no,
-            change,
-        });
-        // Serializing strings and numbers does not fail.
-        waiting.messages.extend(message);
-        if waiting.messages.len() > SUBSCRIBER_QUEUE {
-            waiting.messages.remove(0);
+        if waiting.len() < SUBSCRIBER_QUEUE {
+            waiting.push(change);
+        } else {
+            *waiting = vec![None];
         }
         self.filled.notify_one();
     }
 }
 
-impl Traffic for SignalTraffic {
-    async fn outgoing(&self) -> Vec<String> {
+impl Traffic for Changes {
+    const SERVICE: &'static str = "signal";
+    const MESSAGE_TYPE: &'static str = "mainspring.signal.1";
+    const RECEIVES_OWN: bool = true;
+    const COALESCE: Duration = Duration::ZERO;
+    type Received = CacheNotification;
+
+    async fn outgoing(&self, sender: &mut Sender) -> Vec<String> {
         loop {
-            let messages = std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner).messages);
-            if !messages.is_empty() {
-                return messages;
+            let changes = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            if changes.is_empty() {
+                self.filled.notified().await;
+                continue;
             }
-            self.filled.notified().await;
+            let messages = changes.into_iter().filter_map(|change| {
+                sender.no += 1;
+                let (from, no) = (sender.from.clone(), sender.no);
+                // Serializing strings and numbers does not fail.
+                serde_json::to_string(&SignalMessage { from, no, change }).ok()
+            });
+            return messages.collect();
         }
     }
 
@@ -160,30 +130,20 @@ impl Traffic for SignalTraffic {
         self.add(None);
     }
 
-    fn opened(&self) {
-        // Fails without subscribers.
-        let _ = self.received.send(CacheNotification::Invalidate);
+    fn read(message: &str) -> Option<Incoming<CacheNotification>> {
+        let SignalMessage { from, no, change } = serde_json::from_str(message).ok()?;
+        let is_sound = no > 0 && (1..=LONGEST_SENDER).contains(&from.len());
+        let received = change.map_or_else(Self::missed, CacheNotification::Changed);
+        is_sound.then_some(Incoming { from, no, received })
     }
 
-    fn incoming(&self, message: &str) -> bool {
-        let Ok(message) = serde_json::from_str::<SignalMessage>(message) else {
-            return false;
-        };
-        if message.no == 0 || !(1..=LONGEST_SENDER).contains(&message.from.len()) {
-            return false;
-        }
-        let gap = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.has_gap(&message.from, message.no)
-        };
-        let notification = match message.change {
-            // What is missing may be any definition.
-            _ if gap => CacheNotification::Invalidate,
-            Some(change) => CacheNotification::Changed(change),
-            None => CacheNotification::Invalidate,
-        };
-        let _ = self.received.send(notification);
-        true
+    fn missed() -> CacheNotification {
+        CacheNotification::Invalidate
+    }
+
+    fn after_gap(_: CacheNotification) -> CacheNotification {
+        // What is missing may be any definition.
+        CacheNotification::Invalidate
     }
 }
 
@@ -193,35 +153,31 @@ mod tests {
     use crate::testing::conformance::signal::change;
 
     #[tokio::test]
-    async fn what_may_be_missing_empties_the_cache() {
-        let (sender, receiver) = (SignalTraffic::new(), SignalTraffic::new());
-        let mut received = receiver.received.subscribe();
-        sender.add(Some(change(1, "a")));
-        sender.add(Some(change(2, "b")));
-        let first = sender.outgoing().await;
-        sender.add(Some(change(3, "never sent")));
-        drop(sender.outgoing().await);
-        sender.add(Some(change(4, "c")));
-        sender.lost();
-        for message in first.into_iter().chain(sender.outgoing().await) {
-            assert!(receiver.incoming(&message));
+    async fn changes_keep_their_order_and_too_many_are_any() {
+        let changes = Changes::default();
+        let mut sender = Sender {
+            from: "a".to_owned(),
+            no: 0,
+        };
+        let mut read = async || {
+            let sent = changes.outgoing(&mut sender).await;
+            let read = sent.iter().map(|message| Changes::read(message).unwrap());
+            read.map(|read| (read.no, read.received)).collect::<Vec<_>>()
+        };
+        changes.add(Some(change(1, "a")));
+        changes.add(Some(change(2, "b")));
+        changes.lost();
+        let of = |n, definition| CacheNotification::Changed(change(n, definition));
+        let expected = [(1, of(1, "a")), (2, of(2, "b")), (3, CacheNotification::Invalidate)];
+        assert_eq!(read().await, expected);
+        for n in 0..=SUBSCRIBER_QUEUE {
+            changes.add(Some(change(n.try_into().unwrap(), "a")));
         }
-        let mut next = async || received.recv().await.unwrap();
-        assert_eq!(next().await, CacheNotification::Changed(change(1, "a")));
-        assert_eq!(next().await, CacheNotification::Changed(change(2, "b")));
-        assert_eq!(next().await, CacheNotification::Invalidate, "the third is missing");
-        assert_eq!(next().await, CacheNotification::Invalidate, "the sender says so");
-        receiver.opened();
-        assert_eq!(next().await, CacheNotification::Invalidate);
+        assert_eq!(read().await, [(4, CacheNotification::Invalidate)]);
     }
 
-    #[tokio::test]
-    async fn what_waits_is_bounded_and_what_cannot_be_read_is_refused() {
-        let traffic = SignalTraffic::new();
-        for n in 0..5_000 {
-            traffic.add(Some(change(n, "a")));
-        }
-        assert_eq!(traffic.outgoing().await.len(), SUBSCRIBER_QUEUE);
+    #[test]
+    fn what_cannot_be_read_is_refused() {
         let long = "x".repeat(LONGEST_SENDER + 1);
         for message in [
             "",
@@ -232,9 +188,9 @@ mod tests {
             r#"{"from": "a", "no": 1, "change": {"definition": 1}}"#,
             &format!(r#"{{"from": "{long}", "no": 1}}"#),
         ] {
-            assert!(!traffic.incoming(message), "{message}");
+            assert!(Changes::read(message).is_none(), "{message}");
         }
         // A newer node may send more.
-        assert!(traffic.incoming(r#"{"from": "a", "no": 1, "more": 1}"#));
+        assert!(Changes::read(r#"{"from": "a", "no": 1, "more": 1}"#).is_some());
     }
 }

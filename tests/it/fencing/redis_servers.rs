@@ -416,4 +416,27 @@ async fn a_private_authority_and_a_client_certificate_are_used_and_needed() {
     })
     .await;
     assert!(!redis.run(&["GET", "mainspring:nonce"]).is_empty());
+    // `sslHost` is the name in the certificate, and no address.
+    let named = |name: &str| format!("127.0.0.1:{},ssl=true,sslHost={name}", redis.tls_port());
+    let with = |url| {
+        [
+            &["--lock-provider", "redis", "--signal", "redis", "--redis-url", url][..],
+            &ca_file,
+            &both,
+        ]
+        .concat()
+    };
+    let other = named("other.invalid");
+    ends(
+        start(&database, &other, &[&ca_file[..], &both].concat()),
+        3,
+        &["certificate", "127.0.0.1"],
+    );
+    let url = named("redis.invalid");
+    let node = Node::start_at(&database.url(), "two", &with(&url), &[]);
+    let http = node.http.as_ref().unwrap();
+    wait_until("the signal to be there", async || {
+        http.get("/health/ready").await.expect(200)["away"] == json!([])
+    })
+    .await;
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A private authority with a certificate for 127.0.0.1 and one for a client.
+/// A private authority with a certificate for 127.0.0.1 and redis.invalid, and one for a client.
 pub(crate) struct Certificates(PathBuf);
 
 impl Certificates {
     pub(crate) fn make() -> Self {
         let folder = std::env::temp_dir().join(format!("mainspring-tls-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
+        std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1,DNS:redis.invalid").unwrap();
         let made = Self(folder);
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
         made.openssl(

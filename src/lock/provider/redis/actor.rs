@@ -3,17 +3,17 @@
 //! # Invariants
 //!
 //! - A grant has a value of its own, which no other grant has or had: who owns a key is decided by its value, in scripts.
-//! - A lease counts from before its request was sent, on this process' monotonic clock. It is lost when that time is over, and at
-//!   once when the server says that the key has another value, or none.
+//! - A lease counts from before its request was sent, on a clock of this process that never goes back and counts a suspension of the
+//!   machine. It is lost when that time is over, and at once when the server says that the key has another value, or none.
 //! - What failed is in doubt. A key that may have been taken counts as missed, and its value is released as soon as the server
 //!   answers, unless its time is over anyway.
 //! - A value of a registration that is gone is replaced by compare-and-set; that it is gone is read after the value was met.
-//! - The masters of a cluster do not wait for each other: each has its queue. The keys of one request are taken there one after the
-//!   other, and none after one that was missed.
+//! - The masters of a cluster do not wait for each other: each has its queue. Of the keys of one request the first
+//!   one is taken before the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -28,9 +28,10 @@ use super::cluster::MasterNumber;
 use super::holders::Holders;
 use super::links::{RedisLinks, by_master};
 use super::queue::MasterQueue;
-use super::take::{TakeAnswer, TakePlace};
+use super::take::{TakeAnswer, TakePlace, Taken};
 use crate::Error;
 use crate::lock::key::LockKey;
+use crate::lock::lease_time::LeaseTime;
 use crate::lock::owner::LockOwner;
 use crate::lock::shared_table::{BackendParts, EndGuard, FencingToken, SharedTable, TokenRequest};
 use crate::lock::table::{Batch, NamedKey, Ticket};
@@ -39,7 +40,7 @@ use crate::lock::table::{Batch, NamedKey, Ticket};
 const BATCH: usize = 256;
 /// The most exchanges in flight with one master.
 const DEPTH: usize = 4;
-/// How often leases are checked.
+/// How often it is looked what is to be extended, and, after a suspension of the machine, what is over.
 const TICK: Duration = Duration::from_millis(200);
 /// The most values that are released later.
 const OWED: usize = 4096;
@@ -51,11 +52,11 @@ const END: Duration = Duration::from_secs(1);
 struct Lease {
     written: Written,
     /// Until when no other process can hold it.
-    valid_until: Instant,
-    extended: Instant,
+    valid_until: LeaseTime,
+    extended: LeaseTime,
     is_extending: bool,
     /// When its extension was sent last.
-    asked: Option<Instant>,
+    asked: Option<LeaseTime>,
     /// The token of the grant; none: it was given out.
     token: Option<u64>,
 }
@@ -63,7 +64,7 @@ struct Lease {
 /// An exchange that is to be sent.
 struct Exchange {
     batch: Batch,
-    /// Whose queue it was in; none: its keys are taken in their order.
+    /// Whose queue it was in; none: its keys are those of one request.
     master: Option<MasterNumber>,
     released: Vec<Written>,
     taken: Vec<Written>,
@@ -74,13 +75,14 @@ struct Exchanged {
     batch: Batch,
     master: Option<MasterNumber>,
     unreleased: Vec<Written>,
-    /// What was to be taken, in the order of the batch, and when it was sent.
-    taken: Vec<(Written, Instant, TakeAnswer)>,
+    /// In the order of the batch.
+    taken: Vec<Taken>,
 }
 
 struct Extended {
-    keys: Vec<LockKey>,
-    sent: Instant,
+    /// With the value of the lease that was extended.
+    keys: Vec<(LockKey, Written)>,
+    sent: LeaseTime,
     /// For each key 1, or 0; none: the server has not answered.
     answers: Vec<Option<i64>>,
 }
@@ -94,10 +96,12 @@ pub(super) struct Actor {
     next: u64,
     leases: HashMap<LockKey, Lease>,
     queues: HashMap<MasterNumber, MasterQueue>,
-    /// The keys of requests for several, which are taken in their order.
-    in_order: Vec<(Batch, Vec<Written>)>,
+    /// The keys of requests for several.
+    together: Vec<(Batch, Vec<Written>)>,
     /// Values to release with the next exchange, each until it expires anyway.
-    owed: Vec<(Written, Instant)>,
+    owed: Vec<(Written, LeaseTime)>,
+    /// When the first lease ends.
+    first_end: Option<LeaseTime>,
 }
 
 impl Actor {
@@ -124,8 +128,9 @@ impl Actor {
             next: 0,
             leases: HashMap::new(),
             queues: HashMap::new(),
-            in_order: Vec::new(),
+            together: Vec::new(),
             owed: Vec::new(),
+            first_end: None,
         }
     }
 
@@ -155,6 +160,13 @@ impl Actor {
                     None => std::future::pending().await,
                 }
             };
+            let first_end = self.first_end;
+            let ended = async {
+                match first_end {
+                    Some(end) => tokio::time::sleep(end.left()).await,
+                    None => std::future::pending().await,
+                }
+            };
             // All are cancellation safe.
             tokio::select! {
                 () = closing.cancelled() => break,
@@ -168,6 +180,7 @@ impl Actor {
                     extensions.extend(self.extend());
                     exchanges.extend(self.exchanges_of_owed().into_iter().map(send));
                 }
+                () = ended => self.lose_expired(),
                 () = retry => table.step(|table, step| table.retry(step)),
             }
         }
@@ -231,7 +244,7 @@ impl Actor {
                 None => self.queue_of(&written).take(key, written),
             }
         }
-        self.in_order.extend(together.into_values());
+        self.together.extend(together.into_values());
     }
 
     fn queue_of(&mut self, written: &Written) -> &mut MasterQueue {
@@ -241,8 +254,8 @@ impl Actor {
 
     /// What waits, as far as there is room for it.
     fn exchanges(&mut self) -> Vec<Exchange> {
-        let in_order = std::mem::take(&mut self.in_order).into_iter();
-        let mut all: Vec<Exchange> = in_order
+        let together = std::mem::take(&mut self.together).into_iter();
+        let mut all: Vec<Exchange> = together
             .map(|(batch, taken)| Exchange {
                 batch,
                 master: None,
@@ -297,7 +310,7 @@ impl Actor {
         if self.owed.is_empty() {
             return Vec::new();
         }
-        let now = Instant::now();
+        let now = LeaseTime::now();
         let links = &self.place.links;
         let (mut taken, mut kept) = (Vec::new(), Vec::new());
         for (written, until) in self.owed.drain(..).filter(|(_, until)| *until > now) {
@@ -313,7 +326,7 @@ impl Actor {
 
     fn complete(&mut self, exchanged: Exchanged) {
         let Exchanged {
-            batch,
+            mut batch,
             master,
             unreleased,
             taken,
@@ -327,8 +340,9 @@ impl Actor {
         {
             self.table.record_round_trip(sent.elapsed());
         }
-        self.owe(unreleased, Instant::now() + self.options.expiry);
+        self.owe(unreleased, LeaseTime::now() + self.options.expiry);
         let mut missed: HashSet<LockKey> = batch.take.iter().map(|(key, _)| *key).collect();
+        let mut not_asked = HashSet::new();
         let longest = self.options.expiry.saturating_sub(self.options.min_validity);
         for ((key, _), (written, sent, answer)) in batch.take.iter().zip(taken) {
             match answer {
@@ -346,29 +360,38 @@ impl Actor {
                 }
                 TakeAnswer::Granted(_) | TakeAnswer::InDoubt => self.owe(vec![written], sent + self.options.expiry),
                 TakeAnswer::Held(_) | TakeAnswer::Missed => {}
+                TakeAnswer::NotAsked => {
+                    not_asked.insert(*key);
+                }
             }
         }
         self.note_validity();
-        self.table
-            .step(|table, step| table.complete(&batch, &missed, false, step));
+        batch.take.retain(|(key, _)| !not_asked.contains(key));
+        missed.retain(|key| !not_asked.contains(key));
+        self.table.step(|table, step| {
+            not_asked.iter().for_each(|key| table.complete_not_asked(*key, step));
+            table.complete(&batch, &missed, false, step);
+        });
     }
 
-    fn owe(&mut self, written: Vec<Written>, until: Instant) {
+    fn owe(&mut self, written: Vec<Written>, until: LeaseTime) {
         let room = OWED.saturating_sub(self.owed.len());
         self.owed
             .extend(written.into_iter().take(room).map(|written| (written, until)));
     }
 
     /// Until when every lease is valid: a process that was paused for longer has lost them before this task runs again.
-    fn note_validity(&self) {
-        let first = self.leases.values().map(|lease| lease.valid_until).min();
-        self.table.set_valid_until(first);
+    fn note_validity(&mut self) {
+        self.first_end = self.leases.values().map(|lease| lease.valid_until).min();
+        self.table.set_valid_until(self.first_end);
     }
 
     fn lose_expired(&mut self) {
-        let now = Instant::now();
+        let now = LeaseTime::now();
         let expired = self.leases.iter().filter(|(_, lease)| lease.valid_until <= now);
         let expired: Vec<LockKey> = expired.map(|(key, _)| *key).collect();
+        // The first one may have been released.
+        self.note_validity();
         self.lose(&expired, "their time is over");
     }
 
@@ -384,7 +407,7 @@ impl Actor {
         metrics::counter!("mainspring_lock_leases_lost_total").increment(keys.len() as u64);
         for key in keys {
             if let Some(lease) = self.leases.remove(key) {
-                self.owe(vec![lease.written], Instant::now() + self.options.expiry);
+                self.owe(vec![lease.written], LeaseTime::now() + self.options.expiry);
             }
         }
         self.table.lose(keys);
@@ -393,12 +416,12 @@ impl Actor {
 
     /// Extends what is due, at each master by itself.
     fn extend(&mut self) -> Vec<impl Future<Output = Extended> + Send + use<>> {
-        let now = Instant::now();
+        let now = LeaseTime::now();
         let links = Arc::clone(&self.place.links);
         let again = self.options.extension.min(EXTENDED_AGAIN);
         let is_due = |lease: &Lease| {
-            let was_asked = lease.asked.is_some_and(|asked| now.duration_since(asked) < again);
-            !lease.is_extending && !was_asked && now.duration_since(lease.extended) >= self.options.extension
+            let was_asked = lease.asked.is_some_and(|asked| now.since(asked) < again);
+            !lease.is_extending && !was_asked && now.since(lease.extended) >= self.options.extension
         };
         let due = self.leases.iter().filter(|(_, lease)| is_due(lease));
         let due: Vec<(LockKey, Written)> = due.map(|(key, lease)| (*key, lease.written.clone())).collect();
@@ -409,14 +432,13 @@ impl Actor {
                 continue;
             }
             for page in due.chunks(BATCH) {
-                let (keys, written): (Vec<LockKey>, Vec<Written>) = page.iter().cloned().unzip();
-                for key in &keys {
+                for (key, _) in page {
                     if let Some(lease) = self.leases.get_mut(key) {
                         lease.is_extending = true;
                         lease.asked = Some(now);
                     }
                 }
-                sent.push(extend(self.place.clone(), keys, written));
+                sent.push(extend(self.place.clone(), page.to_vec()));
             }
         }
         sent
@@ -425,8 +447,10 @@ impl Actor {
     fn complete_extension(&mut self, extended: Extended) {
         let Extended { keys, sent, answers } = extended;
         let mut lost = Vec::new();
-        for (place, key) in keys.into_iter().enumerate() {
-            let Some(lease) = self.leases.get_mut(&key) else {
+        for (place, (key, extended)) in keys.into_iter().enumerate() {
+            // A key that was released and taken again meanwhile has another value, of which the answer says nothing.
+            let lease = self.leases.get_mut(&key);
+            let Some(lease) = lease.filter(|lease| lease.written.value == extended.value) else {
                 continue;
             };
             lease.is_extending = false;
@@ -435,8 +459,7 @@ impl Actor {
                     lease.valid_until = sent + self.options.validity();
                     lease.extended = sent;
                 }
-                // A key that was released and taken again meanwhile has a younger lease.
-                Some(_) if lease.extended <= sent => lost.push(key),
+                Some(_) => lost.push(key),
                 // No answer: asked again soon, until its time is over.
                 _ => {}
             }
@@ -484,7 +507,7 @@ async fn exchange(place: TakePlace, what: Exchange) -> Exchanged {
     } = what;
     let (unreleased, taken) = match master {
         Some(_) => place.exchange(released, taken).await,
-        None => (released, place.take_in_order(taken).await),
+        None => (released, place.take_together(taken).await),
     };
     Exchanged {
         batch,
@@ -494,8 +517,9 @@ async fn exchange(place: TakePlace, what: Exchange) -> Exchanged {
     }
 }
 
-async fn extend(place: TakePlace, keys: Vec<LockKey>, written: Vec<Written>) -> Extended {
-    let sent = Instant::now();
+async fn extend(place: TakePlace, keys: Vec<(LockKey, Written)>) -> Extended {
+    let sent = LeaseTime::now();
+    let written: Vec<Written> = keys.iter().map(|(_, written)| written.clone()).collect();
     let answered = place.links.run(&place.form.extend(&written)).await;
     let per_call = written.len().div_ceil(answered.len().max(1));
     let of_call = |answer: CallAnswer| {
@@ -520,4 +544,52 @@ async fn extend(place: TakePlace, keys: Vec<LockKey>, written: Vec<Written>) -> 
 pub(super) fn start(actor: Actor, parts: BackendParts, closing: CancellationToken) {
     let BackendParts { tokens, end, .. } = parts;
     tokio::spawn(actor.run((tokens, end), closing));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::request::LockMode;
+    use crate::lock::table::Backend;
+    use crate::redis_server::RedisServer;
+
+    /// An extension was on its way when its lock was released and taken again: whatever it says of the former value, and however late
+    /// it was sent, the younger lease stays.
+    #[tokio::test]
+    async fn the_answer_to_an_extension_says_nothing_of_a_younger_lease() {
+        let parts = SharedTable::open(Backend::Leased(4), "redis", LockKey::of);
+        let server = RedisServer::parse("redis://127.0.0.1:1").unwrap();
+        let options = RedisLockOptions::default();
+        let form = Arc::new(CallForm::new("p", String::new(), options.expiry, false));
+        let links = Arc::new(RedisLinks::new(server, Arc::clone(&form)));
+        let mut actor = Actor::new(&parts.table, &links, options, form, None);
+        let written = |value: &str| Written {
+            key: "p".to_owned(),
+            value: value.to_owned(),
+            mode: LockMode::Exclusive,
+        };
+        let key = LockKey(1);
+        let taken = LeaseTime::now();
+        let lease = Lease {
+            written: written("2"),
+            valid_until: taken + Duration::from_secs(30),
+            extended: taken,
+            is_extending: false,
+            asked: None,
+            token: None,
+        };
+        actor.leases.insert(key, lease);
+        let mut answer = |value: &str, answer| {
+            actor.complete_extension(Extended {
+                keys: vec![(key, written(value))],
+                sent: LeaseTime::now(),
+                answers: vec![Some(answer)],
+            });
+            actor.leases.get(&key).map(|lease| lease.valid_until)
+        };
+        for former in [0, 1] {
+            assert_eq!(answer("1", former), Some(taken + Duration::from_secs(30)));
+        }
+        assert_eq!(answer("2", 0), None);
+    }
 }

@@ -47,11 +47,16 @@ if #marks > 0 and (asked or redis.pcall('EXISTS', unpack(marks)) ~= 0) then
     end
 end
 
+-- A call that is sent again because its answer was lost finds its own value, and gets the lock.
 local function take(key, value, mode)
     if mode == 'x' and redis.call('SET', key, value, 'PX', expiry, 'NX') then
         return token()
     end
     local kind = redis.call('TYPE', key).ok
+    if mode == 'x' and kind == 'string' and redis.call('GET', key) == value then
+        redis.call('PEXPIRE', key, expiry)
+        return token()
+    end
     if kind == 'zset' then
         redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
         if redis.call('EXISTS', key) == 0 then

@@ -50,6 +50,8 @@ use links::RedisLinks;
 
 /// The most freed names that a slow receiver has not seen.
 const FREED: usize = 1024;
+/// The least time between the end of a lease at its holder and at the server.
+const LEAST_MARGIN: Duration = Duration::from_millis(20);
 /// How long the connection outlives the last clone, for the last releases.
 const LAST_RELEASES: Duration = Duration::from_secs(2);
 
@@ -109,9 +111,9 @@ impl RedisLockOptions {
         self
     }
 
-    /// How long a lease counts. Clocks of two machines do not run exactly alike.
+    /// How long a lease counts. Clocks of two machines do not run exactly alike, and its holder is told before another one has it.
     fn validity(&self) -> Duration {
-        self.expiry.mul_f64(0.99)
+        self.expiry.saturating_sub((self.expiry / 100).max(LEAST_MARGIN))
     }
 
     fn check(&self) -> Result<()> {
@@ -136,8 +138,8 @@ impl RedisLockOptions {
 /// is away, a try fails at once with `redis-unavailable`, and a request that waits goes on waiting. Tokens grow as long as
 /// the server keeps its counter, or its clock does not go back.
 ///
-/// In a cluster a try fails so as long as the master of the lock is away, and locks of other masters go on. Several locks at once are
-/// tried one after the other there, and released again when one of them is held.
+/// In a cluster a try fails so as long as the master of the lock is away, and locks of other masters go on. Of several
+/// locks at once the first is tried before the others there, and all are released again when one of them is held.
 #[derive(Clone)]
 pub struct RedisLocks {
     shared: Arc<Shared>,

@@ -1,13 +1,12 @@
 //! What the scripts answer to those that take locks: tokens, or who holds them.
 
-use std::collections::HashSet;
-use std::time::Instant;
-
 use redis::Value;
+use std::collections::HashSet;
 
 use super::calls::{CallAnswer, CallForm, Written};
 use super::holders::Holders;
 use super::links::RedisLinks;
+use crate::lock::lease_time::LeaseTime;
 use crate::lock::request::LockMode;
 use crate::{Error, Result};
 
@@ -19,9 +18,14 @@ pub(super) enum TakeAnswer {
     Held(String),
     /// It was not taken.
     Missed,
+    /// The server was not asked: an earlier one of the request was missed.
+    NotAsked,
     /// It may have been taken.
     InDoubt,
 }
+
+/// What was to be taken, when it was sent, and what became of it.
+pub(super) type Taken = (Written, LeaseTime, TakeAnswer);
 
 impl TakeAnswer {
     fn read(value: Option<Value>) -> Self {
@@ -45,12 +49,8 @@ pub(super) struct TakePlace {
 impl TakePlace {
     /// Releases and takes in one round trip, to each master by itself. Returns what may not have been released, and for each lock to take
     /// what became of it.
-    pub(super) async fn exchange(
-        &self,
-        released: Vec<Written>,
-        taken: Vec<Written>,
-    ) -> (Vec<Written>, Vec<(Written, Instant, TakeAnswer)>) {
-        let sent = Instant::now();
+    pub(super) async fn exchange(&self, released: Vec<Written>, taken: Vec<Written>) -> (Vec<Written>, Vec<Taken>) {
+        let sent = LeaseTime::now();
         let calls = self.form.exchange(&released, &taken);
         let (done, mut answers) = self.split(self.links.run(&calls).await, released.len(), taken.len());
         self.take_over(&taken, &mut answers).await;
@@ -63,20 +63,16 @@ impl TakePlace {
         )
     }
 
-    /// Takes one after the other, and none after one that is missed.
-    pub(super) async fn take_in_order(&self, all: Vec<Written>) -> Vec<(Written, Instant, TakeAnswer)> {
-        let mut taken = Vec::with_capacity(all.len());
-        let mut is_missed = false;
-        for written in all {
-            if is_missed {
-                taken.push((written, Instant::now(), TakeAnswer::Missed));
-                continue;
-            }
-            let (_, answered) = self.exchange(Vec::new(), vec![written]).await;
-            is_missed = !answered
-                .iter()
-                .all(|(.., answer)| matches!(answer, TakeAnswer::Granted(_)));
-            taken.extend(answered);
+    /// Takes the first one, and if it is granted the others at once: the first one decides between requests for the same locks.
+    pub(super) async fn take_together(&self, mut all: Vec<Written>) -> Vec<Taken> {
+        let others = all.split_off(all.len().min(1));
+        let (_, mut taken) = self.exchange(Vec::new(), all).await;
+        let is_granted = |(.., answer): &Taken| matches!(answer, TakeAnswer::Granted(_));
+        if taken.iter().all(is_granted) {
+            taken.extend(self.exchange(Vec::new(), others).await.1);
+        } else {
+            let sent = LeaseTime::now();
+            taken.extend(others.into_iter().map(|written| (written, sent, TakeAnswer::NotAsked)));
         }
         taken
     }
@@ -181,5 +177,73 @@ impl TakePlace {
             }
         }
         Ok(highest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::redis_server::RedisServer;
+    use crate::testing::RedisProcess;
+
+    /// An answer may be lost, so that the call is sent again.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_that_is_repeated_finds_its_own_grant() {
+        let server = RedisProcess::start();
+        let form = Arc::new(CallForm::new("p:", "c".to_owned(), Duration::from_secs(30), false));
+        let links = RedisLinks::new(RedisServer::parse(&server.url()).unwrap(), Arc::clone(&form));
+        let links = Arc::new(links);
+        let kept = Arc::clone(&links);
+        let keeper = tokio::spawn(async move { kept.keep().await });
+        let place = TakePlace {
+            links,
+            form: Arc::clone(&form),
+            holders: None,
+        };
+        let written = |value: &str, mode| Written {
+            key: format!("p:{mode:?}"),
+            value: value.to_owned(),
+            mode,
+        };
+        let take = async |value, mode| {
+            let (_, mut taken) = place.exchange(Vec::new(), vec![written(value, mode)]).await;
+            taken.pop().unwrap().2
+        };
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
+            let mut last = 0;
+            for _ in 0..3 {
+                let TakeAnswer::Granted(token) = take("a", mode).await else {
+                    panic!("{mode:?}")
+                };
+                assert!(token > last);
+                last = token;
+            }
+        }
+        assert!(matches!(take("b", LockMode::Exclusive).await, TakeAnswer::Held(held) if held == "a"));
+        let met = [(written("b", LockMode::Exclusive), "a".to_owned())];
+        for _ in 0..2 {
+            let answers = place.links.run(&form.take_over(&met)).await;
+            let [CallAnswer::Done(Value::Array(tokens))] = answers.as_slice() else {
+                panic!()
+            };
+            assert!(matches!(tokens.as_slice(), [Value::Int(1..)]));
+        }
+        assert!(matches!(take("a", LockMode::Exclusive).await, TakeAnswer::Held(held) if held == "b"));
+        // Each is released once, and a repeat releases no other one.
+        for _ in 0..2 {
+            let (unreleased, _) = place
+                .exchange(vec![written("b", LockMode::Exclusive)], Vec::new())
+                .await;
+            assert!(unreleased.is_empty());
+        }
+        assert!(matches!(take("c", LockMode::Exclusive).await, TakeAnswer::Granted(_)));
+        let (_, _) = place
+            .exchange(vec![written("b", LockMode::Exclusive)], Vec::new())
+            .await;
+        assert_eq!(server.run(&["GET", "p:Exclusive"]), "c");
+        keeper.abort();
     }
 }

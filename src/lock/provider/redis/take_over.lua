@@ -7,7 +7,9 @@ local answers = {}
 for i = 1, #KEYS - from do
     local key, met, value = KEYS[i + from], ARGV[2 * i], ARGV[2 * i + 1]
     answers[i] = 0
-    if redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) == met then
+    local found = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key)
+    -- A call that is sent again finds its own value.
+    if found == met or found == value then
         redis.call('SET', key, value, 'PX', expiry)
         last = last + 1
         answers[i] = last
