@@ -93,6 +93,10 @@ impl Decimal {
     }
 
     /// The sum. None: it does not fit.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the operator would have to panic beyond the range"
+    )]
     pub fn add(self, other: Self) -> Option<Self> {
         let sum = self.0.checked_add(other.0)?;
         if !self.is_zero() && !other.is_zero() {
