@@ -76,7 +76,7 @@ async fn an_instance_is_viewed_while_it_goes_on() {
     node.assert_invariants();
 }
 
-/// The README's picture is this screenshot, `docs/guide/studio.png`: a sample that waits, as a reader of the guide sees it.
+/// The README's picture is this screenshot, `docs/studio.png`: a sample that waits, as a reader of the guide sees it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_picture_of_the_readme() {
     let sample = include_str!("../../../samples/order-approval.json");
