@@ -225,7 +225,8 @@ mod tests {
         let skipped = Leaving::Committed { skips_holders: true };
         let looked_up = Leaving::Committed { skips_holders: false };
         let ways = [skipped, looked_up, Leaving::Repeated, Leaving::IdTaken];
-        let table: [(fn() -> Loss, [&str; 4]); 7] = [
+        type Row = (fn() -> Loss, [&'static str; 4]);
+        let table: [Row; 7] = [
             (|| Loss::IsHolder, ["SendHolding"; 4]),
             (|| Loss::Skipped, ["SendAgain", "AwaitLock", "AwaitLock", "AwaitLock"]),
             (
