@@ -8,7 +8,7 @@ use crate::harness::settings::Target;
 use crate::harness::stop::{self, Shutdown, unless_stopped};
 use crate::runtime;
 
-/// Runs `measure` with `count` nodes, as [`with_different_nodes`] does.
+/// Runs `measure` with `count` nodes, as `with_different_nodes` does.
 pub async fn with_nodes<T>(
     target: &Target,
     count: usize,
