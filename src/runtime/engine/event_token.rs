@@ -55,8 +55,8 @@ impl Engine {
     }
 
     /// Verifies an event token, before anything else of a request is read. One that this cluster has not signed, or that has
-    /// expired by the database's clock: [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and `token-expired`; they are counted.
-    /// Cancellation safe.
+    /// expired by the database's clock: [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and
+    /// `token-expired`; they are counted. Cancellation safe.
     pub async fn verify_event_token(&self, text: &str) -> Result<VerifiedEventToken> {
         Ok(VerifiedEventToken(self.permission(text).await?))
     }

@@ -78,8 +78,8 @@ impl Engine {
     }
 
     /// Resumes the bookmark of a token; see [`Engine::resume`]. A token that this cluster has not signed, or that has expired:
-    /// [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and `token-expired`. Each resume by a valid token is logged, without the
-    /// token; refused ones are counted. Cancellation safe: a resume that was accepted goes on.
+    /// [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and `token-expired`. Each resume by a valid token
+    /// is logged, without the token; refused ones are counted. Cancellation safe: a resume that was accepted goes on.
     pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
         let token = self.verify_token(&request.token).await?;
         self.resume_by_verified_token(token, request.input, request.idempotency)
