@@ -160,7 +160,7 @@ async fn a_file_that_is_deleted_before_it_is_locked_is_no_lock() {
     let locks = FileLocks::with_key_function(files.0.clone(), |_| LockKey(7)).unwrap();
     let path = files.0.join(format!("{}.lock", LockKey(7)));
     let ended = Arc::new(AtomicBool::new(false));
-    // A cleaner that is careful: it deletes only what nobody has locked.
+    // A cleaner that is careful: it deletes only files that are not locked.
     let cleaner = std::thread::spawn({
         let (ended, path) = (Arc::clone(&ended), path.clone());
         move || {

@@ -257,15 +257,15 @@ async fn a_holder_learns_of_the_end_of_its_lease_before_the_server_ends_it() {
             .run(&["PEXPIRETIME", &format!("workflow:a{round}")])
             .parse()
             .unwrap();
-        let told = tokio::spawn(async move {
+        let loss = tokio::spawn(async move {
             lost.await;
             std::time::SystemTime::now()
         });
-        let told = tokio::time::timeout(LONG, told).await.unwrap().unwrap();
+        let noticed = tokio::time::timeout(LONG, loss).await.unwrap().unwrap();
         assert!(handle.is_lost());
         server.run(&["CLIENT", "UNPAUSE"]);
-        let told = told.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-        early.push(i128::from(ends) - i128::try_from(told).unwrap());
+        let noticed = noticed.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        early.push(i128::from(ends) - i128::try_from(noticed).unwrap());
         until("the server to be back", || !locks.is_away()).await;
     }
     early.sort_unstable();

@@ -90,7 +90,7 @@ async fn tokens_of_several_locks_are_below_the_next_one_of_each() {
     }
 }
 
-/// Whichever of several locks is held: the request waits for that one, learns of its release, and holds up nobody at the others.
+/// Whichever of several locks is held: the request waits for that one, learns of its release, and delays no request for the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_locks_wait_for_the_one_that_is_held() {
     let cluster = RedisCluster::start();

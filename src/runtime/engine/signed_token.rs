@@ -167,13 +167,13 @@ mod tests {
     use crate::id::InstanceId;
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Look {
+    struct ReadState {
         #[serde(rename = "i")]
         instance: InstanceId,
     }
 
-    impl Permission for Look {
-        const PURPOSE: &'static str = "look token";
+    impl Permission for ReadState {
+        const PURPOSE: &'static str = "read token";
         const PARAMETER: &'static str = "t";
     }
 
@@ -197,16 +197,16 @@ mod tests {
         }
     }
 
-    fn look(expires: Option<i64>) -> SignedToken<Look> {
+    fn read_token(expires: Option<i64>) -> SignedToken<ReadState> {
         let instance = InstanceId::new("i/é");
-        token(Look { instance }, expires)
+        token(ReadState { instance }, expires)
     }
 
     fn code(key: &[u8], text: &str, now: i64) -> String {
         let now = DateTime::from_timestamp_millis(now).unwrap();
-        let text = Unverified::parse(text).ok_or_else(SignedToken::<Look>::invalid);
-        match text.and_then(|text| SignedToken::<Look>::read(key, text)) {
-            Ok(token) if token.has_expired(now) => SignedToken::<Look>::expired().code().to_owned(),
+        let text = Unverified::parse(text).ok_or_else(SignedToken::<ReadState>::invalid);
+        match text.and_then(|text| SignedToken::<ReadState>::read(key, text)) {
+            Ok(token) if token.has_expired(now) => SignedToken::<ReadState>::expired().code().to_owned(),
             Ok(token) => token.permission.instance.into(),
             Err(error) => error.code().to_owned(),
         }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_token_of_the_right_key_is_valid_until_it_expires() {
-        let token = look(Some(1_000)).write(b"key").unwrap();
+        let token = read_token(Some(1_000)).write(b"key").unwrap();
         assert!(
             token
                 .bytes()
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(code(b"key", &token, 999), "i/é");
         assert_eq!(code(b"key", &token, 1_000), "token-expired");
         assert_eq!(code(b"other", &token, 0), "invalid-token");
-        let endless = look(None).write(b"key").unwrap();
+        let endless = read_token(None).write(b"key").unwrap();
         assert_eq!(code(b"key", &endless, i64::from(u32::MAX) * 1000), "i/é");
         for at in 0..token.len() {
             let mut forged = token.clone().into_bytes();
@@ -257,6 +257,6 @@ mod tests {
     #[test]
     fn a_token_that_could_not_be_read_again_is_not_written() {
         let instance = InstanceId::new("i".repeat(LONGEST));
-        assert!(token(Look { instance }, None).write(b"key").is_err());
+        assert!(token(ReadState { instance }, None).write(b"key").is_err());
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::start_admission::{
-    AcceptedSender, Patience, StartAdmission, accept, accept_and_spawn, in_task, invalid_input,
+    AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, in_task, invalid_input,
 };
 use crate::execution::StartValues;
 use crate::id::InstanceId;
@@ -36,7 +36,7 @@ impl Engine {
             Checked::Start(start) => {
                 // A client that disconnects cancels nothing, while its start waits for a worker either.
                 let accepting = move |node: Arc<NodeContext>, sender: AcceptedSender| async move {
-                    match StartAdmission::of(&node, &start, Patience::Until(deadline)).await {
+                    match StartAdmission::of(&node, &start, WorkerWait::Until(deadline)).await {
                         Ok(StartAdmission::Here(room)) => {
                             let acceptor = &node.commits.direct_starts;
                             accept_and_spawn(&node, acceptor, *start, room, deadline, sender).await;
@@ -61,7 +61,7 @@ impl Engine {
             Checked::AcceptedBefore(instance) => return Ok(instance),
             Checked::Start(start) => *start,
         };
-        let (instance, _) = match StartAdmission::of(&node, &start, Patience::Moment).await? {
+        let (instance, _) = match StartAdmission::of(&node, &start, WorkerWait::Briefly).await? {
             StartAdmission::Queued => accept(&node, start, deadline).await?,
             StartAdmission::Here(room) => {
                 // A claimed start is run even if its request was dropped.

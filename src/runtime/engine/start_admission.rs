@@ -48,22 +48,22 @@ pub(super) struct Room {
 
 /// How long a request waits for a worker of this node.
 #[derive(Clone, Copy)]
-pub(super) enum Patience {
+pub(super) enum WorkerWait {
     /// The caller waits for the burst anyway.
     Until(Instant),
     /// Beyond that the start is queued.
-    Moment,
+    Briefly,
 }
 
 impl StartAdmission {
     /// Finds out where a start runs. A start that this node cannot run, or that comes while it drains, is queued.
-    pub(super) async fn of(node: &NodeContext, start: &NewStart, patience: Patience) -> Result<Self> {
+    pub(super) async fn of(node: &NodeContext, start: &NewStart, wait: WorkerWait) -> Result<Self> {
         if node.lifecycle.is_draining() || !can_run(node, start) {
             return Ok(Self::Queued);
         }
-        let permit = match patience {
-            Patience::Until(deadline) => Some(worker_until(node, deadline).await?),
-            Patience::Moment => worker_in_a_moment(node).await,
+        let permit = match wait {
+            WorkerWait::Until(deadline) => Some(worker_until(node, deadline).await?),
+            WorkerWait::Briefly => worker_briefly(node).await,
         };
         let room = permit.and_then(|permit| {
             let charge = node.claims.bytes.try_charge(weight::json(&start.body))?;
@@ -104,7 +104,7 @@ async fn worker_until(node: &NodeContext, deadline: Instant) -> Result<OwnedSema
 }
 
 /// None: no worker is free soon, or the node drains. While there is a backlog the start does not compete with the poll.
-async fn worker_in_a_moment(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
+async fn worker_briefly(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
     let permits = Arc::clone(&node.claims.workers.permits);
     let permit = if node.claims.workers.has_backlog.load(Relaxed) {
         permits.try_acquire_owned().ok()

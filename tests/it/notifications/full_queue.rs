@@ -26,7 +26,7 @@ async fn a_full_queue_costs_no_connection_and_is_emptied_once_its_readers_go_on(
     let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": literal("here")});
     http.publish(&json!({"definitionId": "says", "root": root})).await;
 
-    // What a listener in a transaction has not read, nobody may remove.
+    // No session may remove what a listener in a transaction has not read.
     let hog = database.connect().await;
     for statement in ["LISTEN hog", "BEGIN; SELECT 1"] {
         hog.run(statement).await;

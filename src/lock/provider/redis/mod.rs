@@ -111,7 +111,7 @@ impl RedisLockOptions {
         self
     }
 
-    /// How long a lease counts. Clocks of two machines do not run exactly alike, and its holder is told before another one has it.
+    /// How long a lease counts. Clocks of two machines do not run exactly alike, and its holder learns of its end before another one has it.
     fn validity(&self) -> Duration {
         self.expiry.saturating_sub((self.expiry / 100).max(LEAST_MARGIN))
     }
