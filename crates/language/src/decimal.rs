@@ -144,7 +144,16 @@ impl Decimal {
 
     /// The remainder, with the sign of the dividend. None: it does not fit, or the divisor is zero.
     pub fn remainder(self, other: Self) -> Option<Self> {
-        self.0.checked_rem(other.0).map(Self)
+        if self.is_zero() && !other.is_zero() {
+            return Some(self);
+        }
+        let remainder = self.0.checked_rem(other.0).map(Self)?;
+        // A zero has the places of the operands, as any other remainder has.
+        Some(if remainder.is_zero() {
+            remainder.widened(self.scale().max(other.scale()))
+        } else {
+            remainder
+        })
     }
 
     /// Rounds to a number of places. `to` decides about what is cut.
@@ -327,6 +336,8 @@ mod tests {
         );
         assert_eq!(d("7").remainder(d("2.5")).unwrap().to_string(), "2.0");
         assert_eq!(d("-7").remainder(d("3")).unwrap().to_string(), "-1");
+        assert_eq!(d("1.0").remainder(d("1.0")).unwrap().to_string(), "0.0");
+        assert_eq!(d("0.00").remainder(d("3")).unwrap().to_string(), "0.00");
         assert_eq!(d("1.5").remainder(d("2.000")).unwrap().to_string(), "1.5");
         assert_eq!(
             d("90009009").divide(d("-993")).unwrap().to_string(),

@@ -33,7 +33,7 @@ pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
 pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
-use settings_file::SettingsFile;
+use settings_file::{SettingsFile, without_reading};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
 
 const AFTER_HELP: &str = "\
@@ -96,16 +96,19 @@ pub(super) struct ProgramArguments {
 /// Errors: Wrong usage, help or version.
 pub(super) fn of_arguments(elsa: ElsaEnvironment, arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
     let command = elsa.apply(command_line());
-    let mut matches = command.clone().try_get_matches_from(arguments)?;
-    refuse_as_flags(&command, &matches)?;
+    let given = without_reading(command.clone()).try_get_matches_from(arguments)?;
+    refuse_as_flags(&command, &given)?;
     let mut warnings = secret_file::readable_arguments(arguments);
-    let innermost = innermost(&matches);
-    if let Some(path) = innermost.get_one::<PathBuf>("config") {
-        let file = SettingsFile::read(path)?;
-        warnings.extend(file.exposure());
-        matches = file.apply(command, innermost).try_get_matches_from(arguments)?;
-    }
-    let mut program = ProgramArguments::from_arg_matches(&matches)?;
+    let given = innermost(&given);
+    let command = match given.get_one::<PathBuf>("config") {
+        Some(path) => {
+            let file = SettingsFile::read(path)?;
+            warnings.extend(file.exposure());
+            file.apply(command, given)
+        }
+        None => command,
+    };
+    let mut program = ProgramArguments::from_arg_matches(&command.try_get_matches_from(arguments)?)?;
     program.common.elsa = elsa;
     program.common.warnings = warnings;
     Ok(program)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::OsStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, Error};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, Error, value_parser};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -23,8 +23,14 @@ const LARGEST: u64 = 1 << 20;
 /// The commands that read settings of their own from the file.
 const READERS: [&str; 2] = ["serve", "eval"];
 
+/// What says which database a command reaches, and as whom.
+const DATABASE: [&str; 3] = ["database-url", "direct-database-url", "database-password-file"];
+
 /// Settings whose whole value is a secret. URLs may contain one.
-const SECRETS: [&str; 3] = ["api-key", "token-secret", "script-config"];
+const SECRETS: [&str; 3] = ["api-key", "token-secret", SCRIPT_CONFIG];
+
+/// What scripts can read.
+const SCRIPT_CONFIG: &str = "script-config";
 
 /// What a file sets.
 pub(super) struct SettingsFile {
@@ -84,7 +90,8 @@ impl SettingsFile {
     }
 
     /// Makes what the file sets the defaults, except what flags or the environment have given. A setting and its form `…-file`
-    /// are one: either of them, if given, replaces both.
+    /// are one: either of them, if given, replaces both. A database that is given replaces all that the file says of one: a
+    /// password is not sent to another server, and a command does not reach another database than it names.
     pub(super) fn apply(&self, command: Command, given: &ArgMatches) -> Command {
         let explicit: Vec<String> = given
             .ids()
@@ -92,10 +99,15 @@ impl SettingsFile {
             .filter(|id| given.value_source(id) != Some(ValueSource::DefaultValue))
             .map(|id| stem(&id.replace('_', "-")).to_owned())
             .collect();
+        let is_given = |name: &str| explicit.iter().any(|given| given == stem(name));
+        let is_replaced = |name: &str| {
+            let is_of_database = DATABASE.contains(&name);
+            is_given(name) || is_of_database && (is_given("database-url") || is_given("direct-database-url"))
+        };
         let set = |argument: Arg| {
             let name = argument.get_long().unwrap_or_default();
             let setting = self.settings.iter().find(|setting| setting.name == name);
-            match setting.filter(|setting| !explicit.iter().any(|given| given == stem(&setting.name))) {
+            match setting.filter(|setting| !is_replaced(&setting.name)) {
                 Some(setting) => setting.split(argument).default_values(&setting.values),
                 None => argument,
             }
@@ -104,6 +116,24 @@ impl SettingsFile {
         READERS.into_iter().fold(command, |command, reader| {
             command.mut_subcommand(reader, |reader| reader.mut_args(set))
         })
+    }
+}
+
+/// The commands of a program as they read no file that an argument names.
+pub(super) fn without_reading(command: Command) -> Command {
+    let command = command.mut_args(unread);
+    READERS.into_iter().fold(command, |command, reader| {
+        command.mut_subcommand(reader, |reader| reader.mut_args(unread))
+    })
+}
+
+/// An argument without its reader, if it names a file that is read: a pipe is read once, when the program starts with it.
+fn unread(argument: Arg) -> Arg {
+    match argument.get_long() {
+        Some("api-key-file" | "token-secret-file" | "script-config-file") => {
+            argument.value_parser(value_parser!(PathBuf))
+        }
+        _ => argument,
     }
 }
 
@@ -173,7 +203,24 @@ fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>, String> {
             unknown.line, unknown.name
         ));
     }
+    // By TOML's rules the lines behind a table's head belong to it, and each script could read such a value.
+    let strays = settings.iter().filter(|setting| setting.name == SCRIPT_CONFIG);
+    for (setting, value) in strays.flat_map(|setting| setting.values.iter().map(move |value| (setting, value))) {
+        let name = value.split_once('=').map(|(name, _)| name).ok_or_else(|| {
+            format!(
+                "line {}: {SCRIPT_CONFIG} is a table, or a list of texts NAME=VALUE",
+                setting.line
+            )
+        })?;
+        if is_known(name) {
+            return Err(format!(
+                "line {}: {name} stands in {SCRIPT_CONFIG}, where scripts can read it; move it above",
+                setting.line
+            ));
+        }
+    }
     let plain = |argument: Arg| {
+        let argument = unread(argument);
         let name = argument.get_long().unwrap_or_default();
         match settings.iter().find(|setting| setting.name == name) {
             Some(setting) => setting.split(argument).default_values(Vec::<OsStr>::new()),
@@ -293,6 +340,14 @@ mod tests {
             ("no-migrate = 1", &["line 1: no-migrate is true or false"]),
             ("workers = 1\nworkers = 2", &["line 2: duplicate key"]),
             ("\napi-key = \"s3cret", &["line 2:"]),
+            (
+                "[script-config]\nRegion = \"eu\"\napi-key = \"s3cret-s3cret-s3cret\"",
+                &["line 1: api-key stands in script-config"],
+            ),
+            (
+                "script-config = [\"Smtp:s3cret\"]",
+                &["line 1: script-config is a table, or a list"],
+            ),
             (
                 "token-secret = \"0123456789abcdef\"\ntoken-secret-file = \"/dev/null\"",
                 &["as a whole:", "cannot be used with"],

@@ -107,6 +107,21 @@ fn the_file_stands_between_the_environment_and_the_defaults() {
 }
 
 #[test]
+fn a_database_that_is_given_replaces_all_that_the_file_says_of_one() {
+    let text = "direct-database-url = \"postgres://of-file\"\ndatabase-password-file = \"/run/secrets/of-file\"";
+    let given = with_file_of(
+        text,
+        ElsaEnvironment::default(),
+        &["check", "--database-url", "postgres://given"],
+    );
+    assert_eq!(given.common.given_database_url(), Some("postgres://given"));
+    assert!(given.common.database_password_file.is_none());
+    let of_file = with_file_of(text, ElsaEnvironment::default(), &["check"]).common;
+    assert_eq!(of_file.given_database_url(), Some("postgres://of-file"));
+    assert!(of_file.database_password_file.is_some());
+}
+
+#[test]
 fn the_listing_is_a_file_of_settings() {
     let lines = super::listing();
     let comment = |line: &String| line.starts_with("# ") && line.contains(" = ");

@@ -4,7 +4,7 @@
 // `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it.
 (function (host) {
   'use strict';
-  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 2 ** 32, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
+  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
   const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys, setPrototypeOf } = Reflect;
   const root = globalThis, range = RangeError, type = TypeError, text = String, { max, min, trunc } = Math;
   const setHidden = (target, name, value) => defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
