@@ -4,12 +4,12 @@
 -- index:   work_ready, timer_due, instance_pkey, work_start, work_pkey
 -- locks:   none
 -- The version is looked up row by row, in the order of the queue, so that the walk ends when enough rows are found.
-SELECT now() AS polled_at, f.tenant_id, f.instance_id, f.count, f.isolated, f.oldest
+SELECT now() AS polled_at, f.tenant_id, f.instance_id, f.count, f.oldest
 FROM (SELECT 1) one
 LEFT JOIN LATERAL (
-    SELECT p.tenant_id, p.instance_id, count(*) AS count, bool_or(p.isolated) AS isolated, min(p.available_at) AS oldest
+    SELECT p.tenant_id, p.instance_id, count(*) AS count, min(p.available_at) AS oldest
     FROM (
-        (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS isolated
+        (SELECT w.tenant_id, w.instance_id, w.available_at
          FROM work w
          WHERE w.claimed_by IS NULL AND w.available_at <= now() AND w.available_at >= $7 AND ($4::boolean OR w.crashes < 2)
            AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
@@ -23,7 +23,7 @@ LEFT JOIN LATERAL (
                NOT IN (SELECT * FROM unnest($5::text[], $6::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)
         UNION ALL
-        (SELECT t.tenant_id, t.instance_id, t.available_at, t.crashes >= 2
+        (SELECT t.tenant_id, t.instance_id, t.available_at
          FROM timer t
          WHERE t.claimed_by IS NULL AND t.available_at <= now() AND t.available_at >= $7 AND ($4::boolean OR t.crashes < 2)
            AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (
          ORDER BY t.available_at LIMIT $1)
         UNION ALL
         -- The id of a cancel is negative; few wait at a time.
-        (SELECT w.tenant_id, w.instance_id, w.available_at, w.crashes >= 2 AS isolated
+        (SELECT w.tenant_id, w.instance_id, w.available_at
          FROM work w
          WHERE w.id < 0 AND coalesce(w.claimed_by, 0) = 0 AND w.available_at <= now() AND ($4 OR w.crashes < 2)
            AND NOT (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)

@@ -189,6 +189,8 @@ impl Poller<'_> {
         }
         workers.polling.store(permits.len(), Relaxed);
         let settled = lifecycle.began.elapsed() >= SETTLED;
+        // The claim is given the permit whatever the poll shows: rows that wait longer can hide the isolated row for which
+        // their instance waits.
         let isolation = Arc::clone(&workers.isolation).try_acquire_owned().ok();
         let isolation = isolation.filter(|_| settled);
         claims.wake_timer.clear_due();
@@ -210,7 +212,6 @@ impl Poller<'_> {
         if full && workers.permits.available_permits() == 0 {
             node.notifications.wake.no_capacity();
         }
-        let isolation = isolation.filter(|_| found.isolated);
         if lifecycle.is_draining() {
             return Ok(false);
         }

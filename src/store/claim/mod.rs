@@ -126,8 +126,6 @@ pub(crate) struct PolledWork {
     pub(crate) rows: Vec<i64>,
     /// The limit was reached: more instances may follow.
     pub(crate) full: bool,
-    /// Isolated rows are among them.
-    pub(crate) isolated: bool,
     /// How long until the next row is due, if the poll read that.
     pub(crate) next_due: Option<Duration>,
     /// The due time of the last of them, if the poll read that.
@@ -140,7 +138,6 @@ impl PolledWork {
             instances: Vec::new(),
             rows: Vec::new(),
             full: false,
-            isolated: false,
             next_due: None,
             last: None,
         }
@@ -207,7 +204,7 @@ async fn poll_rows(
         &shard.index,
     ];
     let rows = pool.query(POLL, &params).await?;
-    let at = columns!(rows; next_due, tenant_id, instance_id, count, isolated, oldest)?;
+    let at = columns!(rows; next_due, tenant_id, instance_id, count, oldest)?;
     let mut seen = PolledWork::empty();
     for row in &rows {
         seen.next_due = row.get::<_, Option<i64>>(at.next_due).map(micros);
@@ -216,7 +213,6 @@ async fn poll_rows(
             row.get::<_, Option<String>>(at.instance_id),
         ) {
             seen.rows.push(row.get(at.count));
-            seen.isolated |= row.get::<_, bool>(at.isolated);
             seen.last = row.get(at.oldest);
             seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
         }
@@ -262,7 +258,7 @@ pub(crate) async fn poll_supported_work(
         &since,
     ];
     let rows = pool.query(POLL_SUPPORTED, &params).await?;
-    let at = columns!(rows; polled_at, tenant_id, instance_id, count, isolated, oldest)?;
+    let at = columns!(rows; polled_at, tenant_id, instance_id, count, oldest)?;
     let mut seen = PolledWork::empty();
     let mut oldest = since;
     for row in &rows {
@@ -277,7 +273,6 @@ pub(crate) async fn poll_supported_work(
             oldest = row.get(at.oldest);
         }
         seen.rows.push(row.get(at.count));
-        seen.isolated |= row.get::<_, bool>(at.isolated);
         seen.instances.push((TenantId::new(tenant), InstanceId::new(instance)));
     }
     seen.full = seen.rows.iter().sum::<i64>() >= limit;

@@ -1,4 +1,4 @@
-//! A cancel wins over everything that was accepted before it, however much that is.
+//! A cancel wins over everything that was accepted before it, and an isolated row runs, however much waits.
 
 use mainspring::id::InstanceId;
 use serde_json::{Value, json};
@@ -77,6 +77,29 @@ async fn a_cancel_wins_over_thousands_of_rows_before_it() {
     let notes = "SELECT count(*) FROM mainspring.unmatched_work";
     assert_eq!(count(&test, notes).await, 1);
     assert_eq!(count(&test, "SELECT count(*) FROM mainspring.inbox").await, 0);
+    worker.shutdown().await;
+    test.assert_clean_end().await;
+}
+
+/// A poll shows so many rows at most. The row that two processes crashed with is younger than all of them, and its instance stands
+/// at it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_isolated_row_runs_though_more_rows_than_a_poll_shows_are_older() {
+    let test = idle().await;
+    waiting(&test).await;
+    assert_eq!(test.trigger("go", Value::Null).await.resumed, 1);
+    let client = test.database.connect().await;
+    let more = "INSERT INTO mainspring.work (tenant_id, instance_id, kind, body, available_at)
+                SELECT tenant_id, instance_id, kind, body, now() - interval '1 minute'
+                FROM mainspring.work, generate_series(1, 600)";
+    assert_eq!(client.execute(more, &[]).await.unwrap(), 600);
+    let crashed = "UPDATE mainspring.work SET has_begun = true, crashes = 2, claim_no = 2, available_at = now()
+                   WHERE id = (SELECT min(id) FROM mainspring.work)";
+    assert_eq!(client.execute(crashed, &[]).await.unwrap(), 1);
+    let worker = test.worker().await;
+    accepted(&test, 0).await;
+    // Each has its effect once, which has two entries.
+    assert_eq!(count(&test, EFFECTS).await, 2 * 601);
     worker.shutdown().await;
     test.assert_clean_end().await;
 }
