@@ -1,6 +1,6 @@
 //! The latency of notifications between nodes, and the load of idle nodes on the database.
 //!
-//! `DATABASE_URL=postgres://user:password@localhost/name cargo run --release --example hints [ROUNDS [SECONDS]]`
+//! `DATABASE_URL=postgres://user:password@localhost/name cargo run --release -p mainspring-experiments --example notifications [ROUNDS [SECONDS]]`
 //!
 //! Three nodes run in one process, each with its own connections, the first without workers. `event`: from the acceptance
 //! of an event by the first node until the activity after it runs on another one. `publish`: from the end of a publish on
