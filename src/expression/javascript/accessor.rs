@@ -8,7 +8,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use super::script::ScriptScope;
+use crate::expression::script::ScriptScope;
 
 /// What a generated function does; `prelude.js` has the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

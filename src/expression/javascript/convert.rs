@@ -20,7 +20,7 @@
 use rquickjs::{Array, Ctx, Error, Filter, FromJs as _, Function, Object, String as JsString, Value as JsValue};
 use serde_json::{Map, Number, Value};
 
-use super::script::{ScriptError, ScriptErrorKind};
+use crate::expression::script::{ScriptError, ScriptErrorKind};
 
 /// Levels of nesting that a result may have. JSON parsers with a recursion limit stop at 128 levels, and a value must
 /// still be readable inside an instance's state.

@@ -5,11 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::long_script::LongScript;
-use super::named_values::NamedValues;
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
 use super::task::TaskHandle;
 use super::thread_pool::{PoolSession, ScriptPool};
+use crate::expression::named_values::NamedValues;
 use crate::expression::processor::Turns;
+use crate::expression::script::{
+    ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
+};
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.

@@ -3,7 +3,7 @@
 //! An assignment to a member of a frozen object is ignored, unless the code is strict. So what the text of a script shows of it is
 //! refused. This is no matter of safety.
 
-use super::script::{ScriptError, ScriptErrorKind};
+use crate::expression::script::{ScriptError, ScriptErrorKind};
 
 /// What to do instead.
 const REMEDY: &str = "built-in objects are shared by all scripts and cannot be changed: write a function of its own, such as \

@@ -17,7 +17,7 @@
 //!   ([`ScriptErrorKind::InvalidText`]).
 //!
 //! # Layout
-//! - `script`: input, result, limits and errors of an evaluation; `engine`: [`ScriptEngine`] and [`ScriptSession`].
+//! - `engine`: [`ScriptEngine`] and [`ScriptSession`].
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
@@ -26,8 +26,6 @@
 //! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether it may grow and its script go on;
 //!   `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
 //!   `language_change`: which scripts are refused; `pure_script`: which need no sweep after them.
-//! - `event_urls`: the URLs that trigger an event of an instance.
-//! - `named_values`: settings and secrets of the operator.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
 mod accessor;
@@ -35,17 +33,14 @@ mod compiled_scripts;
 mod convert;
 mod declarations;
 mod engine;
-mod event_urls;
 mod heap_allocator;
 mod interrupt;
 mod language_change;
 mod long_script;
-mod named_values;
 mod pure_script;
 mod realm;
 mod realm_bytecode;
 mod realm_functions;
-mod script;
 mod script_breaker;
 mod script_queue;
 mod script_thread;
@@ -56,15 +51,11 @@ mod task;
 mod tests;
 mod thread_pool;
 
+#[cfg(doc)]
+use super::script::{ScriptErrorKind, ScriptOptions, ScriptScope};
 pub(crate) use declarations::ScriptNames;
 pub use engine::ScriptEngine;
 pub(crate) use engine::ScriptSession;
-pub(crate) use event_urls::EventUrl;
-pub use event_urls::EventUrls;
 pub(crate) use long_script::LongScript;
-pub(crate) use named_values::NO_SECRETS;
-pub use named_values::NamedValues;
 #[cfg(test)]
 pub(crate) use realm::search_script;
-pub(crate) use script::{ScriptErrorKind, too_long_script};
-pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};

@@ -53,8 +53,8 @@ use super::interrupt::{InterruptHandler, StopReason};
 use super::language_change::refused_change;
 use super::pure_script;
 use super::realm_functions::{HostState, RealmFunctions, count_globals};
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 use super::script_watch::ScriptWatch;
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
 
 const MAX_MESSAGE: usize = 2_000;
 

@@ -10,12 +10,12 @@ use rquickjs::{Array, Atom, Ctx, Error, Exception, Function, Object, Persistent,
 use serde_json::{Map, Value};
 
 use super::convert::to_js;
-use super::event_urls::{EventUrl, EventUrls};
-use super::named_values::{NO_SECRETS, NamedValues};
 use super::realm_bytecode::RealmScripts;
-use super::script::{ScriptOptions, ScriptScope};
 use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
+use crate::expression::event_urls::{EventUrl, EventUrls};
+use crate::expression::named_values::{NO_SECRETS, NamedValues};
+use crate::expression::script::{ScriptOptions, ScriptScope};
 
 /// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`, from when on the name `eval` leads to what scripts
 /// find there, and the heap has no more room for the compiler. Each realm has another name, which no script can declare.

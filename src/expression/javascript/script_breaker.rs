@@ -152,7 +152,7 @@ impl ScriptBreakers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::javascript::script::WorkflowFacts;
+    use crate::expression::script::WorkflowFacts;
 
     fn handle(version: &str, instance: &str) -> TaskHandle {
         TaskHandle::new(&WorkflowFacts {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::interrupt::GRACE;
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::{ScriptTask, TaskHandle};
 use crate::expression::processor::{FairQueue, QueuePermits};
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 
 /// How long the reset of a realm may take, which no script prolongs.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(50);

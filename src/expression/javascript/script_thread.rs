@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use super::interrupt::{InterruptHandler, StopReason};
 use super::realm::{Evaluation, Realm};
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
 use super::slow_scripts::SlowScripts;
 use super::task::{EvaluationResult, ScriptTask, TaskHandle};
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 
 /// How long a thread is idle before it makes a realm ahead: the next script of a burst comes soon.
 const IDLE_BEFORE_PREPARE: Duration = Duration::from_millis(2);

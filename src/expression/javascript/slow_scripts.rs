@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
 use crate::compute::half_of_processors;
 use crate::expression::processor::{FairQueue, Turn, TurnLanguage, Turns};
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
 use crate::expression::processor::ThreadPriority;
+use crate::expression::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
 
 pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
 

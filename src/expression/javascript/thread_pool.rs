@@ -26,11 +26,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
 use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
 use super::task::{EvaluationResult, ScriptTask, TaskHandle};
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
 
 /// How often a caller that waits for a script supervises the threads.
 const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);

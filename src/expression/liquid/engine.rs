@@ -8,8 +8,8 @@ use std::time::Duration;
 use mainspring_liquid::{Bounds, ErrorKind, Template, TemplateData, TemplateError};
 
 use super::cache::TemplateCache;
-use crate::expression::javascript::ScriptOptions;
 use crate::expression::processor::{Pace, TurnLanguage, Turns};
+use crate::expression::script::ScriptOptions;
 
 /// Steps on the caller's thread: about a millisecond.
 pub(super) const INLINE_STEPS: u64 = 10_000;

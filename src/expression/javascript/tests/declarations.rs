@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::expression::javascript::script::{ScriptOptions, ScriptScope};
+use crate::expression::script::{ScriptOptions, ScriptScope};
 use crate::expression::{ScriptEngine, ScriptNames, TypeName};
 
 /// The names that a text declares as functions.

@@ -3,8 +3,8 @@
 use chrono::{TimeDelta, Utc};
 use serde_json::Value;
 
-use crate::expression::javascript::event_urls::{EventUrl, EventUrls};
-use crate::expression::javascript::script::{ScriptError, ScriptOptions, ScriptScope, WorkflowFacts};
+use crate::expression::event_urls::{EventUrl, EventUrls};
+use crate::expression::script::{ScriptError, ScriptOptions, ScriptScope, WorkflowFacts};
 use crate::expression::{ScriptEngine, ScriptErrorKind};
 
 async fn evaluate(event_urls: &EventUrls, instance: &str, script: &str) -> Result<Value, ScriptError> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::javascript::script::{
+use crate::expression::script::{
     ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::expression::ScriptErrorKind::Thrown;
-use crate::expression::javascript::script::{ScriptError, ScriptOptions, ScriptScope};
+use crate::expression::script::{ScriptError, ScriptOptions, ScriptScope};
 use crate::expression::{NamedValues, ScriptEngine};
 
 async fn evaluate(named: &NamedValues, script: &str) -> Result<Value, ScriptError> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::javascript::script::{ScriptError, ScriptOptions, ScriptResult, ScriptScope};
+use crate::expression::script::{ScriptError, ScriptOptions, ScriptResult, ScriptScope};
 
 /// One script a line, and its result in the next.
 const SCRIPTS: &str = include_str!("ordinary_scripts.js");
