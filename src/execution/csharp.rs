@@ -19,7 +19,7 @@ use super::evaluate::Evaluator;
 use super::scope;
 use crate::activity::{ActivityNode, Fault, RanScript, ScriptChanges};
 use crate::compute;
-use crate::expression::{Pace, ScriptScope, ScriptSession, TurnLanguage};
+use crate::expression::{Pace, ScriptScope, ScriptSession};
 
 /// Steps where the burst runs: some 2 ms.
 const FEW_STEPS: u64 = 20_000;
@@ -215,7 +215,7 @@ async fn run<W: World>(
     let (script, turns) = (Arc::clone(script), Arc::clone(session.turns()));
     let done = tokio::task::spawn_blocking(move || {
         let work = || {
-            let pace = Pace::begin(&turns, TurnLanguage::CSharp, &flag, time_limit).ok_or_else(cancelled)?;
+            let pace = Pace::begin(&turns, "CSharp", &flag, time_limit).ok_or_else(cancelled)?;
             let bounds = Bounds {
                 steps: MOST_STEPS,
                 bytes,

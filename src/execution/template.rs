@@ -11,7 +11,7 @@ use super::evaluate::Evaluator;
 use super::scope;
 use super::state::InstanceState;
 use crate::activity::Fault;
-use crate::expression::{LongScript, NamedValues, RenderError, ScriptScope, TEMPLATES, TemplateEngine};
+use crate::expression::{NamedValues, RenderError, RunningScript, ScriptScope, TEMPLATES, TemplateEngine};
 
 impl Evaluator<'_> {
     /// The text of a template; null if it is blank, as in Elsa.
@@ -136,7 +136,7 @@ impl TemplateData for TemplateView<'_> {
 struct OwnedView {
     scope: ScriptScope,
     named: NamedValues,
-    _long: LongScript,
+    _long: RunningScript,
 }
 
 impl TemplateData for OwnedView {

@@ -19,22 +19,24 @@ mod liquid;
 mod named_values;
 mod processor;
 mod script;
+mod session;
 mod type_name;
 
 pub(crate) use coerce::{coerce, to_text};
 pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 pub(crate) use expression_type::{expression_types, is_runnable, missing_language, runnable_types};
-pub use javascript::ScriptEngine;
+pub(crate) use javascript::ScriptNames;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
-pub(crate) use javascript::{LongScript, ScriptNames, ScriptSession};
 #[cfg(feature = "liquid")]
 pub(crate) use liquid::{RenderError, TEMPLATES, TemplateEngine};
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
-pub(crate) use processor::{Pace, TurnLanguage};
+pub(crate) use processor::{Pace, RunningScript};
 pub(crate) use script::{ScriptErrorKind, too_long_script};
 pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};
+pub use session::ScriptEngine;
+pub(crate) use session::ScriptSession;
 pub(crate) use type_name::{TypeName, allows_null, is_assignable};

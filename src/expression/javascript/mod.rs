@@ -17,11 +17,9 @@
 //!   ([`ScriptErrorKind::InvalidText`]).
 //!
 //! # Layout
-//! - `engine`: [`ScriptEngine`] and [`ScriptSession`].
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
-//! - `long_script`: long scripts of other languages; `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on;
-//!   `script_breaker`: versions whose scripts keep timing out.
+//! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on.
 //! - `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether it may grow and its script go on;
 //!   `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
@@ -32,16 +30,13 @@ mod accessor;
 mod compiled_scripts;
 mod convert;
 mod declarations;
-mod engine;
 mod heap_allocator;
 mod interrupt;
 mod language_change;
-mod long_script;
 mod pure_script;
 mod realm;
 mod realm_bytecode;
 mod realm_functions;
-mod script_breaker;
 mod script_queue;
 mod script_thread;
 mod script_watch;
@@ -53,9 +48,9 @@ mod thread_pool;
 
 #[cfg(doc)]
 use super::script::{ScriptErrorKind, ScriptOptions, ScriptScope};
+#[cfg(doc)]
+use super::session::{ScriptEngine, ScriptSession};
 pub(crate) use declarations::ScriptNames;
-pub use engine::ScriptEngine;
-pub(crate) use engine::ScriptSession;
-pub(crate) use long_script::LongScript;
 #[cfg(test)]
 pub(crate) use realm::search_script;
+pub(super) use thread_pool::{PoolSession, ScriptPool};

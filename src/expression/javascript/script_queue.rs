@@ -73,7 +73,7 @@ impl ScriptQueue {
             Self::start_thread(queue, &mut state)?;
         }
         let handle = Arc::clone(&task.handle);
-        state.tasks.push(&handle.definition, task);
+        state.tasks.push(&handle.owner.definition, task);
         let is_waiting = std::mem::take(&mut state.is_waiting);
         // The thread takes the lock as soon as it is awake.
         drop(state);
@@ -85,8 +85,7 @@ impl ScriptQueue {
 
     /// No slot is free for the script: records that its burst is deferred, and gives the error of the evaluation.
     pub(super) fn defer(&self, handle: &TaskHandle) -> ScriptError {
-        self.slow.breakers.record_deferred(handle);
-        self.slow.report_deferred();
+        self.slow.long.defer(&handle.owner);
         ScriptError::new(ScriptErrorKind::Busy, "no slot for slow scripts is free now")
     }
 

@@ -326,9 +326,9 @@ fn send_reply(
     stop: Option<StopReason>,
 ) {
     if stop == Some(StopReason::TimedOut) {
-        slow.breakers.timed_out(&task.handle);
+        slow.long.breakers.timed_out(&task.handle.owner);
     } else if was_slow && stop.is_none() {
-        slow.breakers.succeeded(&task.handle);
+        slow.long.breakers.succeeded(&task.handle.owner);
     }
     // A dropped caller is no error.
     let _ = task.reply.send(result);

@@ -9,16 +9,14 @@
 //!   is. A script has no effects before its end, so the second run is not observable.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::script_breaker::ScriptBreakers;
 use super::task::{ScriptTask, TaskHandle};
 use crate::compute::half_of_processors;
-use crate::expression::processor::{FairQueue, Turn, TurnLanguage, Turns};
+use crate::expression::processor::{FairQueue, LongScripts, RunningScript, Turn, Turns};
 use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 
 /// How long a script may run on a thread that serves a queue.
@@ -30,35 +28,26 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Threads that may hang in native loops that cannot be interrupted: with so many the node is of no use any more.
 const MAX_ABANDONED: usize = 8;
 
-/// The least time between two warnings that bursts are deferred.
-const WARNING_INTERVAL: Duration = Duration::from_secs(30);
-
 /// Starts a thread that runs a task which has a slot.
 pub(super) type StartSlowThread = fn(&Arc<SlowScripts>, Box<ScriptTask>) -> io::Result<()>;
 
 pub(super) struct SlowScripts {
     pub(super) options: Arc<ScriptOptions>,
-    pub(super) breakers: ScriptBreakers,
+    /// The long scripts of all languages, of which these are some.
+    pub(super) long: Arc<LongScripts>,
     start: StartSlowThread,
     /// Slow scripts that have a time slice, or the next of their language.
     max_running: usize,
-    /// The time slices, which all languages share.
-    pub(super) turns: Arc<Turns>,
     /// Threads that hang in native code, with their scripts; none: outside of one.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
     /// As many threads have hung as may.
     pub(super) exhausted: CancellationToken,
     state: Mutex<SlowState>,
-    /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
-    last_warning: AtomicU64,
-    began: Instant,
 }
 
 #[derive(Default)]
 struct SlowState {
     slots: Vec<Slot>,
-    /// Long scripts of other languages, which have threads and time slices of their own.
-    long: Vec<Arc<TaskHandle>>,
     backlog: FairQueue<Box<ScriptTask>>,
     /// Counts the ends of time slices.
     tick: u64,
@@ -70,6 +59,7 @@ struct Slot {
     ran: Duration,
     phase: SlotPhase,
     turn: Option<Turn>,
+    _running: RunningScript,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,11 +73,6 @@ enum SlotPhase {
 impl SlowState {
     fn slot(&mut self, handle: &Arc<TaskHandle>) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.handle, handle))
-    }
-
-    fn running_of_version(&self, version: &str) -> usize {
-        let slots = self.slots.iter().map(|slot| &slot.handle);
-        slots.chain(&self.long).filter(|other| other.version == version).count()
     }
 
     fn remove(&mut self, handle: &Arc<TaskHandle>) -> bool {
@@ -128,16 +113,13 @@ impl SlowState {
 impl SlowScripts {
     pub(super) fn new(options: Arc<ScriptOptions>, start: StartSlowThread) -> Self {
         Self {
+            long: Arc::new(LongScripts::new(options.time_limit)),
             options,
-            breakers: ScriptBreakers::default(),
             start,
             max_running: half_of_processors(),
-            turns: Arc::new(Turns::new(half_of_processors())),
             abandoned: Mutex::default(),
             exhausted: CancellationToken::new(),
             state: Mutex::default(),
-            last_warning: AtomicU64::new(0),
-            began: Instant::now(),
         }
     }
 
@@ -150,23 +132,8 @@ impl SlowScripts {
         let slots = self.options.slow_threads.min(self.heaps_left()).max(1);
         let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
         state.slots.len() < slots
-            && count(&|other| other.definition == handle.definition) < per_definition
-            && (!self.breakers.is_open(&handle.version) || state.running_of_version(&handle.version) == 0)
-    }
-
-    /// Counts a long script of another language. False: the breaker of its version is open, and another one runs.
-    pub(super) fn begin_long(&self, handle: &Arc<TaskHandle>) -> bool {
-        let mut state = self.lock();
-        if self.breakers.is_open(&handle.version) && state.running_of_version(&handle.version) > 0 {
-            return false;
-        }
-        state.long.push(Arc::clone(handle));
-        true
-    }
-
-    /// The long script has ended.
-    pub(super) fn end_long(&self, handle: &Arc<TaskHandle>) {
-        self.lock().long.retain(|other| !Arc::ptr_eq(other, handle));
+            && count(&|other| other.owner.definition == handle.owner.definition) < per_definition
+            && self.long.admits(&handle.owner)
     }
 
     /// How many slow scripts can have a whole heap beside the scripts of the queues and those of abandoned threads.
@@ -194,6 +161,7 @@ impl SlowScripts {
             ran,
             phase: SlotPhase::WaitingSince(0),
             turn: None,
+            _running: LongScripts::add(&self.long, &handle.owner),
         });
         state.set_waiting(handle, ran);
         state.grant_slices(self.max_running);
@@ -220,7 +188,7 @@ impl SlowScripts {
             }
         }
         drop(state);
-        let turn = Turns::begin(&self.turns, TurnLanguage::JavaScript, || handle.is_cancelled());
+        let turn = Turns::begin(&self.long.turns, "JavaScript", || handle.is_cancelled());
         let mut state = self.lock();
         let slot = state.slot(handle);
         let goes_on = turn.is_some() && slot.is_some();
@@ -255,7 +223,7 @@ impl SlowScripts {
 
     /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's breaker is open.
     pub(super) fn enqueue(&self, task: Box<ScriptTask>) -> Result<(), Box<ScriptTask>> {
-        if self.breakers.is_open(&task.handle.version) {
+        if self.long.breakers.is_open(&task.handle.owner.version) {
             return Err(task);
         }
         let mut state = self.lock();
@@ -266,7 +234,7 @@ impl SlowScripts {
             }
         }
         task.handle.set_preempted();
-        let definition = task.handle.definition.clone();
+        let definition = task.handle.owner.definition.clone();
         state.backlog.push(&definition, task);
         Ok(())
     }
@@ -336,7 +304,7 @@ impl SlowScripts {
         if let Some(handle) = handle {
             handle.lower_priority();
         }
-        let version = handle.map_or("", |handle| &handle.version);
+        let version = handle.map_or("", |handle| &handle.owner.version);
         tracing::error!(
             version = %version.escape_debug(),
             "a script hangs in code that cannot be interrupted; its thread is abandoned"
@@ -367,34 +335,10 @@ impl SlowScripts {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many slow scripts of a version run.
-    pub(super) fn running_of_version(&self, version: &str) -> usize {
-        self.lock().running_of_version(version)
-    }
-
     /// Slots taken, and scripts in the backlog.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.slots.len(), state.backlog.len())
-    }
-
-    /// Counts a deferred burst, and warns at most once in [`WARNING_INTERVAL`].
-    pub(super) fn report_deferred(&self) {
-        metrics::counter!("mainspring_scripts_deferred_total").increment(1);
-        let now = self.began.elapsed().as_secs() + WARNING_INTERVAL.as_secs();
-        let last = self.last_warning.load(Ordering::Relaxed);
-        if now >= last + WARNING_INTERVAL.as_secs()
-            && self
-                .last_warning
-                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            let slow = self.lock().slots.len();
-            tracing::warn!(
-                slow,
-                "no slot for slow scripts is free; bursts that need one are deferred"
-            );
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::expression::processor::ThreadPriority;
+use crate::expression::processor::{ScriptOwner, ThreadPriority};
 use crate::expression::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
 
 pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
@@ -28,10 +28,8 @@ const NEVER: u64 = u64::MAX;
 
 /// The state of a task.
 pub(super) struct TaskHandle {
-    pub(super) definition: String,
-    pub(super) version: String,
-    pub(super) instance: String,
-    /// A hash of the text; 0 if it does not matter.
+    pub(super) owner: ScriptOwner,
+    /// A hash of the text.
     script: u64,
     created: Instant,
     cancelled: AtomicBool,
@@ -50,12 +48,12 @@ pub(super) struct TaskHandle {
 }
 
 impl TaskHandle {
-    pub(super) fn new(facts: &WorkflowFacts) -> Self {
+    pub(super) fn new(facts: &WorkflowFacts, script: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        script.hash(&mut hasher);
         Self {
-            definition: facts.definition_id.clone(),
-            version: facts.definition_version_id.clone(),
-            instance: facts.instance_id.clone(),
-            script: 0,
+            owner: ScriptOwner::of(facts),
+            script: hasher.finish(),
             created: Instant::now(),
             cancelled: AtomicBool::new(false),
             taken: AtomicBool::new(false),
@@ -67,19 +65,9 @@ impl TaskHandle {
         }
     }
 
-    /// Of a script that can be known again by its text.
-    pub(super) fn of_script(facts: &WorkflowFacts, script: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        script.hash(&mut hasher);
-        Self {
-            script: hasher.finish(),
-            ..Self::new(facts)
-        }
-    }
-
     /// Whether both are the same text of the same version.
     pub(super) fn is_same_script(&self, other: &Self) -> bool {
-        self.script == other.script && self.version == other.version
+        self.script == other.script && self.owner.version == other.owner.version
     }
 
     fn micros(&self, at: Instant) -> u64 {

@@ -19,6 +19,7 @@
 //!
 //! [`GRACE`]: super::interrupt::GRACE
 
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,6 +31,7 @@ use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
 use super::task::{EvaluationResult, ScriptTask, TaskHandle};
+use crate::expression::processor::LongScripts;
 use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
 
 /// How often a caller that waits for a script supervises the threads.
@@ -44,19 +46,19 @@ const DEFERRAL: Duration = Duration::from_secs(2);
 /// For how long a burst is deferred whose version has an open breaker; jittered.
 const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
 
-pub(super) struct ScriptPool {
+pub(in crate::expression) struct ScriptPool {
     queues: Vec<Arc<ScriptQueue>>,
     slow: Arc<SlowScripts>,
 }
 
 /// A session, pinned to a queue at its first evaluation.
-pub(super) struct PoolSession {
+pub(in crate::expression) struct PoolSession {
     pool: Arc<ScriptPool>,
     queue: OnceLock<Arc<ScriptQueue>>,
 }
 
 impl ScriptPool {
-    pub(super) fn new(options: ScriptOptions) -> Self {
+    pub(in crate::expression) fn new(options: ScriptOptions) -> Self {
         let options = Arc::new(options);
         let slow = Arc::new(SlowScripts::new(Arc::clone(&options), script_thread::start_slow));
         let queue = |_| Arc::new(ScriptQueue::new(&options, &slow, script_thread::start));
@@ -68,22 +70,22 @@ impl ScriptPool {
 
     /// Realms that a script had to wait for.
     #[cfg(test)]
-    pub(super) fn realms(&self) -> usize {
+    pub(in crate::expression) fn realms(&self) -> usize {
         let made = self.queues.iter().map(|queue| queue.on_demand.load(Ordering::Relaxed));
         made.sum()
     }
 
     /// Cancelled as soon as as many threads hang as may.
-    pub(super) fn exhausted(&self) -> &CancellationToken {
+    pub(in crate::expression) fn exhausted(&self) -> &CancellationToken {
         &self.slow.exhausted
     }
 
     #[cfg(test)]
-    pub(super) fn slow(&self) -> (usize, usize) {
+    pub(in crate::expression) fn slow(&self) -> (usize, usize) {
         self.slow.counts()
     }
 
-    pub(super) fn open_session(pool: &Arc<Self>) -> PoolSession {
+    pub(in crate::expression) fn open_session(pool: &Arc<Self>) -> PoolSession {
         PoolSession {
             pool: Arc::clone(pool),
             queue: OnceLock::new(),
@@ -91,10 +93,10 @@ impl ScriptPool {
     }
 
     /// For how long a burst must not begin because the breaker of its version is open and it was deferred before.
-    pub(super) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
-        let busy = || self.slow.running_of_version(version) > 0;
+    pub(in crate::expression) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
+        let busy = || self.slow.long.running_of(version) > 0;
         let trial = self.slow.options.time_limit;
-        let is_allowed = self.slow.breakers.allows(version, instance, trial, busy);
+        let is_allowed = self.slow.long.breakers.allows(version, instance, trial, busy);
         (!is_allowed).then(|| jittered(BREAKER_DEFERRAL))
     }
 }
@@ -113,22 +115,22 @@ impl Drop for ScriptPool {
 }
 
 impl PoolSession {
-    pub(super) fn options(&self) -> &ScriptOptions {
+    pub(in crate::expression) fn options(&self) -> &ScriptOptions {
         &self.pool.slow.options
     }
 
     /// Runs a script on the session's queue. Cancellation safe: dropping the future cancels the task.
-    pub(super) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
+    pub(in crate::expression) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
         if let Some(problem) = too_long_script(script) {
             return Err(ScriptError::new(ScriptErrorKind::Syntax, problem));
         }
         let queue = self.queue()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
-        let handle = Arc::new(TaskHandle::of_script(&scope.workflow, script));
+        let handle = Arc::new(TaskHandle::new(&scope.workflow, script));
         if queue.slow.is_hanging(&handle) {
             return Err(queue.defer(&handle));
         }
-        let mut acquiring = Box::pin(queue.permits.of(&handle.definition).acquire_owned());
+        let mut acquiring = pin!(queue.permits.of(&handle.owner.definition).acquire_owned());
         let permit = loop {
             match tokio::time::timeout(SUPERVISE_INTERVAL, &mut acquiring).await {
                 Ok(permit) => break permit.map_err(closed)?,
@@ -159,7 +161,7 @@ impl PoolSession {
             let supervised = ScriptQueue::supervise(queue);
             SlowScripts::abandon_overdue(&queue.slow);
             if is_overdue {
-                queue.slow.breakers.timed_out(&handle);
+                queue.slow.long.breakers.timed_out(&handle.owner);
                 let limit = queue.options.time_limit;
                 let message =
                     format!("the script ran longer than its limit of {limit:?}, in code that cannot be interrupted");
@@ -174,13 +176,14 @@ impl PoolSession {
         }
     }
 
-    pub(super) fn slow(&self) -> &Arc<SlowScripts> {
-        &self.pool.slow
+    /// The long scripts of all languages.
+    pub(in crate::expression) fn long(&self) -> &Arc<LongScripts> {
+        &self.pool.slow.long
     }
 
     /// For how long the burst is to be deferred after a [`ScriptErrorKind::Busy`].
-    pub(super) fn pause(&self, version: &str) -> Duration {
-        let is_open = self.pool.slow.breakers.is_open(version);
+    pub(in crate::expression) fn pause(&self, version: &str) -> Duration {
+        let is_open = self.pool.slow.long.breakers.is_open(version);
         jittered(if is_open { BREAKER_DEFERRAL } else { DEFERRAL })
     }
 

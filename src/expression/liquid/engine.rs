@@ -8,7 +8,7 @@ use std::time::Duration;
 use mainspring_liquid::{Bounds, ErrorKind, Template, TemplateData, TemplateError};
 
 use super::cache::TemplateCache;
-use crate::expression::processor::{Pace, TurnLanguage, Turns};
+use crate::expression::processor::{Pace, Turns};
 use crate::expression::script::ScriptOptions;
 
 /// Steps on the caller's thread: about a millisecond.
@@ -114,7 +114,7 @@ impl TemplateEngine {
         let (time_limit, bounds) = (options.time_limit, bounds(MOST_STEPS));
         let done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            let pace = Pace::begin(&turns, TurnLanguage::Liquid, &flag, time_limit).ok_or(RenderError::Closed)?;
+            let pace = Pace::begin(&turns, "Liquid", &flag, time_limit).ok_or(RenderError::Closed)?;
             let bounds = Bounds {
                 caller: Some(&pace),
                 ..bounds

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use mainspring_language::{Steps, Stopped};
 
-use super::turns::{SLICE, Turn, TurnLanguage, Turns};
+use super::turns::{SLICE, Turn, Turns};
 use super::yield_interval::YieldInterval;
 
 /// The turns of one script. Its time limit counts what it runs, not what it waits.
 #[derive(Debug)]
 pub(crate) struct Pace<'s> {
     turns: Arc<Turns>,
-    language: TurnLanguage,
+    language: &'static str,
     stop: &'s AtomicBool,
     limit: Duration,
     ran: Cell<Duration>,
@@ -28,7 +28,7 @@ impl<'s> Pace<'s> {
     /// Waits for the first turn. None: the script was stopped.
     pub(crate) fn begin(
         turns: &Arc<Turns>,
-        language: TurnLanguage,
+        language: &'static str,
         stop: &'s AtomicBool,
         limit: Duration,
     ) -> Option<Self> {

@@ -16,24 +16,6 @@ pub(in crate::expression) const SLICE: Duration = Duration::from_millis(20);
 /// How often a thread that waits checks without being woken whether its result is still awaited.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The language of a long script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnLanguage {
-    JavaScript,
-    Liquid,
-    CSharp,
-}
-
-impl TurnLanguage {
-    fn name(self) -> &'static str {
-        match self {
-            Self::JavaScript => "JavaScript",
-            Self::Liquid => "Liquid",
-            Self::CSharp => "CSharp",
-        }
-    }
-}
-
 /// The turns of an engine's long scripts.
 #[derive(Debug)]
 pub(crate) struct Turns {
@@ -96,12 +78,12 @@ impl Turns {
     /// Waits for a turn. None: the script was stopped meanwhile.
     pub(in crate::expression) fn begin(
         turns: &Arc<Self>,
-        language: TurnLanguage,
+        language: &str,
         is_stopped: impl Fn() -> bool,
     ) -> Option<Turn> {
         let waiter = Arc::new(Waiter::default());
         let mut state = turns.lock();
-        state.waiting.push(language.name(), Arc::clone(&waiter));
+        state.waiting.push(language, Arc::clone(&waiter));
         state.grant(turns.most);
         loop {
             if waiter.has_turn.load(Ordering::Relaxed) {
@@ -131,16 +113,16 @@ mod tests {
     #[test]
     fn languages_take_turns_and_a_stopped_script_leaves() {
         let turns = Arc::new(Turns::new(1));
-        let first = Turns::begin(&turns, TurnLanguage::Liquid, || false).unwrap();
+        let first = Turns::begin(&turns, "Liquid", || false).unwrap();
         let is_stopped = AtomicBool::new(false);
         let (sender, order) = mpsc::channel();
         thread::scope(|scope| {
             let mut waiting = 0;
             for (name, language) in [
-                ("one", TurnLanguage::Liquid),
-                ("two", TurnLanguage::Liquid),
-                ("three", TurnLanguage::CSharp),
-                ("stopped", TurnLanguage::JavaScript),
+                ("one", "Liquid"),
+                ("two", "Liquid"),
+                ("three", "CSharp"),
+                ("stopped", "JavaScript"),
             ] {
                 let (turns, sender, is_stopped) = (&turns, sender.clone(), &is_stopped);
                 scope.spawn(move || {

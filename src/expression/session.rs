@@ -4,14 +4,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::long_script::LongScript;
-use super::task::TaskHandle;
-use super::thread_pool::{PoolSession, ScriptPool};
-use crate::expression::named_values::NamedValues;
-use crate::expression::processor::Turns;
-use crate::expression::script::{
-    ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
-};
+use super::javascript::{PoolSession, ScriptPool};
+use super::named_values::NamedValues;
+use super::processor::{LongScripts, RunningScript, ScriptOwner, Turns};
+use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.
@@ -93,7 +89,7 @@ impl ScriptSession {
 
     /// The turns of long scripts, in whatever language.
     pub(crate) fn turns(&self) -> &Arc<Turns> {
-        &self.inner.slow().turns
+        &self.inner.long().turns
     }
 
     /// The limits of scripts in other languages.
@@ -102,8 +98,8 @@ impl ScriptSession {
     }
 
     /// Begins a long script of another language. None: the burst is to be deferred, as the breaker of the version is open.
-    pub(crate) fn begin_long(&self, facts: &WorkflowFacts) -> Option<LongScript> {
-        let begun = LongScript::begin(self.inner.slow(), TaskHandle::new(facts));
+    pub(crate) fn begin_long(&self, facts: &WorkflowFacts) -> Option<RunningScript> {
+        let begun = LongScripts::begin(self.inner.long(), &ScriptOwner::of(facts));
         if begun.is_none() {
             self.deferral
                 .get_or_init(|| self.inner.pause(&facts.definition_version_id));
@@ -113,11 +109,11 @@ impl ScriptSession {
 
     /// Reports to the breaker of a version how a long script of another language ended.
     pub(crate) fn long_ended(&self, facts: &WorkflowFacts, has_timed_out: bool) {
-        let (breakers, handle) = (&self.inner.slow().breakers, TaskHandle::new(facts));
+        let (breakers, owner) = (&self.inner.long().breakers, ScriptOwner::of(facts));
         if has_timed_out {
-            breakers.timed_out(&handle);
+            breakers.timed_out(&owner);
         } else {
-            breakers.succeeded(&handle);
+            breakers.succeeded(&owner);
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::task::TaskHandle;
+use super::script_owner::ScriptOwner;
 
 /// Timeouts in a row that open it.
 const TIMEOUTS: u32 = 5;
@@ -28,7 +28,7 @@ const MAX_DEFERRED: usize = 4096;
 const MAX_VERSIONS: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct ScriptBreakers {
+pub(in crate::expression) struct ScriptBreakers {
     versions: Mutex<HashMap<String, ScriptBreaker>>,
     /// Whether any is open; read by every burst.
     any_open: AtomicBool,
@@ -49,16 +49,16 @@ impl ScriptBreakers {
     }
 
     /// Records a timeout of a script.
-    pub(super) fn timed_out(&self, handle: &TaskHandle) {
+    pub(in crate::expression) fn timed_out(&self, owner: &ScriptOwner) {
         metrics::counter!("mainspring_script_timeouts_total").increment(1);
         let mut versions = self.lock();
-        if versions.len() >= MAX_VERSIONS && !versions.contains_key(&handle.version) {
+        if versions.len() >= MAX_VERSIONS && !versions.contains_key(&owner.version) {
             versions.retain(|_, breaker| breaker.last.elapsed() < WINDOW);
             if versions.len() >= MAX_VERSIONS {
                 return;
             }
         }
-        let breaker = versions.entry(handle.version.clone()).or_insert_with(|| ScriptBreaker {
+        let breaker = versions.entry(owner.version.clone()).or_insert_with(|| ScriptBreaker {
             timeouts: 0,
             last: Instant::now(),
             open: false,
@@ -70,14 +70,14 @@ impl ScriptBreakers {
         }
         breaker.timeouts += 1;
         breaker.last = Instant::now();
-        breaker.deferred.remove(&handle.instance);
+        breaker.deferred.remove(&owner.instance);
         if breaker.timeouts >= TIMEOUTS && !breaker.open {
             breaker.open = true;
             self.any_open.store(true, Ordering::SeqCst);
             metrics::counter!("mainspring_script_breakers_opened_total").increment(1);
             tracing::warn!(
-                workflow = %handle.definition.escape_debug(),
-                version = %handle.version.escape_debug(),
+                workflow = %owner.definition.escape_debug(),
+                version = %owner.version.escape_debug(),
                 "breaker opened: {TIMEOUTS} scripts of this workflow have timed out in a row; until one succeeds, \
                  one slow script of it runs at a time, and bursts that need another one are deferred"
             );
@@ -85,15 +85,15 @@ impl ScriptBreakers {
     }
 
     /// Records that a slow script ended without a timeout.
-    pub(super) fn succeeded(&self, handle: &TaskHandle) {
+    pub(in crate::expression) fn succeeded(&self, owner: &ScriptOwner) {
         let mut versions = self.lock();
-        if versions.remove(&handle.version).is_some_and(|breaker| breaker.open) {
-            self.closed(&versions, &handle.version);
+        if versions.remove(&owner.version).is_some_and(|breaker| breaker.open) {
+            self.closed(&versions, &owner.version);
         }
     }
 
     /// Whether slow scripts of the version run one at a time.
-    pub(super) fn is_open(&self, version: &str) -> bool {
+    pub(in crate::expression) fn is_open(&self, version: &str) -> bool {
         self.any_open.load(Ordering::SeqCst) && self.open(&mut self.lock(), version).is_some()
     }
 
@@ -118,18 +118,24 @@ impl ScriptBreakers {
     }
 
     /// Records that the burst of a script is deferred.
-    pub(super) fn record_deferred(&self, handle: &TaskHandle) {
+    pub(in crate::expression) fn record_deferred(&self, owner: &ScriptOwner) {
         let mut versions = self.lock();
-        if let Some(breaker) = self.open(&mut versions, &handle.version)
+        if let Some(breaker) = self.open(&mut versions, &owner.version)
             && breaker.deferred.len() < MAX_DEFERRED
         {
-            breaker.deferred.insert(handle.instance.clone());
+            breaker.deferred.insert(owner.instance.clone());
         }
     }
 
     /// Whether a burst of an instance may begin. One that was deferred before may if there is no other trial; `trial` is
     /// how long one lasts, and `busy` whether a slow script of its version runs.
-    pub(super) fn allows(&self, version: &str, instance: &str, trial: Duration, busy: impl FnOnce() -> bool) -> bool {
+    pub(in crate::expression) fn allows(
+        &self,
+        version: &str,
+        instance: &str,
+        trial: Duration,
+        busy: impl FnOnce() -> bool,
+    ) -> bool {
         if !self.any_open.load(Ordering::SeqCst) {
             return true;
         }
@@ -152,21 +158,20 @@ impl ScriptBreakers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::script::WorkflowFacts;
 
-    fn handle(version: &str, instance: &str) -> TaskHandle {
-        TaskHandle::new(&WorkflowFacts {
-            definition_version_id: version.to_owned(),
-            instance_id: instance.to_owned(),
-            ..WorkflowFacts::default()
-        })
+    fn owner(version: &str, instance: &str) -> ScriptOwner {
+        ScriptOwner {
+            definition: String::new(),
+            version: version.to_owned(),
+            instance: instance.to_owned(),
+        }
     }
 
     fn opened() -> ScriptBreakers {
         let breakers = ScriptBreakers::default();
         for n in 0..TIMEOUTS {
             assert!(!breakers.is_open("bad"), "{n}");
-            breakers.timed_out(&handle("bad", "i"));
+            breakers.timed_out(&owner("bad", "i"));
         }
         assert!(breakers.is_open("bad") && !breakers.is_open("good"));
         breakers
@@ -175,13 +180,13 @@ mod tests {
     #[test]
     fn it_opens_after_timeouts_in_a_row_and_closes_when_a_script_succeeds() {
         let breakers = opened();
-        breakers.succeeded(&handle("bad", "i"));
+        breakers.succeeded(&owner("bad", "i"));
         assert!(!breakers.is_open("bad"));
         for _ in 1..TIMEOUTS {
-            breakers.timed_out(&handle("mixed", "i"));
+            breakers.timed_out(&owner("mixed", "i"));
         }
-        breakers.succeeded(&handle("mixed", "i"));
-        breakers.timed_out(&handle("mixed", "i"));
+        breakers.succeeded(&owner("mixed", "i"));
+        breakers.timed_out(&owner("mixed", "i"));
         assert!(!breakers.is_open("mixed"), "not in a row");
     }
 
@@ -191,7 +196,7 @@ mod tests {
         let trial = Duration::from_secs(3600);
         for (deferred, busy, may) in [(false, true, true), (true, true, false), (true, false, false)] {
             if deferred {
-                breakers.record_deferred(&handle("bad", "slow"));
+                breakers.record_deferred(&owner("bad", "slow"));
             }
             // The first call is the trial, also when a script is found running.
             assert_eq!(breakers.allows("bad", "slow", trial, || busy), may, "{deferred} {busy}");
@@ -199,7 +204,7 @@ mod tests {
         assert!(breakers.allows("bad", "other", trial, || true));
         assert!(breakers.allows("good", "slow", trial, || true));
         let breakers = opened();
-        breakers.record_deferred(&handle("bad", "slow"));
+        breakers.record_deferred(&owner("bad", "slow"));
         assert!(breakers.allows("bad", "slow", trial, || false));
         assert!(!breakers.allows("bad", "slow", trial, || false), "one at a time");
     }

@@ -1,0 +1,226 @@
+//! Long scripts of all languages: the breakers count them, and an open one lets a version run one of them at a time.
+//!
+//! JavaScript's have slots and threads of their own, as a script goes on where it began. Those of a language that counts steps
+//! begin again here, on a thread of the runtime for blocking work.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mainspring_language::Steps;
+
+use super::pace::Pace;
+use super::script_breaker::ScriptBreakers;
+use super::script_owner::ScriptOwner;
+use super::turns::Turns;
+use crate::compute::half_of_processors;
+use crate::expression::script::{ScriptError, ScriptErrorKind};
+
+/// The least time between two warnings that bursts are deferred.
+const WARNING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The long scripts of an engine.
+pub(in crate::expression) struct LongScripts {
+    pub(in crate::expression) breakers: ScriptBreakers,
+    /// The time slices, which all languages share.
+    pub(in crate::expression) turns: Arc<Turns>,
+    /// How long one may run.
+    time_limit: Duration,
+    /// The versions of those that run or wait for their turn.
+    running: Mutex<Vec<String>>,
+    /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
+    last_warning: AtomicU64,
+    began: Instant,
+}
+
+impl LongScripts {
+    pub(in crate::expression) fn new(time_limit: Duration) -> Self {
+        Self {
+            breakers: ScriptBreakers::default(),
+            turns: Arc::new(Turns::new(half_of_processors())),
+            time_limit,
+            running: Mutex::default(),
+            last_warning: AtomicU64::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<String>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many of a version run.
+    pub(in crate::expression) fn running_of(&self, version: &str) -> usize {
+        self.running().iter().filter(|other| *other == version).count()
+    }
+
+    /// Whether the breaker of its version lets another one run.
+    pub(in crate::expression) fn admits(&self, owner: &ScriptOwner) -> bool {
+        !self.breakers.is_open(&owner.version) || self.running_of(&owner.version) == 0
+    }
+
+    /// Counts one that has been admitted.
+    pub(in crate::expression) fn add(long: &Arc<Self>, owner: &ScriptOwner) -> RunningScript {
+        long.running().push(owner.version.clone());
+        RunningScript {
+            long: Arc::clone(long),
+            version: owner.version.clone(),
+        }
+    }
+
+    /// None: the breaker of its version is open, and another one runs.
+    pub(in crate::expression) fn begin(long: &Arc<Self>, owner: &ScriptOwner) -> Option<RunningScript> {
+        let admitted = long.admits(owner).then(|| Self::add(long, owner));
+        if admitted.is_none() {
+            long.defer(owner);
+        }
+        admitted
+    }
+
+    /// Records that the burst of a script is deferred, and warns at most once in [`WARNING_INTERVAL`].
+    pub(in crate::expression) fn defer(&self, owner: &ScriptOwner) {
+        self.breakers.record_deferred(owner);
+        metrics::counter!("mainspring_scripts_deferred_total").increment(1);
+        let now = self.began.elapsed().as_secs() + WARNING_INTERVAL.as_secs();
+        let last = self.last_warning.load(Ordering::Relaxed);
+        if now >= last + WARNING_INTERVAL.as_secs()
+            && self
+                .last_warning
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            let slow = self.running().len();
+            tracing::warn!(
+                slow,
+                "no slot for slow scripts is free; bursts that need one are deferred"
+            );
+        }
+    }
+
+    /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. The permit
+    /// is given back when it ends; it has a stack of so many bytes, or that of any thread.
+    ///
+    /// Cancellation safe: a dropped future stops the script.
+    ///
+    /// # Errors
+    /// `Busy`: the breaker of its version is open, and another one runs. `Closed`: the node is shutting down.
+    pub(in crate::expression) async fn run<T: Send + 'static>(
+        long: &Arc<Self>,
+        owner: ScriptOwner,
+        language: &'static str,
+        stack: Option<usize>,
+        permit: impl Send + 'static,
+        work: impl FnOnce(&dyn Steps) -> Result<T, ScriptError> + Send + 'static,
+    ) -> Result<T, ScriptError> {
+        let Some(running) = Self::begin(long, &owner) else {
+            let message = "no slot for slow scripts is free now";
+            return Err(ScriptError::new(ScriptErrorKind::Busy, message));
+        };
+        let stop = StopOnDrop(Arc::default());
+        let (flag, turns, limit) = (Arc::clone(&stop.0), Arc::clone(&long.turns), long.time_limit);
+        let done = tokio::task::spawn_blocking(move || {
+            let paced = || Some(work(&Pace::begin(&turns, language, &flag, limit)?));
+            let ended = match stack {
+                Some(bytes) => on_stack_of(bytes, paced).flatten(),
+                None => paced(),
+            };
+            drop((permit, running));
+            ended
+        });
+        let closed = || ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down");
+        let ended = done.await.ok().flatten().ok_or_else(closed)?;
+        match &ended {
+            Err(error) if error.kind == ScriptErrorKind::Timeout => long.breakers.timed_out(&owner),
+            Err(error) if error.kind == ScriptErrorKind::Closed => {}
+            _ => long.breakers.succeeded(&owner),
+        }
+        ended
+    }
+}
+
+/// A long script, while it runs.
+pub(crate) struct RunningScript {
+    long: Arc<LongScripts>,
+    version: String,
+}
+
+impl Drop for RunningScript {
+    fn drop(&mut self) {
+        let mut running = self.long.running();
+        if let Some(place) = running.iter().position(|other| *other == self.version) {
+            running.swap_remove(place);
+        }
+    }
+}
+
+/// Stops a script that nothing awaits.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Works on a stack of so many bytes. None: the thread cannot be started, or it panicked.
+pub(in crate::expression) fn on_stack_of<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> Option<T> {
+    thread::scope(|scope| {
+        let started = thread::Builder::new().stack_size(bytes).spawn_scoped(scope, work);
+        started.ok()?.join().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn owner(version: &str) -> ScriptOwner {
+        ScriptOwner {
+            definition: String::new(),
+            version: version.to_owned(),
+            instance: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_open_breaker_lets_one_run_at_a_time() {
+        let long = Arc::new(LongScripts::new(Duration::from_secs(60)));
+        for _ in 0..5 {
+            long.breakers.timed_out(&owner("bad"));
+        }
+        let run = |version: &str, work: fn() -> Result<(), ScriptError>| {
+            let (long, owner) = (Arc::clone(&long), owner(version));
+            async move { LongScripts::run(&long, owner, "L", None, (), move |_| work()).await }
+        };
+        let first = LongScripts::add(&long, &owner("bad"));
+        assert!(run("good", || Ok(())).await.is_ok());
+        let busy = run("bad", || Ok(())).await.unwrap_err();
+        assert_eq!(busy.kind, ScriptErrorKind::Busy);
+        drop(first);
+        let fails = || Err(ScriptError::new(ScriptErrorKind::Timeout, "late"));
+        assert!(run("bad", fails).await.is_err());
+        assert!(long.breakers.is_open("bad"));
+        assert!(run("bad", || Ok(())).await.is_ok());
+        assert!(!long.breakers.is_open("bad"), "closed");
+        assert_eq!(long.running_of("bad"), 0);
+    }
+
+    #[tokio::test]
+    async fn a_script_that_nothing_awaits_is_stopped() {
+        let long = Arc::new(LongScripts::new(Duration::from_secs(60)));
+        let (sender, stopped) = mpsc::channel();
+        let work = move |steps: &dyn Steps| {
+            while steps.check().is_ok() {}
+            sender.send(()).unwrap();
+            Ok(())
+        };
+        let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), (), work));
+        assert!(futures_util::poll!(running.as_mut()).is_pending());
+        assert_eq!(long.running_of("v"), 1);
+        drop(running);
+        stopped.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+}
