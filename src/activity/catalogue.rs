@@ -121,11 +121,12 @@ impl Catalogue {
             .register(primitives::Event)
             .register(publish_event::PublishEvent)
             .register(run_task::RunTask)
-            .register(scripting::RunJavaScript)
-            .register(scripting::RunCSharp)
             .register(composition::DispatchWorkflow)
             .register(composition::BulkDispatchWorkflows)
             .register(composition::ExecuteWorkflow);
+        for activity in scripting::RunScript::all() {
+            catalogue.register(activity);
+        }
         catalogue
     }
 

@@ -19,6 +19,7 @@ use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
 use super::flowchart::FlowchartMode;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
+use crate::expression::Language;
 use crate::id::{ActivityExecutionId, InstanceId};
 
 /// The value of an evaluated input, and the changes that its script made.
@@ -36,13 +37,6 @@ pub(crate) struct ScriptChanges {
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) correlation_id: Option<Option<String>>,
     pub(crate) name: Option<Option<String>>,
-}
-
-/// The language of a script that an activity runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScriptLanguage {
-    JavaScript,
-    CSharp,
 }
 
 /// What a script that an activity ran has returned.
@@ -73,7 +67,7 @@ pub(crate) trait InputEvaluator: Sync {
     ) -> EvaluationFuture<'a>;
 
     /// Runs a script that is the value of an input.
-    fn run_script<'a>(&'a self, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a>;
+    fn run_script<'a>(&'a self, language: &'static dyn Language, script: &'a str) -> ScriptFuture<'a>;
 
     /// The children that are not completed.
     fn children(&self) -> Vec<Child>;
@@ -407,7 +401,11 @@ impl<'a> ActivityContext<'a> {
     }
 
     /// Runs a script; what it sets becomes part of this call's commands.
-    pub(crate) async fn run_script(&mut self, language: ScriptLanguage, script: &str) -> Result<RanScript, Fault> {
+    pub(crate) async fn run_script(
+        &mut self,
+        language: &'static dyn Language,
+        script: &str,
+    ) -> Result<RanScript, Fault> {
         let mut ran = self.evaluator.run_script(language, script).await?;
         self.commands.script.push(std::mem::take(&mut ran.changes));
         if ran.may_hold_secret {

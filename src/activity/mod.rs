@@ -52,7 +52,7 @@ pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
     ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluatedInput, EvaluationFuture, InputEvaluator,
-    PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture, ScriptLanguage,
+    PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
@@ -69,7 +69,6 @@ pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
-pub(crate) use scripting::{RUN_CSHARP, RUN_JAVASCRIPT};
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};

@@ -1,53 +1,55 @@
-//! The activities that run a script: `Elsa.RunJavaScript` and `Elsa.RunCSharp`.
+//! The activities that run a script: one for each language that has some, as `Elsa.RunJavaScript`.
 
 use serde_json::Value;
 
 use super::tree::SCRIPT;
-use super::{
-    Activity, ActivityContext, Descriptor, Fault, InputDescriptor, OutputDescriptor, ScriptLanguage, Step, UiHint,
-};
+use super::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step, UiHint};
+use crate::expression::{LANGUAGES, Language, activity_type};
 
-/// The type that runs JavaScript.
-pub(crate) const RUN_JAVASCRIPT: &str = "Elsa.RunJavaScript";
-
-/// The type that runs C#; a script that is written in it is checked at publish.
-pub(crate) const RUN_CSHARP: &str = "Elsa.RunCSharp";
-
+/// Runs scripts of a language.
 #[derive(Debug)]
-pub(super) struct RunJavaScript;
+pub(super) struct RunScript {
+    language: &'static dyn Language,
+    type_name: String,
+    chooses_by: &'static str,
+}
 
-impl Activity for RunJavaScript {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::new(RUN_JAVASCRIPT)
-            .describe("Scripting", "Executes JavaScript code.")
-            .display_name("Run JavaScript")
-            .input(script_input("javascript"))
-            .input(outcomes_input("setOutcome(name)"))
-            .output(result_output())
-            .fault_category("Script")
-    }
-
-    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        run(context, ScriptLanguage::JavaScript).await
+impl RunScript {
+    /// The activities of all languages.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        LANGUAGES.iter().filter_map(|language| {
+            Some(Self {
+                language: *language,
+                type_name: activity_type(*language)?,
+                chooses_by: language.chooses_by()?,
+            })
+        })
     }
 }
 
-#[derive(Debug)]
-pub(super) struct RunCSharp;
-
-impl Activity for RunCSharp {
+impl Activity for RunScript {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new(RUN_CSHARP)
-            .describe("Scripting", "Executes C# code.")
-            .display_name("Run C#")
-            .input(script_input("csharp"))
-            .input(outcomes_input("Outcome.Set(name)"))
+        let name = self.language.display_name();
+        Descriptor::new(&self.type_name)
+            .describe("Scripting", format!("Executes {name} code."))
+            .display_name(format!("Run {name}"))
+            .input(script_input(self.language.editor()))
+            .input(outcomes_input(self.chooses_by))
             .output(result_output())
             .fault_category("Script")
     }
 
+    /// Without a chosen outcome it is `Done`. As in Elsa, a null leaves the result as it is.
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        run(context, ScriptLanguage::CSharp).await
+        let script = context.text("Script").unwrap_or_default();
+        if script.trim().is_empty() {
+            return Ok(Step::Done);
+        }
+        let ran = context.run_script(self.language, &script).await?;
+        if ran.value != Value::Null {
+            context.set_output("Result", ran.value);
+        }
+        Ok(ran.outcomes.map_or(Step::Done, Step::Outcomes))
     }
 }
 
@@ -67,17 +69,4 @@ fn outcomes_input(sets: &str) -> InputDescriptor {
 
 fn result_output() -> OutputDescriptor {
     OutputDescriptor::new("Result", "Object").describe("What the script returns.")
-}
-
-/// Without a chosen outcome it is `Done`. As in Elsa, a null leaves the result as it is.
-async fn run(context: &mut ActivityContext<'_>, language: ScriptLanguage) -> Result<Step, Fault> {
-    let script = context.text("Script").unwrap_or_default();
-    if script.trim().is_empty() {
-        return Ok(Step::Done);
-    }
-    let ran = context.run_script(language, &script).await?;
-    if ran.value != Value::Null {
-        context.set_output("Result", ran.value);
-    }
-    Ok(ran.outcomes.map_or(Step::Done, Step::Outcomes))
 }

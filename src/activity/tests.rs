@@ -8,11 +8,11 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{Catalogue, Descriptor, UiHint, camel_case};
-use crate::expression::{TypeName, coerce};
+use crate::expression::{LANGUAGES, TypeName, activity_type, coerce};
 use crate::schedule::Schedule;
 
 /// What the code of an activity type names.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Named {
     inputs: BTreeSet<String>,
     outputs: BTreeSet<String>,
@@ -131,15 +131,19 @@ fn named() -> BTreeMap<String, Named> {
         for (at, _) in file.match_indices("impl Activity for ") {
             let block = enclosed(&file[at..], '{', '}');
             let descriptor = enclosed(&block[block.find("fn descriptor").unwrap()..], '{', '}');
-            let type_name = match descriptor
+            let type_names = match descriptor
                 .split_once("\n        Descriptor::new(")
                 .unwrap_or(("", ""))
                 .1
             {
-                literal if literal.starts_with('"') => literal[1..].split('"').next().unwrap().to_owned(),
+                literal if literal.starts_with('"') => vec![literal[1..].split('"').next().unwrap().to_owned()],
+                of_languages if of_languages.starts_with("&self.type_name") => {
+                    let languages = LANGUAGES.iter();
+                    languages.filter_map(|language| activity_type(*language)).collect()
+                }
                 // The common part of schedules is a function, which gets the name.
-                "" => literals(descriptor, "described(", false).pop_first().unwrap(),
-                other => constant(other.split(')').next().unwrap()),
+                "" => vec![literals(descriptor, "described(", false).pop_first().unwrap()],
+                other => vec![constant(other.split(')').next().unwrap())],
             };
             let code = with_callees(&block.replace(descriptor, ""), &functions);
             let mut named = Named {
@@ -160,7 +164,7 @@ fn named() -> BTreeMap<String, Named> {
             }
             let raw = literals(&code, ".node().property(", false);
             named.inputs.extend(raw.iter().map(|name| pascal(name)));
-            all.insert(type_name, named);
+            all.extend(type_names.into_iter().map(|type_name| (type_name, named.clone())));
         }
     }
     // The flowchart evaluates the mode of a join, before the join itself is due.
@@ -177,8 +181,8 @@ fn named() -> BTreeMap<String, Named> {
         inputs.extend(["StartNewTrace", "ChannelName"].map(str::to_owned));
     }
     // The designer draws these outcomes, and no code reads them.
-    for type_name in ["Elsa.RunJavaScript", "Elsa.RunCSharp"] {
-        let inputs = &mut all.get_mut(type_name).unwrap().inputs;
+    for type_name in LANGUAGES.iter().filter_map(|language| activity_type(*language)) {
+        let inputs = &mut all.get_mut(&type_name).unwrap().inputs;
         inputs.insert("PossibleOutcomes".to_owned());
     }
     // As Elsa's own, this names no child by a port: the first of them is a property.

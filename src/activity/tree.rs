@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::descriptor::BreakBehavior;
 use crate::definition::{Connection, ConverterReference, Expression, Variable};
-use crate::expression::TypeName;
+use crate::expression::{TypeName, language};
 use crate::weight;
 
 /// A node of a [`ActivityTree`].
@@ -44,7 +44,7 @@ impl NodeInput {
         match expression.kind.as_str() {
             "Output" => true,
             "Literal" if self.name != SCRIPT => false,
-            "JavaScript" | "CSharp" | "Literal" => {
+            kind if kind == "Literal" || language(kind).is_some_and(|language| language.is_script()) => {
                 let script = expression.value.as_str().unwrap_or_default();
                 ["From", "LastResult", "Output"]
                     .iter()

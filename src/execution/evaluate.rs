@@ -4,16 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::execution_view::ExecutionView;
 use super::program::Program;
 use super::scope;
 use super::state::{ContextStatus, InstanceState};
 use crate::activity::{
     ActivityNode, Child, ChildStatus, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
-    RanScript, ScriptChanges, ScriptFuture, ScriptLanguage,
+    RanScript, ScriptChanges, ScriptFuture,
 };
 use crate::definition::Expression;
 use crate::expression::{
-    NO_SECRETS, ScriptErrorKind, ScriptScope, ScriptSession, TypeName, WorkflowFacts, coerce, missing_language,
+    Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptScope, ScriptSession, ScriptText, TypeName,
+    WorkflowFacts, coerce, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -57,16 +59,11 @@ impl InputEvaluator for Evaluator<'_> {
         })
     }
 
-    fn run_script<'a>(&'a self, language: ScriptLanguage, script: &'a str) -> ScriptFuture<'a> {
+    fn run_script<'a>(&'a self, language: &'static dyn Language, text: &'a str) -> ScriptFuture<'a> {
         Box::pin(async move {
-            match language {
-                ScriptLanguage::JavaScript => self.javascript(script).await,
-                #[cfg(feature = "csharp")]
-                ScriptLanguage::CSharp => self.csharp(script, true).await,
-                #[cfg(not(feature = "csharp"))]
-                ScriptLanguage::CSharp => Err(Fault::new(missing_language("CSharp").unwrap_or_default())),
-            }
-            .map_err(|fault| Fault {
+            let is_activity = true;
+            let ran = self.script(language, ScriptText { text, is_activity }).await;
+            ran.map_err(|fault| Fault {
                 message: format!("The script cannot be run: {}", fault.message),
                 ..fault
             })
@@ -163,18 +160,15 @@ impl Evaluator<'_> {
             }
             "Secret" => return self.secret(named(expression)?.into_owned()).await,
             "Output" => self.output(&expression.value),
-            "JavaScript" => return self.script(&expression.value).await,
-            #[cfg(feature = "liquid")]
-            "Liquid" => self.template(&expression.value).await?,
-            #[cfg(feature = "csharp")]
-            "CSharp" => {
-                let text = expression.value.as_str().unwrap_or_default();
-                return Ok(self.csharp(text, false).await?.into());
-            }
-            other => {
-                let unknown =
-                    || format!("expressions of type {other} are not supported; use JavaScript or CSharp instead");
-                return Err(Fault::new(missing_language(other).unwrap_or_else(unknown)));
+            kind => {
+                let Some(language) = language(kind) else {
+                    let scripts = script_languages();
+                    let unknown = || format!("expressions of type {kind} are not supported; use {scripts} instead");
+                    return Err(Fault::new(missing_language(kind).unwrap_or_else(unknown)));
+                };
+                let text = &language.text_of(&expression.value);
+                let is_activity = false;
+                return Ok(self.script(language, ScriptText { text, is_activity }).await?.into());
             }
         };
         Ok(EvaluatedInput {
@@ -229,20 +223,8 @@ impl Evaluator<'_> {
         node.map_or(NodeIndex(0), |node| node.workflow)
     }
 
-    async fn script(&self, script: &Value) -> Result<EvaluatedInput, Fault> {
-        let script = match script {
-            Value::String(script) => script.clone(),
-            Value::Null => return Ok(EvaluatedInput::default()),
-            other => other.to_string(),
-        };
-        if script.trim().is_empty() {
-            return Ok(EvaluatedInput::default());
-        }
-        Ok(self.javascript(&script).await?.into())
-    }
-
     /// The fault of an expression without its message, if that may quote an output that was made of a secret.
-    pub(super) fn without_kept_secrets(&self, fault: Fault) -> Fault {
+    fn without_kept_secrets(&self, fault: Fault) -> Fault {
         if !self.state.keeps_secrets || fault.quotes_nothing {
             return fault;
         }
@@ -252,36 +234,17 @@ impl Evaluator<'_> {
         }
     }
 
-    async fn javascript(&self, script: &str) -> Result<RanScript, Fault> {
-        let result = self
-            .session
-            .evaluate(script, self.script_scope())
-            .await
-            .map_err(|error| {
-                let code = match error.kind {
-                    ScriptErrorKind::Thrown if self.hides_secrets && error.message.contains(NO_SECRETS) => {
-                        "secrets-not-available"
-                    }
-                    ScriptErrorKind::Syntax => "script-syntax",
-                    ScriptErrorKind::Thrown => "script-error",
-                    ScriptErrorKind::Timeout => "script-timeout",
-                    ScriptErrorKind::Memory => "script-memory",
-                    ScriptErrorKind::InvalidText => "invalid-text",
-                    ScriptErrorKind::TooLarge => "value-too-large",
-                    // Not visible, as the burst is deferred.
-                    ScriptErrorKind::Busy => "script-busy",
-                    ScriptErrorKind::Closed => "script-closed",
-                };
-                let is_of_engine = matches!(
-                    error.kind,
-                    ScriptErrorKind::Timeout
-                        | ScriptErrorKind::Memory
-                        | ScriptErrorKind::Busy
-                        | ScriptErrorKind::Closed
-                );
-                let fault = Fault::new(error.message).code(code).category("Script");
-                self.without_kept_secrets(fault.at(error.place).quoting_nothing(is_of_engine))
-            })?;
+    /// Runs a script, as this execution sees it. A blank one is null.
+    async fn script(&self, language: &'static dyn Language, script: ScriptText<'_>) -> Result<RanScript, Fault> {
+        if script.text.trim().is_empty() {
+            return Ok(RanScript::default());
+        }
+        let view = ExecutionView::of(self);
+        let result = match language.evaluate(script, &view, self.session) {
+            ScriptRun::Ended(result) => result,
+            ScriptRun::GoesOn(running) => running.await,
+        };
+        let result = result.map_err(|error| self.without_kept_secrets(self.script_fault(language, error)))?;
         Ok(RanScript {
             value: result.value,
             changes: ScriptChanges {
@@ -292,6 +255,27 @@ impl Evaluator<'_> {
             outcomes: result.outcomes,
             may_hold_secret: result.has_read_secret || self.state.keeps_secrets,
         })
+    }
+
+    /// The error of a script as a fault.
+    fn script_fault(&self, language: &dyn Language, error: ScriptError) -> Fault {
+        let own = |class: &str| format!("{}-{class}", language.code_prefix());
+        let (code, is_of_engine) = match error.kind {
+            ScriptErrorKind::Thrown if self.hides_secrets && error.message.contains(NO_SECRETS) => {
+                ("secrets-not-available".to_owned(), false)
+            }
+            ScriptErrorKind::Syntax => (own("syntax"), false),
+            ScriptErrorKind::Thrown => (own("error"), false),
+            ScriptErrorKind::Timeout => (own("timeout"), true),
+            ScriptErrorKind::Memory => (own("memory"), true),
+            ScriptErrorKind::InvalidText => ("invalid-text".to_owned(), false),
+            ScriptErrorKind::TooLarge => ("value-too-large".to_owned(), false),
+            // Not visible, as the burst is deferred.
+            ScriptErrorKind::Busy => ("script-busy".to_owned(), true),
+            ScriptErrorKind::Closed => ("script-closed".to_owned(), true),
+        };
+        let fault = Fault::new(error.message).code(code).category("Script");
+        fault.at(error.place).quoting_nothing(is_of_engine)
     }
 
     pub(super) fn script_scope(&self) -> ScriptScope {
@@ -320,14 +304,19 @@ impl Evaluator<'_> {
             outputs,
             last_result: state.last_result.clone(),
             hides_secrets: self.hides_secrets,
-            workflow: WorkflowFacts {
-                instance_id: state.instance_id.to_string(),
-                definition_id: state.definition_id.to_string(),
-                definition_version_id: state.version_id.to_string(),
-                definition_version: state.version,
-                correlation_id: state.correlation_id.clone(),
-                name: state.name.clone(),
-            },
+            workflow: self.facts(),
+        }
+    }
+
+    pub(super) fn facts(&self) -> WorkflowFacts {
+        let state = self.state;
+        WorkflowFacts {
+            instance_id: state.instance_id.to_string(),
+            definition_id: state.definition_id.to_string(),
+            definition_version_id: state.version_id.to_string(),
+            definition_version: state.version,
+            correlation_id: state.correlation_id.clone(),
+            name: state.name.clone(),
         }
     }
 }

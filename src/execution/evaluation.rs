@@ -27,8 +27,8 @@ const FEW_NAMES: usize = 500;
 /// An expression, and what it sees.
 #[derive(Clone, Debug, Default)]
 pub struct ExpressionRequest {
-    /// The type, as definitions name it: `JavaScript`, `Liquid`, `CSharp`, `Literal`, `Object`, `Variable`, `Input`, `Output`,
-    /// `Configuration` or `Secret`.
+    /// The type, as definitions name it: a language, `Literal`, `Object`, `Variable`, `Input`, `Output`, `Configuration` or
+    /// `Secret`.
     pub kind: String,
     /// The text, the value, or the reference.
     pub value: Value,

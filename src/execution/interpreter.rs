@@ -26,7 +26,7 @@ use super::status::{Status, SubStatus};
 use super::validate;
 use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput};
 use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
-use crate::expression::{ScriptEngine, ScriptSession};
+use crate::expression::{LANGUAGES, ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
@@ -100,9 +100,13 @@ impl Interpreter {
         self.scripts.session()
     }
 
-    /// What the scripts of a definition can name, as declarations in TypeScript.
+    /// What the scripts of a definition can name, as declarations for an editor.
     pub(crate) fn script_declarations(&self, definition: &WorkflowDefinition, composition: &Composition) -> String {
-        script_names::of(&self.catalogue, definition, composition).declarations()
+        let names = script_names::of(&self.catalogue, definition, composition);
+        LANGUAGES
+            .iter()
+            .filter_map(|language| language.declare(&names))
+            .collect()
     }
 
     /// Every error that keeps a definition from being published; empty if it can be published.

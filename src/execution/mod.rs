@@ -18,9 +18,9 @@
 //!   that a burst starts, and what the parent of an instance is given.
 //! - `activity_test`: runs one activity alone; `evaluation`: evaluates one expression alone.
 //! - `script_names`: what the scripts of a definition can name, for an editor.
-//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `template`, `csharp`: those in Liquid
-//!   and C#; `csharp_scripts`: those in C# that are compiled with a program; `journal`: its journal and executions;
-//!   `log_persistence`: what of their values is recorded.
+//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `execution_view`: what their scripts
+//!   see; `scripts`: those that are compiled with a program; `journal`: its journal and executions; `log_persistence`: what of
+//!   their values is recorded.
 
 mod activity_test;
 mod bindings;
@@ -30,15 +30,12 @@ mod burst_contract;
 mod cause;
 mod child;
 mod composition;
-#[cfg(feature = "csharp")]
-mod csharp;
-#[cfg(feature = "csharp")]
-mod csharp_scripts;
 mod designer_form;
 mod drawable;
 mod drawn_connections;
 mod evaluate;
 mod evaluation;
+mod execution_view;
 mod id_bounds;
 mod incident_strategy;
 mod interpreter;
@@ -49,11 +46,10 @@ mod program;
 mod run;
 mod scope;
 mod script_names;
+mod scripts;
 mod start_input;
 mod state;
 mod status;
-#[cfg(feature = "liquid")]
-mod template;
 #[cfg(test)]
 mod tests;
 mod transfer;

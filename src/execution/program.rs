@@ -11,12 +11,11 @@ use serde_json::{Map, Value};
 
 use super::bindings::{inputs, outputs};
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
-#[cfg(feature = "csharp")]
-use super::csharp_scripts::CSharpScripts;
 use super::id_bounds::{LONGEST_PATH, short, too_many_bytes};
 use super::incident_strategy::IncidentStrategy;
 use super::log_persistence::LogPersistence;
 use super::node_id::{IdMaker, MOST_BYTES, WORKFLOW_ID, node_id};
+use super::scripts::ProgramScripts;
 use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
 use crate::activity::{
@@ -25,6 +24,7 @@ use crate::activity::{
     WORKFLOW, Workflow, WorkflowAsActivity, case_port, converter_requirement, describe, item_port, requirement,
 };
 use crate::definition::{Argument, Connection, RawActivity, Variable, WorkflowDefinition};
+use crate::expression::DeclaredNames;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result, weight};
 
@@ -49,9 +49,8 @@ pub struct Program {
     pub(super) outputs: Vec<Argument>,
     /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
-    /// Its scripts in C#.
-    #[cfg(feature = "csharp")]
-    pub(super) csharp: CSharpScripts,
+    /// Its scripts, in the languages that compile them.
+    pub(super) scripts: ProgramScripts,
     registered: Vec<Option<RegisteredActivity>>,
     /// The converters of its outputs, by id.
     converters: HashMap<String, RegisteredConverter>,
@@ -188,8 +187,7 @@ pub(super) fn compile(
         return Err(problem);
     }
     Ok(Program {
-        #[cfg(feature = "csharp")]
-        csharp: compiler.csharp(),
+        scripts: ProgramScripts::of(&compiler.tree, |workflow| compiler.declared_names(workflow)),
         definition_id: definition.definition_id.clone(),
         version_id: definition.id.clone(),
         version: definition.version,
@@ -271,17 +269,24 @@ struct Nested<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// The scripts in C#.
-    #[cfg(feature = "csharp")]
-    fn csharp(&self) -> CSharpScripts {
-        let child_variables = |index: NodeIndex| {
-            let registered = self.registered.get(index.0).and_then(Option::as_ref);
-            registered
-                .map(|registered| registered.descriptor.child_variables.clone())
-                .unwrap_or_default()
-        };
-        let inputs = |workflow: NodeIndex| self.inputs.get(&workflow).cloned().unwrap_or_default();
-        CSharpScripts::of(&self.tree, child_variables, inputs)
+    /// What the scripts of a workflow can name. What an activity gives to its children has any type.
+    fn declared_names(&self, workflow: NodeIndex) -> DeclaredNames {
+        let mut names = DeclaredNames::default();
+        for node in self.tree.of_workflow(workflow) {
+            let declared = node.variables.iter();
+            names
+                .variables
+                .extend(declared.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
+            let registered = self.registered.get(node.index.0).and_then(Option::as_ref);
+            let given = registered.into_iter().flat_map(|it| &it.descriptor.child_variables);
+            let untyped = given.map(|(name, _)| (name.clone(), "Object".to_owned(), false));
+            names.variables.extend(untyped);
+        }
+        let inputs = self.inputs.get(&workflow).into_iter().flatten();
+        names
+            .inputs
+            .extend(inputs.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
+        names
     }
 
     /// Compiles the workflows as activities, those of the definition first, then those inside them: so the recursion is as

@@ -1,42 +1,49 @@
 //! Expressions: the languages of an activity's inputs.
 //!
 //! # Layout
-//! - `script`: what goes into a script, and comes out, with its limits and errors; `named_values`: settings and secrets of the
-//!   operator; `event_urls`: the URLs that trigger an event of an instance.
-//! - `javascript`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
-//! - `liquid`: templates, rendered by a `TemplateEngine`. The language itself is the crate `mainspring-liquid`, as C# is
+//! - `language`: the trait that each language implements; `languages`: those of this build, and the types of expressions.
+//! - `javascript`, `liquid`, `csharp`: one folder for each. Liquid and C# themselves are the crates `mainspring-liquid` and
 //!   `mainspring-csharp`; both stand on `mainspring-language`.
-//! - `expression_type`: the types that can be evaluated.
-//! - `processor`: the turns of long scripts, which all languages share.
+//! - `script`: what goes into a script, and comes out, with its limits and errors; `script_view`: what it sees of its run.
+//! - `session`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
+//! - `processor`: long scripts of all languages, and their turns.
+//! - `named_values`: settings and secrets of the operator; `event_urls`: the URLs that trigger an event of an instance.
 //! - `type_name`, `coerce`: Elsa's type names, and the conversion of values to them.
 
 mod coerce;
+#[cfg(feature = "csharp")]
+mod csharp;
 mod event_urls;
-mod expression_type;
 mod javascript;
+mod language;
+mod languages;
 #[cfg(feature = "liquid")]
 mod liquid;
 mod named_values;
 mod processor;
 mod script;
+mod script_view;
 mod session;
 mod type_name;
 
 pub(crate) use coerce::{coerce, to_text};
 pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
-pub(crate) use expression_type::{expression_types, is_runnable, missing_language, runnable_types};
-pub(crate) use javascript::ScriptNames;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
-#[cfg(feature = "liquid")]
-pub(crate) use liquid::{RenderError, TEMPLATES, TemplateEngine};
+pub(crate) use language::{
+    CompiledScript, Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun, ScriptText,
+};
+pub(crate) use languages::{
+    LANGUAGES, activity_type, expression_types, is_runnable, language, language_of_activity, missing_language,
+    runnable_types, script_languages,
+};
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
-pub(crate) use processor::{Pace, RunningScript};
-pub(crate) use script::{ScriptErrorKind, too_long_script};
+pub(crate) use script::{ScriptError, ScriptErrorKind};
 pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};
+pub(crate) use script_view::ScriptView;
 pub use session::ScriptEngine;
 pub(crate) use session::ScriptSession;
 pub(crate) use type_name::{TypeName, allows_null, is_assignable};

@@ -122,9 +122,9 @@ impl Default for ScriptOptions {
 /// Why a script has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScriptErrorKind {
-    /// It is not JavaScript.
+    /// It is no script of its language.
     Syntax,
-    /// It threw, or returned what has no JSON form (a cycle).
+    /// It threw or failed, or returned what has no JSON form (a cycle).
     Thrown,
     /// It ran longer than [`ScriptOptions::time_limit`].
     Timeout,
@@ -140,6 +140,9 @@ pub enum ScriptErrorKind {
     /// Its session or its thread has ended.
     Closed,
 }
+
+/// What an evaluation ends with.
+pub(crate) type EvaluationResult = Result<ScriptResult, ScriptError>;
 
 /// The error of an evaluation.
 #[derive(Clone, Debug)]

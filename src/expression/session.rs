@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mainspring_language::Steps;
+
 use super::javascript::{PoolSession, ScriptPool};
 use super::named_values::NamedValues;
-use super::processor::{LongScripts, RunningScript, ScriptOwner, Turns};
-use super::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts};
+use super::processor::{LongScripts, ScriptOwner};
+use super::script::{EvaluationResult, ScriptErrorKind, ScriptOptions, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.
@@ -70,7 +72,7 @@ pub struct ScriptSession {
 }
 
 impl ScriptSession {
-    /// Evaluates a script: an expression, a program (its value is that of its last expression statement), or a program
+    /// Evaluates JavaScript: an expression, a program (its value is that of its last expression statement), or a program
     /// with `return` outside of any function. A promise is awaited.
     ///
     /// No evaluation sees anything of another one.
@@ -78,43 +80,36 @@ impl ScriptSession {
     ///
     /// # Errors
     /// See [`ScriptErrorKind`].
-    pub async fn evaluate(&self, script: &str, scope: ScriptScope) -> Result<ScriptResult, ScriptError> {
+    pub async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
         let version = scope.workflow.definition_version_id.clone();
         let result = self.inner.evaluate(script, scope).await;
+        self.noting_deferral(&version, result)
+    }
+
+    /// Runs a script that counts its steps, for long: see [`LongScripts::run`].
+    pub(super) async fn run_long(
+        &self,
+        language: &'static str,
+        facts: &WorkflowFacts,
+        stack: Option<usize>,
+        permit: impl Send + 'static,
+        work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
+    ) -> EvaluationResult {
+        let owner = ScriptOwner::of(facts);
+        let result = LongScripts::run(self.inner.long(), owner, language, stack, permit, work).await;
+        self.noting_deferral(&facts.definition_version_id, result)
+    }
+
+    fn noting_deferral(&self, version: &str, result: EvaluationResult) -> EvaluationResult {
         if result.as_ref().is_err_and(|error| error.kind == ScriptErrorKind::Busy) {
-            self.deferral.get_or_init(|| self.inner.pause(&version));
+            self.defer(self.inner.pause(version));
         }
         result
     }
 
-    /// The turns of long scripts, in whatever language.
-    pub(crate) fn turns(&self) -> &Arc<Turns> {
-        &self.inner.long().turns
-    }
-
-    /// The limits of scripts in other languages.
-    pub(crate) fn options(&self) -> &ScriptOptions {
+    /// The limits of scripts.
+    pub(super) fn options(&self) -> &ScriptOptions {
         self.inner.options()
-    }
-
-    /// Begins a long script of another language. None: the burst is to be deferred, as the breaker of the version is open.
-    pub(crate) fn begin_long(&self, facts: &WorkflowFacts) -> Option<RunningScript> {
-        let begun = LongScripts::begin(self.inner.long(), &ScriptOwner::of(facts));
-        if begun.is_none() {
-            self.deferral
-                .get_or_init(|| self.inner.pause(&facts.definition_version_id));
-        }
-        begun
-    }
-
-    /// Reports to the breaker of a version how a long script of another language ended.
-    pub(crate) fn long_ended(&self, facts: &WorkflowFacts, has_timed_out: bool) {
-        let (breakers, owner) = (&self.inner.long().breakers, ScriptOwner::of(facts));
-        if has_timed_out {
-            breakers.timed_out(&owner);
-        } else {
-            breakers.succeeded(&owner);
-        }
     }
 
     /// What the operator lets expressions read.
@@ -122,8 +117,8 @@ impl ScriptSession {
         &self.inner.options().named
     }
 
-    /// The burst is to be deferred: a template found no slot.
-    pub(crate) fn defer(&self, pause: Duration) {
+    /// The burst is to be deferred: a script found no slot. The first one counts.
+    pub(super) fn defer(&self, pause: Duration) {
         self.deferral.get_or_init(|| pause);
     }
 

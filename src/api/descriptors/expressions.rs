@@ -30,15 +30,15 @@ struct TypeDefinitionFields {
 
 static LIST: LazyLock<Bytes> = LazyLock::new(|| {
     let types = expression_types().map(|known| {
-        let language = known
-            .language
-            .map(|language| ("MonacoLanguage".to_owned(), Value::from(language)));
+        let editor = known
+            .editor
+            .map(|editor| ("MonacoLanguage".to_owned(), Value::from(editor)));
         json!({
             "type": known.name,
-            "displayName": known.display_name(),
+            "displayName": known.display_name,
             "isSerializable": true,
             "isBrowsable": known.is_offered,
-            "properties": Map::from_iter(language),
+            "properties": Map::from_iter(editor),
         })
     });
     list_of(&types.collect::<Vec<_>>())

@@ -18,6 +18,7 @@ mod faults;
 mod flowchart;
 mod flowchart_tokens;
 mod flowchart_versions;
+#[cfg(all(feature = "csharp", feature = "liquid"))]
 mod generated_expressions;
 mod in_memory;
 mod incidents;

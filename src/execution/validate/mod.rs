@@ -7,35 +7,32 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::activity::{ActivityNode, Catalogue, NodeInput, RUN_CSHARP, RUN_JAVASCRIPT, SCRIPT};
+use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{Problems, ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
-#[cfg(feature = "csharp")]
-use crate::execution::csharp_scripts::script_of;
 use crate::execution::evaluate::{named, object};
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::program::Program;
-use crate::expression::{TypeName, coerce, is_runnable, missing_language, too_long_script};
+use crate::execution::scripts::script_of;
+use crate::expression::{TypeName, coerce, is_runnable, missing_language, script_languages};
 
 mod control_flow;
 mod converters;
 mod guards;
 mod input_names;
+mod named_variables;
 mod secrets;
 mod shown;
 mod state_machine;
 mod structure;
-#[cfg(feature = "liquid")]
-mod templates;
 mod unsupported;
 mod warnings;
 
 use converters::Targets;
 use guards::Guards;
-#[cfg(feature = "liquid")]
-use templates::Templates;
+use named_variables::NamedVariables;
 
 /// What keeps a definition from being published, with the program that was compiled from it.
 pub(super) fn validate(
@@ -48,8 +45,7 @@ pub(super) fn validate(
     persistence("", Some(&definition.custom_properties), &mut errors);
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(program, &mut errors);
-    #[cfg(feature = "liquid")]
-    let templates = Templates::of(program);
+    let named = NamedVariables::of(program);
     let targets = Targets::of(program);
     let guards = Guards::of(catalogue, program);
     for node in program.tree.iter().filter(|node| node.is_own()) {
@@ -68,10 +64,7 @@ pub(super) fn validate(
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards.check(node, &mut errors);
-        #[cfg(feature = "liquid")]
-        templates.check(node, &mut errors);
-        #[cfg(feature = "csharp")]
-        csharp(program, node, &mut errors);
+        scripts(program, &named, node, &mut errors);
         inputs(node, &mut errors);
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
@@ -98,6 +91,9 @@ fn unknown_workflow(node: &ActivityNode) -> Option<String> {
 }
 
 fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
+    if let Some(problem) = missing_language(&node.type_name) {
+        return format!("The activity {} is of the type {}: {problem}", node.id, node.type_name);
+    }
     let versions: Vec<String> = catalogue.versions(&node.type_name).iter().map(i32::to_string).collect();
     if let Some(remedy) = unsupported::remedy(&node.type_name).filter(|_| versions.is_empty()) {
         return format!(
@@ -203,11 +199,6 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
             return;
         }
         let Some(expression) = &input.expression else { continue };
-        if let Some(problem) = script_problem(node, input) {
-            let message = format!("The input {} of the activity {}: {problem}", input.name, node.id);
-            errors.push(ValidationError::of(&node.id, message));
-            continue;
-        }
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),
@@ -218,7 +209,7 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
             kind if is_runnable(kind) => continue,
             kind => {
                 let problem = missing_language(kind).map_or_else(
-                    || "which is not supported; use JavaScript or CSharp instead".to_owned(),
+                    || format!("which is not supported; use {} instead", script_languages()),
                     |problem| format!("and {problem}"),
                 );
                 let message = format!(
@@ -242,32 +233,31 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
     }
 }
 
-/// Why the script of an input can be no one that runs here, without parsing it.
-fn script_problem(node: &ActivityNode, input: &NodeInput) -> Option<String> {
-    let expression = input.expression.as_ref()?;
-    let is_script = input.name == SCRIPT && expression.kind == "Literal";
-    if node.type_name == RUN_CSHARP && is_script {
-        return missing_language("CSharp");
-    }
-    let is_activity = node.type_name == RUN_JAVASCRIPT && is_script;
-    (is_activity || expression.kind == "JavaScript")
-        .then(|| expression.value.as_str().and_then(too_long_script))
-        .flatten()
-}
-
-/// The problems of scripts in C#, each with its place.
-#[cfg(feature = "csharp")]
-fn csharp(program: &Program, node: &ActivityNode, errors: &mut Problems) {
+/// The problems of scripts, each with its place, and the variables that they name and that do not exist.
+fn scripts(program: &Program, named: &NamedVariables<'_>, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
-        let Some((text, is_activity)) = script_of(&node.type_name, input) else {
+        if errors.is_full() {
+            return;
+        }
+        let Some((language, script)) = script_of(&node.type_name, input) else {
             continue;
         };
-        if let Some(Err(problem)) = program.csharp.find(node.workflow, is_activity, text) {
-            let message = format!(
-                "The input {} of the activity {} is no C# that runs here: {problem}",
-                input.name, node.id
-            );
-            errors.push(ValidationError::of(&node.id, message));
+        let compiled = program.scripts.find(node.workflow, language.name(), script);
+        let checked = match compiled {
+            Some(Err(problem)) => Err(problem.clone()),
+            _ => language.check(script.text),
+        };
+        match checked {
+            Ok(names) => errors.extend(named.errors(node, input, &names)),
+            Err(problem) => {
+                let message = format!(
+                    "The input {} of the activity {}{}: {problem}",
+                    input.name,
+                    node.id,
+                    language.refusal()
+                );
+                errors.push(ValidationError::of(&node.id, message));
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a definition makes of a secret and stores by its own will: a publish names it.
 
 use crate::activity::{ActivityNode, NodeInput};
-use crate::definition::ValidationError;
+use crate::definition::{Expression, ValidationError};
+use crate::expression::{LANGUAGES, Language, language};
 
 /// What activities store: the type, the input, and what it becomes.
 const STORED: [(&str, &str, &str); 18] = [
@@ -69,12 +70,14 @@ fn is_made_of_secret(input: &NodeInput) -> bool {
     };
     match expression.kind.as_str() {
         "Secret" => true,
-        "JavaScript" => calls_secret(expression.value.as_str()),
-        "Literal" => is_script(input) && calls_secret(expression.value.as_str()),
-        _ => false,
+        "Literal" => is_script(input) && LANGUAGES.iter().any(|language| reads_secrets(*language, expression)),
+        kind => language(kind).is_some_and(|language| reads_secrets(language, expression)),
     }
 }
 
-fn calls_secret(script: Option<&str>) -> bool {
-    script.is_some_and(|script| script.contains("getSecret"))
+fn reads_secrets(language: &dyn Language, expression: &Expression) -> bool {
+    expression
+        .value
+        .as_str()
+        .is_some_and(|text| language.reads_secrets(text))
 }

@@ -7,58 +7,46 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::accessor::pascal;
-use crate::expression::TypeName;
+use crate::expression::language::ScriptNames;
+use crate::expression::type_name::TypeName;
 
 const FUNCTIONS: &str = include_str!("functions.d.ts");
 
 /// The most generated declarations; an editor is slow long before.
 const MOST: usize = 5_000;
 
-/// The names of one workflow, with their types.
-#[derive(Debug, Default)]
-pub(crate) struct ScriptNames {
-    /// Variables by name.
-    pub(crate) variables: BTreeMap<String, TypeName>,
-    /// Inputs of the workflow by name.
-    pub(crate) inputs: BTreeMap<String, TypeName>,
-    /// Outputs by name or id of the activity, and by their own name.
-    pub(crate) outputs: BTreeMap<(String, String), TypeName>,
-}
-
-impl ScriptNames {
-    /// The declarations. A name that is no identifier in a function's name is left out: `getVariable` and its like read it.
-    pub(crate) fn declarations(&self) -> String {
-        let mut text = String::from("interface WorkflowVariables {\n");
-        for (name, kind) in self.variables.iter().take(MOST) {
-            // JSON's texts are TypeScript's.
-            let quoted = serde_json::Value::from(name.as_str());
-            let _ = writeln!(text, "  {quoted}: {};", typescript(kind));
-        }
-        text.push_str("  [name: string]: any;\n}\n");
-        text.push_str(FUNCTIONS);
-        // As for scripts, an output takes precedence over an input, and an input over a variable.
-        let mut functions = BTreeMap::new();
-        for (name, kind) in &self.variables {
-            let (pascal, kind) = (pascal(name), typescript(kind));
-            functions.insert(format!("set{pascal}"), format!("(value: {kind}): void"));
-            functions.insert(format!("get{pascal}"), format!("(): {kind}"));
-        }
-        for (name, kind) in &self.inputs {
-            functions.insert(format!("get{}", pascal(name)), format!("(): {}", typescript(kind)));
-        }
-        for ((activity, output), kind) in &self.outputs {
-            let name = format!("get{}From{}", pascal(output), pascal(activity));
-            functions.insert(name, format!("(): {} | null", typescript(kind)));
-        }
-        let fixed = |name: &str| FUNCTIONS.contains(&format!("declare function {name}("));
-        let named = functions
-            .iter()
-            .filter(|(name, _)| is_identifier(name) && name.len() > 3 && !fixed(name));
-        for (name, signature) in named.take(MOST) {
-            let _ = writeln!(text, "declare function {name}{signature};");
-        }
-        text
+/// The declarations. A name that is no identifier in a function's name is left out: `getVariable` and its like read it.
+pub(super) fn declarations(names: &ScriptNames) -> String {
+    let mut text = String::from("interface WorkflowVariables {\n");
+    for (name, kind) in names.variables.iter().take(MOST) {
+        // JSON's texts are TypeScript's.
+        let quoted = serde_json::Value::from(name.as_str());
+        let _ = writeln!(text, "  {quoted}: {};", typescript(kind));
     }
+    text.push_str("  [name: string]: any;\n}\n");
+    text.push_str(FUNCTIONS);
+    // As for scripts, an output takes precedence over an input, and an input over a variable.
+    let mut functions = BTreeMap::new();
+    for (name, kind) in &names.variables {
+        let (pascal, kind) = (pascal(name), typescript(kind));
+        functions.insert(format!("set{pascal}"), format!("(value: {kind}): void"));
+        functions.insert(format!("get{pascal}"), format!("(): {kind}"));
+    }
+    for (name, kind) in &names.inputs {
+        functions.insert(format!("get{}", pascal(name)), format!("(): {}", typescript(kind)));
+    }
+    for ((activity, output), kind) in &names.outputs {
+        let name = format!("get{}From{}", pascal(output), pascal(activity));
+        functions.insert(name, format!("(): {} | null", typescript(kind)));
+    }
+    let fixed = |name: &str| FUNCTIONS.contains(&format!("declare function {name}("));
+    let named = functions
+        .iter()
+        .filter(|(name, _)| is_identifier(name) && name.len() > 3 && !fixed(name));
+    for (name, signature) in named.take(MOST) {
+        let _ = writeln!(text, "declare function {name}{signature};");
+    }
+    text
 }
 
 fn is_identifier(name: &str) -> bool {

@@ -20,7 +20,7 @@
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on.
-//! - `declarations`: what scripts can name, as TypeScript for an editor.
+//! - `language`: JavaScript among the languages; `declarations`: what scripts can name, as TypeScript for an editor.
 //! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether it may grow and its script go on;
 //!   `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
 //!   `language_change`: which scripts are refused; `pure_script`: which need no sweep after them.
@@ -32,6 +32,7 @@ mod convert;
 mod declarations;
 mod heap_allocator;
 mod interrupt;
+mod language;
 mod language_change;
 mod pure_script;
 mod realm;
@@ -50,7 +51,7 @@ mod thread_pool;
 use super::script::{ScriptErrorKind, ScriptOptions, ScriptScope};
 #[cfg(doc)]
 use super::session::{ScriptEngine, ScriptSession};
-pub(crate) use declarations::ScriptNames;
+pub(super) use language::JavaScript;
 #[cfg(test)]
 pub(crate) use realm::search_script;
 pub(super) use thread_pool::{PoolSession, ScriptPool};

@@ -83,12 +83,6 @@ impl ScriptQueue {
         Ok(())
     }
 
-    /// No slot is free for the script: records that its burst is deferred, and gives the error of the evaluation.
-    pub(super) fn defer(&self, handle: &TaskHandle) -> ScriptError {
-        self.slow.long.defer(&handle.owner);
-        ScriptError::new(ScriptErrorKind::Busy, "no slot for slow scripts is free now")
-    }
-
     /// Takes a slot for the script that runs on the queue's thread, and gives the queue to a new thread. False: no slot is
     /// free.
     pub(super) fn detach(queue: &Arc<Self>, generation: u64, handle: &Arc<TaskHandle>) -> bool {

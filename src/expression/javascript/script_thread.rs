@@ -16,8 +16,8 @@ use super::interrupt::{InterruptHandler, StopReason};
 use super::realm::{Evaluation, Realm};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
 use super::slow_scripts::SlowScripts;
-use super::task::{EvaluationResult, ScriptTask, TaskHandle};
-use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
+use super::task::{ScriptTask, TaskHandle};
+use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 
 /// How long a thread is idle before it makes a realm ahead: the next script of a burst comes soon.
 const IDLE_BEFORE_PREPARE: Duration = Duration::from_millis(2);
@@ -311,7 +311,7 @@ fn finish_task(
             task.scope = *scope;
             let handle = Arc::clone(&task.handle);
             if let Err(task) = queue.slow.enqueue(task) {
-                let _ = task.reply.send(Err(queue.defer(&handle)));
+                let _ = task.reply.send(Err(queue.slow.long.defer(&handle.owner)));
             }
         }
     }

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::expression::processor::{ScriptOwner, ThreadPriority};
-use crate::expression::script::{ScriptError, ScriptResult, ScriptScope, WorkflowFacts};
-
-pub(super) type EvaluationResult = Result<ScriptResult, ScriptError>;
+use crate::expression::script::{EvaluationResult, ScriptScope, WorkflowFacts};
 
 /// A script that waits for a thread, or runs on one.
 pub(super) struct ScriptTask {

@@ -30,9 +30,11 @@ use tokio_util::sync::CancellationToken;
 use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
-use super::task::{EvaluationResult, ScriptTask, TaskHandle};
+use super::task::{ScriptTask, TaskHandle};
 use crate::expression::processor::LongScripts;
-use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script};
+use crate::expression::script::{
+    EvaluationResult, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script,
+};
 
 /// How often a caller that waits for a script supervises the threads.
 const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);
@@ -128,7 +130,7 @@ impl PoolSession {
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
         let handle = Arc::new(TaskHandle::new(&scope.workflow, script));
         if queue.slow.is_hanging(&handle) {
-            return Err(queue.defer(&handle));
+            return Err(queue.slow.long.defer(&handle.owner));
         }
         let mut acquiring = pin!(queue.permits.of(&handle.owner.definition).acquire_owned());
         let permit = loop {
@@ -171,7 +173,7 @@ impl PoolSession {
                 supervised?;
             }
             if handle.preempted_for() >= SLOT_TIMEOUT {
-                return Err(queue.defer(&handle));
+                return Err(queue.slow.long.defer(&handle.owner));
             }
         }
     }

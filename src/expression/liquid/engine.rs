@@ -1,15 +1,17 @@
 //! The engine: a rendering on the caller's thread if it is short, else on a thread of its own.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use mainspring_liquid::{Bounds, ErrorKind, Template, TemplateData, TemplateError};
+use mainspring_liquid::{Bounds, ErrorKind, TemplateError};
+use serde_json::Value;
 
 use super::cache::TemplateCache;
-use crate::expression::processor::{Pace, Turns};
-use crate::expression::script::ScriptOptions;
+use super::template_view::TemplateView;
+use crate::expression::language::{Place, ScriptRun};
+use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptResult};
+use crate::expression::script_view::{ScriptView, ViewSnapshot};
+use crate::expression::session::ScriptSession;
 
 /// Steps on the caller's thread: about a millisecond.
 pub(super) const INLINE_STEPS: u64 = 10_000;
@@ -30,31 +32,14 @@ const SLOTS_PER_DEFINITION: usize = SLOTS / 4;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The engine of this process: its templates are the same for all, and its slots bound the process.
-pub(crate) static TEMPLATES: LazyLock<TemplateEngine> = LazyLock::new(TemplateEngine::new);
+pub(super) static TEMPLATES: LazyLock<TemplateEngine> = LazyLock::new(TemplateEngine::new);
 
 /// Renders templates.
 #[derive(Debug)]
-pub(crate) struct TemplateEngine {
+pub(super) struct TemplateEngine {
     cache: TemplateCache,
     /// The definitions of the long renderings.
     long: Arc<Mutex<Vec<String>>>,
-}
-
-/// Why there is no text.
-#[derive(Debug)]
-pub(crate) enum RenderError {
-    /// The template has failed.
-    Template(TemplateError),
-    /// No slot is free for it now. The template is not at fault: its burst is to be deferred.
-    Busy,
-    /// This node is shutting down.
-    Closed,
-}
-
-impl From<TemplateError> for RenderError {
-    fn from(error: TemplateError) -> Self {
-        Self::Template(error)
-    }
 }
 
 impl TemplateEngine {
@@ -71,67 +56,84 @@ impl TemplateEngine {
         self.long.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The variables that a text names, each with its first place; or the first error of the text.
-    pub(crate) fn check(&self, text: &str) -> Result<BTreeMap<String, TemplateError>, TemplateError> {
-        Ok(Template::parse(text)?.variables())
-    }
-
-    /// For how long the burst of a template that ended with [`RenderError::Busy`] is to be deferred.
-    pub(crate) fn pause() -> Duration {
-        PAUSE
-    }
-
-    /// Renders a template. What it sees is asked for again, as a whole and for another thread, only if it is long; none: it
-    /// must not run for long now.
+    /// Renders a template. If it is long, it goes on with a copy of what it sees.
     ///
     /// Cancellation safe: a dropped future stops the rendering, and nothing of it remains.
-    pub(crate) async fn render<D: TemplateData + Send + Sync + 'static>(
-        &self,
+    pub(super) fn render<'a>(
+        &'a self,
         text: &str,
-        definition: &str,
-        options: &ScriptOptions,
-        turns: &Arc<Turns>,
-        data: &(dyn TemplateData + Sync),
-        owned: impl FnOnce() -> Option<D>,
-    ) -> Result<String, RenderError> {
-        let template = self.cache.get(text)?;
-        let bounds = |steps: u64| Bounds {
+        view: &'a dyn ScriptView,
+        session: &'a ScriptSession,
+    ) -> ScriptRun<'a> {
+        let template = match self.cache.get(text) {
+            Ok(template) => template,
+            Err(error) => return ScriptRun::Ended(result(Err(error))),
+        };
+        let output = session.options().max_result_bytes;
+        let bounds = move |steps| Bounds {
             steps,
             memory: MEMORY,
-            output: options.max_result_bytes,
+            output,
             caller: None,
         };
-        match template.render(data, bounds(INLINE_STEPS)) {
+        let named = session.named();
+        match template.render(&TemplateView { view, named }, bounds(INLINE_STEPS)) {
             Err(error) if error.kind == ErrorKind::Timeout => {}
-            result => return Ok(result?),
+            rendered => return ScriptRun::Ended(result(rendered)),
         }
-        let slot = Slot::take(&self.long, definition);
-        let Some((slot, data)) = slot.and_then(|slot| Some((slot, owned()?))) else {
-            return Err(RenderError::Busy);
-        };
-        let stop = StopOnDrop(Arc::default());
-        let (flag, turns) = (Arc::clone(&stop.0), Arc::clone(turns));
-        let (time_limit, bounds) = (options.time_limit, bounds(MOST_STEPS));
-        let done = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            let pace = Pace::begin(&turns, "Liquid", &flag, time_limit).ok_or(RenderError::Closed)?;
-            let bounds = Bounds {
-                caller: Some(&pace),
-                ..bounds
+        ScriptRun::GoesOn(Box::pin(async move {
+            let facts = view.facts();
+            let Some(slot) = Slot::take(&self.long, &facts.definition_id) else {
+                session.defer(PAUSE);
+                let message = "no slot is free for a long template";
+                return Err(ScriptError::new(ScriptErrorKind::Busy, message));
             };
-            Ok(template.render(&data, bounds)?)
-        });
-        done.await.unwrap_or(Err(RenderError::Closed))
+            let (snapshot, named) = (ViewSnapshot::of(view), named.clone());
+            let rendered = session.run_long("Liquid", facts, None, slot, move |caller| {
+                let (view, named) = (&snapshot, &named);
+                let bounds = Bounds {
+                    caller: Some(caller),
+                    ..bounds(MOST_STEPS)
+                };
+                result(template.render(&TemplateView { view, named }, bounds))
+            });
+            rendered.await
+        }))
     }
 }
 
-/// Stops a rendering that nothing awaits.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+fn result(rendered: Result<String, TemplateError>) -> EvaluationResult {
+    let text = rendered.map_err(error)?;
+    if text.contains('\0') {
+        let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";
+        return Err(ScriptError::new(ScriptErrorKind::InvalidText, message));
     }
+    Ok(ScriptResult {
+        value: Value::String(text),
+        ..ScriptResult::default()
+    })
+}
+
+/// The error of a template as that of a script.
+pub(super) fn error(error: TemplateError) -> ScriptError {
+    ScriptError {
+        kind: match error.kind {
+            ErrorKind::Syntax => ScriptErrorKind::Syntax,
+            ErrorKind::Invalid => ScriptErrorKind::Thrown,
+            ErrorKind::Timeout => ScriptErrorKind::Timeout,
+            ErrorKind::Memory => ScriptErrorKind::Memory,
+            ErrorKind::TooLarge => ScriptErrorKind::TooLarge,
+            ErrorKind::Cancelled => ScriptErrorKind::Closed,
+        },
+        message: error.to_string(),
+        place: (error.line > 0).then(|| place(&error)),
+    }
+}
+
+/// The place of an error that has one.
+pub(super) fn place(error: &TemplateError) -> Place {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    (number(error.line), number(error.column))
 }
 
 /// A slot of a definition; given back when dropped.

@@ -1,17 +1,64 @@
-//! Liquid in the engine: parsed templates are kept, and long renderings go on beside others.
+//! Liquid among the languages: parsed templates are kept, and long renderings go on beside others.
 //!
 //! - **It does not block others.** A rendering that has not ended within [`INLINE_STEPS`] is given up and begins again on a
 //!   thread of its own, with a time limit; nothing sees the first attempt. Its caller may leave: then it stops. Long renderings have
-//!   few slots, and one definition has a part of them; if none is free, the burst is deferred ([`RenderError::Busy`]).
+//!   few slots, and one definition has a part of them; if none is free, the burst is deferred.
 //!
 //! # Layout
-//! - `engine`: [`TemplateEngine`]; `cache`: parsed templates.
+//! - `engine`: [`TemplateEngine`]; `cache`: parsed templates; `template_view`: what a template sees.
 
 mod cache;
 mod engine;
+mod template_view;
 #[cfg(test)]
 mod tests;
 
+use mainspring_liquid::Template;
+
+use super::language::{Language, Place, ScriptRun, ScriptText};
+use super::script::ScriptError;
+use super::script_view::ScriptView;
+use super::session::ScriptSession;
 #[cfg(doc)]
-use engine::INLINE_STEPS;
-pub(crate) use engine::{RenderError, TEMPLATES, TemplateEngine};
+use engine::{INLINE_STEPS, TemplateEngine};
+use engine::{TEMPLATES, error, place};
+
+/// Templates, whose value is a text.
+#[derive(Debug)]
+pub(crate) struct Liquid;
+
+impl Language for Liquid {
+    fn name(&self) -> &'static str {
+        "Liquid"
+    }
+
+    fn editor(&self) -> &'static str {
+        "liquid"
+    }
+
+    fn code_prefix(&self) -> &'static str {
+        "template"
+    }
+
+    fn refusal(&self) -> &'static str {
+        " is no valid Liquid"
+    }
+
+    fn is_script(&self) -> bool {
+        false
+    }
+
+    fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
+        let named = Template::parse(text).map_err(error)?.variables();
+        Ok(named.into_iter().map(|(name, at)| (name, place(&at))).collect())
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        script: ScriptText<'a>,
+        view: &'a dyn ScriptView,
+        session: &'a ScriptSession,
+    ) -> ScriptRun<'a> {
+        TEMPLATES.render(script.text, view, session)
+    }
+}

@@ -15,7 +15,7 @@ use super::script_breaker::ScriptBreakers;
 use super::script_owner::ScriptOwner;
 use super::turns::Turns;
 use crate::compute::half_of_processors;
-use crate::expression::script::{ScriptError, ScriptErrorKind};
+use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind};
 
 /// The least time between two warnings that bursts are deferred.
 const WARNING_INTERVAL: Duration = Duration::from_secs(30);
@@ -69,17 +69,9 @@ impl LongScripts {
         }
     }
 
-    /// None: the breaker of its version is open, and another one runs.
-    pub(in crate::expression) fn begin(long: &Arc<Self>, owner: &ScriptOwner) -> Option<RunningScript> {
-        let admitted = long.admits(owner).then(|| Self::add(long, owner));
-        if admitted.is_none() {
-            long.defer(owner);
-        }
-        admitted
-    }
-
-    /// Records that the burst of a script is deferred, and warns at most once in [`WARNING_INTERVAL`].
-    pub(in crate::expression) fn defer(&self, owner: &ScriptOwner) {
+    /// No slot is free for a script, or its breaker is open: records that its burst is deferred, warns at most once in
+    /// [`WARNING_INTERVAL`], and gives the error of the evaluation.
+    pub(in crate::expression) fn defer(&self, owner: &ScriptOwner) -> ScriptError {
         self.breakers.record_deferred(owner);
         metrics::counter!("mainspring_scripts_deferred_total").increment(1);
         let now = self.began.elapsed().as_secs() + WARNING_INTERVAL.as_secs();
@@ -96,6 +88,7 @@ impl LongScripts {
                 "no slot for slow scripts is free; bursts that need one are deferred"
             );
         }
+        ScriptError::new(ScriptErrorKind::Busy, "no slot for slow scripts is free now")
     }
 
     /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. The permit
@@ -105,18 +98,18 @@ impl LongScripts {
     ///
     /// # Errors
     /// `Busy`: the breaker of its version is open, and another one runs. `Closed`: the node is shutting down.
-    pub(in crate::expression) async fn run<T: Send + 'static>(
+    pub(in crate::expression) async fn run(
         long: &Arc<Self>,
         owner: ScriptOwner,
         language: &'static str,
         stack: Option<usize>,
         permit: impl Send + 'static,
-        work: impl FnOnce(&dyn Steps) -> Result<T, ScriptError> + Send + 'static,
-    ) -> Result<T, ScriptError> {
-        let Some(running) = Self::begin(long, &owner) else {
-            let message = "no slot for slow scripts is free now";
-            return Err(ScriptError::new(ScriptErrorKind::Busy, message));
-        };
+        work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
+    ) -> EvaluationResult {
+        if !long.admits(&owner) {
+            return Err(long.defer(&owner));
+        }
+        let running = Self::add(long, &owner);
         let stop = StopOnDrop(Arc::default());
         let (flag, turns, limit) = (Arc::clone(&stop.0), Arc::clone(&long.turns), long.time_limit);
         let done = tokio::task::spawn_blocking(move || {
@@ -140,7 +133,7 @@ impl LongScripts {
 }
 
 /// A long script, while it runs.
-pub(crate) struct RunningScript {
+pub(in crate::expression) struct RunningScript {
     long: Arc<LongScripts>,
     version: String,
 }
@@ -176,6 +169,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::expression::script::ScriptResult;
 
     fn owner(version: &str) -> ScriptOwner {
         ScriptOwner {
@@ -191,19 +185,19 @@ mod tests {
         for _ in 0..5 {
             long.breakers.timed_out(&owner("bad"));
         }
-        let run = |version: &str, work: fn() -> Result<(), ScriptError>| {
+        let run = |version: &str, work: fn() -> EvaluationResult| {
             let (long, owner) = (Arc::clone(&long), owner(version));
             async move { LongScripts::run(&long, owner, "L", None, (), move |_| work()).await }
         };
         let first = LongScripts::add(&long, &owner("bad"));
-        assert!(run("good", || Ok(())).await.is_ok());
-        let busy = run("bad", || Ok(())).await.unwrap_err();
+        assert!(run("good", || Ok(ScriptResult::default())).await.is_ok());
+        let busy = run("bad", || Ok(ScriptResult::default())).await.unwrap_err();
         assert_eq!(busy.kind, ScriptErrorKind::Busy);
         drop(first);
         let fails = || Err(ScriptError::new(ScriptErrorKind::Timeout, "late"));
         assert!(run("bad", fails).await.is_err());
         assert!(long.breakers.is_open("bad"));
-        assert!(run("bad", || Ok(())).await.is_ok());
+        assert!(run("bad", || Ok(ScriptResult::default())).await.is_ok());
         assert!(!long.breakers.is_open("bad"), "closed");
         assert_eq!(long.running_of("bad"), 0);
     }
@@ -215,7 +209,7 @@ mod tests {
         let work = move |steps: &dyn Steps| {
             while steps.check().is_ok() {}
             sender.send(()).unwrap();
-            Ok(())
+            Ok(ScriptResult::default())
         };
         let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), (), work));
         assert!(futures_util::poll!(running.as_mut()).is_pending());

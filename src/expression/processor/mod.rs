@@ -18,11 +18,10 @@ mod turns;
 mod yield_interval;
 
 pub(super) use fair_queue::{FairQueue, QueuePermits};
-pub(crate) use long_scripts::RunningScript;
-pub(super) use long_scripts::LongScripts;
-pub(crate) use pace::Pace;
+#[cfg(feature = "csharp")]
+pub(super) use long_scripts::on_stack_of;
+pub(super) use long_scripts::{LongScripts, RunningScript};
 pub(super) use script_owner::ScriptOwner;
 pub(super) use thread_priority::ThreadPriority;
-pub(crate) use turns::Turns;
-pub(super) use turns::{SLICE, Turn};
+pub(super) use turns::{SLICE, Turn, Turns};
 pub(super) use yield_interval::YieldInterval;

@@ -12,7 +12,7 @@ use super::yield_interval::YieldInterval;
 
 /// The turns of one script. Its time limit counts what it runs, not what it waits.
 #[derive(Debug)]
-pub(crate) struct Pace<'s> {
+pub(super) struct Pace<'s> {
     turns: Arc<Turns>,
     language: &'static str,
     stop: &'s AtomicBool,
@@ -26,7 +26,7 @@ pub(crate) struct Pace<'s> {
 
 impl<'s> Pace<'s> {
     /// Waits for the first turn. None: the script was stopped.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         turns: &Arc<Turns>,
         language: &'static str,
         stop: &'s AtomicBool,

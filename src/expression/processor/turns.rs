@@ -18,7 +18,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The turns of an engine's long scripts.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(in crate::expression) struct Turns {
     most: usize,
     state: Mutex<TurnState>,
 }
@@ -64,7 +64,7 @@ impl TurnState {
 
 impl Turns {
     /// So many scripts run at once.
-    pub(crate) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             state: Mutex::default(),

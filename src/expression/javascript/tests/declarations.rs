@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::expression::javascript::declarations::declarations;
 use crate::expression::script::{ScriptOptions, ScriptScope};
 use crate::expression::{ScriptEngine, ScriptNames, TypeName};
 
@@ -27,7 +28,7 @@ async fn every_function_of_scripts_is_declared_and_no_other_one() {
     let offered = evaluate(&fixed.replace("this", "globalThis"), ScriptScope::default()).await;
     let offered: BTreeSet<&str> = offered.as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(offered.len() > 20, "{offered:?}");
-    let text = ScriptNames::default().declarations();
+    let text = declarations(&ScriptNames::default());
     assert_eq!(declared(&text), offered);
 }
 
@@ -43,7 +44,7 @@ async fn the_names_of_a_workflow_can_be_called() {
         inputs: [("Lines".to_owned(), TypeName::parse("String", true))].into(),
         outputs: [(("Http Request".to_owned(), "Result".to_owned()), TypeName::Any)].into(),
     };
-    let text = names.declarations();
+    let text = declarations(&names);
     for line in [
         "  \"my counter\": number;",
         "  \"a.b\": string;",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::expression::ScriptErrorKind::{Busy, Timeout};
-use crate::expression::javascript::task::EvaluationResult;
+use crate::expression::script::EvaluationResult;
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 

@@ -1,22 +1,20 @@
-//! Whether the templates of activities can be rendered, and name variables that exist.
+//! Whether the texts of inputs name variables that exist.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::activity::{ActivityNode, NodeInput};
 use crate::definition::{Problems, ValidationError};
 use crate::execution::program::Program;
-use crate::expression::TEMPLATES;
+use crate::expression::{Place, language};
 use crate::schedule::similar_names;
 use crate::shortened::shortened;
 
 /// The most bytes of scripts that are searched for the names of variables.
 const MOST_SEARCHED: usize = 256 << 20;
 
-/// What the templates of a definition can name.
-pub(super) struct Templates<'p> {
+/// What the texts of a definition can name.
+pub(super) struct NamedVariables<'p> {
     program: &'p Program,
     known: OnceCell<BTreeSet<&'p str>>,
     scripts: OnceCell<Vec<&'p str>>,
@@ -24,7 +22,7 @@ pub(super) struct Templates<'p> {
     left: Cell<usize>,
 }
 
-impl<'p> Templates<'p> {
+impl<'p> NamedVariables<'p> {
     pub(super) fn of(program: &'p Program) -> Self {
         Self {
             program,
@@ -34,34 +32,13 @@ impl<'p> Templates<'p> {
         }
     }
 
-    /// What is wrong with the templates of an activity, and where.
-    pub(super) fn check(&self, node: &ActivityNode, errors: &mut Problems) {
-        for input in &node.inputs {
-            if errors.is_full() {
-                return;
-            }
-            if let Some(expression) = input
-                .expression
-                .as_ref()
-                .filter(|expression| expression.kind == "Liquid")
-            {
-                errors.extend(self.errors(node, input, &expression.value));
-            }
-        }
-    }
-
-    fn errors(&self, node: &ActivityNode, input: &NodeInput, template: &Value) -> Vec<ValidationError> {
-        let Some(text) = template.as_str() else {
-            return Vec::new();
-        };
-        let what = format!("The input {} of the activity {}", input.name, node.id);
-        let named = match TEMPLATES.check(text) {
-            Ok(named) => named,
-            Err(problem) => {
-                let message = format!("{what} is no valid Liquid: {problem}");
-                return vec![ValidationError::of(&node.id, message)];
-            }
-        };
+    /// The variables that the text of an input names and that do not exist.
+    pub(super) fn errors(
+        &self,
+        node: &ActivityNode,
+        input: &NodeInput,
+        named: &[(String, Place)],
+    ) -> Vec<ValidationError> {
         // What an activity gives to this input alone has a name of its own there.
         if named.is_empty() || input.name == "CorrelationIdFunction" {
             return Vec::new();
@@ -72,15 +49,15 @@ impl<'p> Templates<'p> {
             .filter(|(name, _)| !known.contains(name.as_str()) && !self.is_in_a_script(name));
         unknown
             .take(Problems::MOST)
-            .map(|(name, place)| {
+            .map(|(name, (line, column))| {
                 let near = similar_names(name, known.iter().map(|known| (*known).to_owned()));
                 let name = shortened(name, 200);
                 let hint = near.first().map(|meant| format!(": did you mean {meant}?"));
                 let message = format!(
-                    "{what} names Variables.{name} in line {}, column {}, which is declared nowhere; declare the variable, or \
-                     correct its name{}",
-                    place.line,
-                    place.column,
+                    "The input {} of the activity {} names Variables.{name} in line {line}, column {column}, which is \
+                     declared nowhere; declare the variable, or correct its name{}",
+                    input.name,
+                    node.id,
                     hint.unwrap_or_default()
                 );
                 ValidationError::of(&node.id, message)
@@ -107,8 +84,10 @@ impl<'p> Templates<'p> {
         let scripts = self.scripts.get_or_init(|| {
             let inputs = self.program.tree.iter().flat_map(|node| &node.inputs);
             let expressions = inputs.filter_map(|input| input.expression.as_ref());
-            let scripts =
-                expressions.filter(|expression| !matches!(expression.kind.as_str(), "Literal" | "Object" | "Liquid"));
+            let scripts = expressions.filter(|expression| match expression.kind.as_str() {
+                "Literal" | "Object" => false,
+                kind => language(kind).is_none_or(|language| language.is_script()),
+            });
             scripts.filter_map(|expression| expression.value.as_str()).collect()
         });
         // Each name is looked for in all texts. Beyond the bound none counts as undeclared, as a missing hint does no harm.

@@ -1,0 +1,236 @@
+//! C# among the languages. The language itself is the crate `mainspring-csharp`.
+//!
+//! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
+//! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
+//! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is
+//! dropped stops its script there.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
+
+use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem, Script, Stop, StopKind, World};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::language::{Compiler, DeclaredNames, Language, ScriptRun, ScriptText};
+use super::processor::on_stack_of;
+use super::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptResult};
+use super::script_view::{ScriptView, ViewSnapshot};
+use super::session::ScriptSession;
+use crate::compute;
+
+/// Steps where the burst runs: some 2 ms.
+const FEW_STEPS: u64 = 20_000;
+/// Steps on a thread of its own: more than fit into its time, whatever the processor.
+const MOST_STEPS: u64 = 100_000_000_000;
+
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(compute::half_of_processors())));
+
+/// A subset of C# that is checked at publish.
+#[derive(Debug)]
+pub(crate) struct CSharp;
+
+impl Language for CSharp {
+    fn name(&self) -> &'static str {
+        "CSharp"
+    }
+
+    fn display_name(&self) -> &'static str {
+        "C#"
+    }
+
+    fn editor(&self) -> &'static str {
+        "csharp"
+    }
+
+    fn chooses_by(&self) -> Option<&'static str> {
+        Some("Outcome.Set(name)")
+    }
+
+    fn refusal(&self) -> &'static str {
+        " is no C# that runs here"
+    }
+
+    /// A value that is no text is no script.
+    fn text_of<'v>(&self, value: &'v Value) -> Cow<'v, str> {
+        Cow::Borrowed(value.as_str().unwrap_or_default())
+    }
+
+    fn compiler(&self, declared: &dyn Fn() -> DeclaredNames) -> Option<Compiler> {
+        let mut names = names_of(declared());
+        Some(Box::new(move |script| {
+            names.is_activity = script.is_activity;
+            Ok(Arc::new(compile(script.text, &names)?))
+        }))
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        script: ScriptText<'a>,
+        view: &'a dyn ScriptView,
+        session: &'a ScriptSession,
+    ) -> ScriptRun<'a> {
+        let compiled = match view.compiled(self.name(), script) {
+            Some(Ok(compiled)) => Arc::clone(compiled).downcast::<Script>().ok(),
+            Some(Err(problem)) => return ScriptRun::Ended(Err(problem.clone())),
+            None => None,
+        };
+        let open = || compile(script.text, &open_names(view.variable_names(), script.is_activity)).map(Arc::new);
+        match compiled.map_or_else(open, Ok) {
+            Ok(compiled) => run(compiled, view, session),
+            Err(problem) => ScriptRun::Ended(Err(problem)),
+        }
+    }
+}
+
+/// Runs a script: here while it is short, else on another thread, where it sees a snapshot.
+fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSession) -> ScriptRun<'a> {
+    let options = session.options();
+    let few = Bounds {
+        steps: FEW_STEPS,
+        bytes: options.memory_limit,
+        result_bytes: options.max_result_bytes,
+        caller: None,
+    };
+    if script.is_shallow() {
+        match script.run(&CSharpWorld(view), few) {
+            Err(stop) if stop.kind == StopKind::Steps => {}
+            ended => return ScriptRun::Ended(result(ended)),
+        }
+    }
+    ScriptRun::GoesOn(Box::pin(async move {
+        let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down");
+        let permit = Arc::clone(&PERMITS).acquire_owned().await.map_err(closed)?;
+        let stack = (!script.is_shallow()).then_some(Script::STACK);
+        let snapshot = ViewSnapshot::of(view);
+        let (bytes, result_bytes) = (few.bytes, few.result_bytes);
+        let ran = session.run_long(CSharp.name(), view.facts(), stack, permit, move |caller| {
+            let bounds = Bounds {
+                steps: MOST_STEPS,
+                bytes,
+                result_bytes,
+                caller: Some(caller),
+            };
+            result(script.run(&CSharpWorld(&snapshot), bounds))
+        });
+        ran.await
+    }))
+}
+
+fn result(ran: Result<Outcome, Box<Stop>>) -> EvaluationResult {
+    let outcome = ran.map_err(|stop| ScriptError {
+        kind: match stop.kind {
+            StopKind::Thrown => ScriptErrorKind::Thrown,
+            StopKind::Steps | StopKind::Time => ScriptErrorKind::Timeout,
+            StopKind::Memory => ScriptErrorKind::Memory,
+            StopKind::InvalidText => ScriptErrorKind::InvalidText,
+            StopKind::TooLarge => ScriptErrorKind::TooLarge,
+            StopKind::Cancelled => ScriptErrorKind::Closed,
+        },
+        message: stop.to_string(),
+        place: stop.at.map(|at| (at.line, at.column)),
+    })?;
+    Ok(ScriptResult {
+        value: outcome.value,
+        variables_set: outcome.variables,
+        correlation_id_set: outcome.correlation_id,
+        name_set: outcome.name,
+        outcomes: outcome.outcomes,
+        has_read_secret: false,
+    })
+}
+
+/// Compiles a script, on a stack that is large enough for it.
+fn compile(text: &str, names: &Names) -> Result<Script, ScriptError> {
+    let compiled = if Script::is_short(text) {
+        Script::compile(text, names)
+    } else {
+        on_stack_of(Script::STACK, || Script::compile(text, names)).unwrap_or_else(|| {
+            Err(Problem {
+                at: Position::default(),
+                message: "there is no thread to check the script on".to_owned(),
+            })
+        })
+    };
+    compiled.map_err(|problem| ScriptError {
+        kind: ScriptErrorKind::Syntax,
+        message: problem.to_string(),
+        place: Some((problem.at.line, problem.at.column)),
+    })
+}
+
+/// What the scripts of a workflow can name. A name that is declared twice with different types has none.
+fn names_of(declared: DeclaredNames) -> Names {
+    let mut names = Names::default();
+    for (name, type_name, is_array) in declared.variables {
+        let ty = DeclaredType::named(&type_name, is_array);
+        let known = names.variables.entry(name).or_insert_with(|| ty.clone());
+        if *known != ty {
+            *known = DeclaredType::default();
+        }
+    }
+    let inputs = declared.inputs.into_iter();
+    names.inputs = inputs
+        .map(|(name, type_name, is_array)| (name, DeclaredType::named(&type_name, is_array)))
+        .collect();
+    names
+}
+
+/// The names that a script may have when its text is made while the instance runs.
+fn open_names(variables: Vec<String>, is_activity: bool) -> Names {
+    let untyped = variables.into_iter().map(|name| (name, DeclaredType::default()));
+    let mut names = Names::new(untyped.collect(), BTreeMap::new());
+    names.is_activity = is_activity;
+    names.is_open = true;
+    names
+}
+
+/// What C# reads: only what a script names is copied.
+struct CSharpWorld<'a>(&'a dyn ScriptView);
+
+impl World for CSharpWorld<'_> {
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.0.variable(name).cloned()
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.0.variable_names()
+    }
+
+    fn variable_type(&self, name: &str) -> DeclaredType {
+        let declared = self.0.variable_type(name);
+        declared
+            .map(|(type_name, is_array)| DeclaredType::named(type_name, is_array))
+            .unwrap_or_default()
+    }
+
+    fn input(&self, name: &str) -> Option<Value> {
+        self.0.inputs().get(name).cloned()
+    }
+
+    fn output(&self, activity: &str, output: Option<&str>) -> Option<Value> {
+        self.0.output(activity, output.unwrap_or("Result")).cloned()
+    }
+
+    fn last_result(&self) -> Option<Value> {
+        self.0.last_result().cloned()
+    }
+
+    fn instance_id(&self) -> String {
+        self.0.facts().instance_id.clone()
+    }
+
+    fn correlation_id(&self) -> Option<String> {
+        self.0.facts().correlation_id.clone()
+    }
+
+    fn name(&self) -> Option<String> {
+        self.0.facts().name.clone()
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}

@@ -1,0 +1,50 @@
+//! JavaScript among the languages.
+
+use super::declarations::declarations;
+use crate::expression::language::{Language, Place, ScriptNames, ScriptRun, ScriptText};
+use crate::expression::script::{ScriptError, ScriptErrorKind, too_long_script};
+use crate::expression::script_view::ScriptView;
+use crate::expression::session::ScriptSession;
+
+/// The language that every build has.
+#[derive(Debug)]
+pub(crate) struct JavaScript;
+
+impl Language for JavaScript {
+    fn name(&self) -> &'static str {
+        "JavaScript"
+    }
+
+    fn editor(&self) -> &'static str {
+        "javascript"
+    }
+
+    fn chooses_by(&self) -> Option<&'static str> {
+        Some("setOutcome(name)")
+    }
+
+    fn reads_secrets(&self, script: &str) -> bool {
+        script.contains("getSecret")
+    }
+
+    /// Without parsing it.
+    fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
+        match too_long_script(text) {
+            Some(problem) => Err(ScriptError::new(ScriptErrorKind::Syntax, problem)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn declare(&self, names: &ScriptNames) -> Option<String> {
+        Some(declarations(names))
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        script: ScriptText<'a>,
+        view: &'a dyn ScriptView,
+        session: &'a ScriptSession,
+    ) -> ScriptRun<'a> {
+        ScriptRun::GoesOn(Box::pin(session.evaluate(script.text, view.scope())))
+    }
+}

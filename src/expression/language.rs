@@ -1,0 +1,133 @@
+//! A language of expressions, as the rest of the engine knows it.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::script::{EvaluationResult, ScriptError};
+use super::script_view::ScriptView;
+use super::session::ScriptSession;
+use super::type_name::TypeName;
+
+/// A language of expressions. Its scripts are pure: what one sets is in its result, and one that fails has set nothing.
+pub(crate) trait Language: fmt::Debug + Sync {
+    /// Its name in definitions.
+    fn name(&self) -> &'static str;
+
+    /// What designers show.
+    fn display_name(&self) -> &'static str {
+        self.name()
+    }
+
+    /// The language of the editor.
+    fn editor(&self) -> &'static str;
+
+    /// How a script that an activity runs chooses an outcome. None: no activity runs scripts of it.
+    fn chooses_by(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// How the codes of its faults begin.
+    fn code_prefix(&self) -> &'static str {
+        "script"
+    }
+
+    /// What a text is that is refused when its definition is published.
+    fn refusal(&self) -> &'static str {
+        ""
+    }
+
+    /// Whether its texts are scripts: they can read outputs of activities, and set variables that are declared nowhere.
+    fn is_script(&self) -> bool {
+        true
+    }
+
+    /// Whether a script may read secrets.
+    fn reads_secrets(&self, _script: &str) -> bool {
+        false
+    }
+
+    /// The text of an expression.
+    fn text_of<'v>(&self, value: &'v Value) -> Cow<'v, str> {
+        match value {
+            Value::String(text) => Cow::Borrowed(text),
+            Value::Null => Cow::Borrowed(""),
+            other => Cow::Owned(other.to_string()),
+        }
+    }
+
+    /// Checks a text when its definition is published: the variables that it names and that must exist, each with its place.
+    ///
+    /// # Errors
+    /// The first problem, with its place and what to write instead.
+    fn check(&self, _text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
+        Ok(Vec::new())
+    }
+
+    /// What compiles the scripts of a workflow with its definition. None: a script is compiled when it is evaluated.
+    fn compiler(&self, _names: &dyn Fn() -> DeclaredNames) -> Option<Compiler> {
+        None
+    }
+
+    /// What scripts can name, as an editor reads it. None: no editor does.
+    fn declare(&self, _names: &ScriptNames) -> Option<String> {
+        None
+    }
+
+    /// Evaluates a script that is not blank.
+    ///
+    /// Cancellation safe: a dropped future stops the script, and nothing of it remains.
+    fn evaluate<'a>(
+        &'a self,
+        script: ScriptText<'a>,
+        view: &'a dyn ScriptView,
+        session: &'a ScriptSession,
+    ) -> ScriptRun<'a>;
+}
+
+/// Line and column of a text, both from 1.
+pub(crate) type Place = (u32, u32);
+
+/// A text to evaluate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScriptText<'a> {
+    pub(crate) text: &'a str,
+    /// An activity runs it; otherwise it is the expression of an input.
+    pub(crate) is_activity: bool,
+}
+
+/// An evaluation: short ones of a language that counts steps have ended when they return, without a future.
+pub(crate) enum ScriptRun<'a> {
+    Ended(EvaluationResult),
+    GoesOn(Pin<Box<dyn Future<Output = EvaluationResult> + Send + 'a>>),
+}
+
+/// A script as its language has compiled it.
+pub(crate) type CompiledScript = Arc<dyn Any + Send + Sync>;
+
+/// Compiles the scripts of one workflow. The error is the first problem, with its place and what to write instead.
+pub(crate) type Compiler = Box<dyn FnMut(ScriptText<'_>) -> Result<CompiledScript, ScriptError>>;
+
+/// What is declared in a workflow: names, Elsa's names of their types, and whether they are arrays.
+#[derive(Debug, Default)]
+pub(crate) struct DeclaredNames {
+    /// A name may be declared more than once.
+    pub(crate) variables: Vec<(String, String, bool)>,
+    pub(crate) inputs: Vec<(String, String, bool)>,
+}
+
+/// The names of one workflow for an editor, with their types.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptNames {
+    /// Variables by name.
+    pub(crate) variables: BTreeMap<String, TypeName>,
+    /// Inputs of the workflow by name.
+    pub(crate) inputs: BTreeMap<String, TypeName>,
+    /// Outputs by name or id of the activity, and by their own name.
+    pub(crate) outputs: BTreeMap<(String, String), TypeName>,
+}

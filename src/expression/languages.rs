@@ -1,0 +1,116 @@
+//! The languages of this build, and the types of expressions that can be evaluated.
+
+#[cfg(feature = "csharp")]
+use super::csharp::CSharp;
+use super::javascript::JavaScript;
+use super::language::Language;
+#[cfg(feature = "liquid")]
+use super::liquid::Liquid;
+
+/// All of them, in the order in which designers show them.
+pub(crate) const LANGUAGES: &[&dyn Language] = &[
+    &JavaScript,
+    #[cfg(feature = "liquid")]
+    &Liquid,
+    #[cfg(feature = "csharp")]
+    &CSharp,
+];
+
+/// Those that a build may be without, each with its feature.
+const OPTIONAL: [(&str, &str); 2] = [("CSharp", "csharp"), ("Liquid", "liquid")];
+
+/// What the types of activities that run a script begin with, before the name of its language.
+const RUN: &str = "Elsa.Run";
+
+/// The language of this name.
+pub(crate) fn language(name: &str) -> Option<&'static dyn Language> {
+    LANGUAGES.iter().copied().find(|language| language.name() == name)
+}
+
+/// The type of the activity that runs scripts of a language, if there is one.
+pub(crate) fn activity_type(language: &dyn Language) -> Option<String> {
+    language.chooses_by().map(|_| format!("{RUN}{}", language.name()))
+}
+
+/// The language whose scripts an activity of this type runs.
+pub(crate) fn language_of_activity(type_name: &str) -> Option<&'static dyn Language> {
+    language(type_name.strip_prefix(RUN)?).filter(|language| language.chooses_by().is_some())
+}
+
+/// Why expressions of a language cannot be evaluated here, or activities of a type not be run, if this build is without the
+/// language.
+pub(crate) fn missing_language(name: &str) -> Option<String> {
+    let name = name.strip_prefix(RUN).unwrap_or(name);
+    let (_, feature) = OPTIONAL.iter().find(|(optional, _)| *optional == name)?;
+    language(name).is_none().then(|| {
+        format!(
+            "this build of Mainspring is without {name}: build it with the feature {feature}, or use JavaScript instead"
+        )
+    })
+}
+
+/// The languages in which anything can be written, for a message.
+pub(crate) fn script_languages() -> String {
+    let scripts = LANGUAGES.iter().filter(|language| language.is_script());
+    scripts.map(|language| language.name()).collect::<Vec<_>>().join(" or ")
+}
+
+/// A type of expression, as definitions name it and designers show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpressionType {
+    /// The name in definitions.
+    pub(crate) name: &'static str,
+    /// What designers show.
+    pub(crate) display_name: &'static str,
+    /// Designers offer it at every input; otherwise the control of the input writes it.
+    pub(crate) is_offered: bool,
+    /// The language of the editor.
+    pub(crate) editor: Option<&'static str>,
+}
+
+impl ExpressionType {
+    const fn plain(name: &'static str, is_offered: bool) -> Self {
+        Self {
+            name,
+            display_name: name,
+            is_offered,
+            editor: None,
+        }
+    }
+
+    fn of(language: &dyn Language) -> Self {
+        Self {
+            display_name: language.display_name(),
+            editor: Some(language.editor()),
+            ..Self::plain(language.name(), true)
+        }
+    }
+}
+
+/// Those that this build evaluates.
+pub(crate) fn expression_types() -> impl Iterator<Item = ExpressionType> {
+    let object = ExpressionType {
+        editor: Some("json"),
+        ..ExpressionType::plain("Object", false)
+    };
+    let values = [ExpressionType::plain("Literal", false), object].into_iter();
+    let languages = LANGUAGES.iter().map(|language| ExpressionType::of(*language));
+    values.chain(languages).chain([
+        ExpressionType::plain("Variable", true),
+        ExpressionType::plain("Input", true),
+        ExpressionType::plain("Output", false),
+        ExpressionType::plain("Configuration", true),
+        ExpressionType::plain("Secret", true),
+    ])
+}
+
+/// Whether expressions of a type can be evaluated.
+pub(crate) fn is_runnable(name: &str) -> bool {
+    expression_types().any(|known| known.name == name)
+}
+
+/// Their names, for a message.
+pub(crate) fn runnable_types() -> String {
+    let names: Vec<&str> = expression_types().map(|known| known.name).collect();
+    names.join(", ")
+}

@@ -1,0 +1,55 @@
+//! What a template sees.
+
+use std::time::SystemTime;
+
+use mainspring_liquid::{Fact, TemplateData};
+use serde_json::{Map, Value};
+
+use crate::expression::named_values::NamedValues;
+use crate::expression::script_view::ScriptView;
+
+/// What a template sees of its run, and the settings of the operator.
+pub(super) struct TemplateView<'a> {
+    pub(super) view: &'a dyn ScriptView,
+    pub(super) named: &'a NamedValues,
+}
+
+impl TemplateData for TemplateView<'_> {
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.view.variable(name)
+    }
+
+    fn input(&self, name: &str) -> Option<&Value> {
+        input(self.view.inputs(), name)
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.named.setting(name)
+    }
+
+    fn fact(&self, fact: Fact) -> Value {
+        let facts = self.view.facts();
+        match fact {
+            Fact::CorrelationId => facts.correlation_id.clone().into(),
+            Fact::WorkflowDefinitionId => facts.definition_id.clone().into(),
+            Fact::WorkflowDefinitionVersionId => facts.definition_version_id.clone().into(),
+            Fact::WorkflowDefinitionVersion => facts.definition_version.into(),
+            Fact::WorkflowInstanceId => facts.instance_id.clone().into(),
+        }
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+/// An input by its name, in any case.
+fn input<'m>(inputs: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    let exact = inputs.get(name);
+    exact.or_else(|| {
+        let mut others = inputs.iter();
+        others
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    })
+}

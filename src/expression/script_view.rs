@@ -1,0 +1,106 @@
+//! What a script sees of the run that it is in.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::language::{CompiledScript, ScriptText};
+use super::script::{ScriptError, ScriptScope, WorkflowFacts};
+
+/// What a script sees of its run. Only what it names is read.
+pub(crate) trait ScriptView: Sync {
+    /// The innermost visible variable of exactly this name.
+    fn variable(&self, name: &str) -> Option<&Value>;
+
+    /// The names of all visible variables.
+    fn variable_names(&self) -> Vec<String>;
+
+    /// The type that a variable is declared with: Elsa's name of it, and whether it is an array of that.
+    fn variable_type(&self, name: &str) -> Option<(&str, bool)>;
+
+    /// The inputs of the workflow.
+    fn inputs(&self) -> &Map<String, Value>;
+
+    /// An output of an activity, by the id or name of the activity.
+    fn output(&self, activity: &str, output: &str) -> Option<&Value>;
+
+    /// The result of the activity that completed last.
+    fn last_result(&self) -> Option<&Value>;
+
+    /// Facts about the instance.
+    fn facts(&self) -> &WorkflowFacts;
+
+    /// All of it.
+    fn scope(&self) -> ScriptScope;
+
+    /// A script as it was compiled with its definition. None: it was not, as another expression has made its text.
+    fn compiled(
+        &self,
+        _language: &'static str,
+        _script: ScriptText<'_>,
+    ) -> Option<&Result<CompiledScript, ScriptError>> {
+        None
+    }
+}
+
+/// What a script sees, for another thread.
+#[derive(Debug)]
+pub(super) struct ViewSnapshot {
+    scope: ScriptScope,
+    types: HashMap<String, (String, bool)>,
+}
+
+impl ViewSnapshot {
+    pub(super) fn of(view: &dyn ScriptView) -> Self {
+        let scope = view.scope();
+        let typed = |name: &String| {
+            let (type_name, is_array) = view.variable_type(name)?;
+            Some((name.clone(), (type_name.to_owned(), is_array)))
+        };
+        let types = scope.variables.keys().filter_map(typed).collect();
+        Self { scope, types }
+    }
+}
+
+#[cfg(test)]
+impl From<ScriptScope> for ViewSnapshot {
+    fn from(scope: ScriptScope) -> Self {
+        let types = HashMap::new();
+        Self { scope, types }
+    }
+}
+
+impl ScriptView for ViewSnapshot {
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.scope.variables.get(name)
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.scope.variables.keys().cloned().collect()
+    }
+
+    fn variable_type(&self, name: &str) -> Option<(&str, bool)> {
+        let (type_name, is_array) = self.types.get(name)?;
+        Some((type_name, *is_array))
+    }
+
+    fn inputs(&self) -> &Map<String, Value> {
+        &self.scope.inputs
+    }
+
+    fn output(&self, activity: &str, output: &str) -> Option<&Value> {
+        self.scope.outputs.get(activity)?.get(output)
+    }
+
+    fn last_result(&self) -> Option<&Value> {
+        self.scope.last_result.as_ref()
+    }
+
+    fn facts(&self) -> &WorkflowFacts {
+        &self.scope.workflow
+    }
+
+    fn scope(&self) -> ScriptScope {
+        self.scope.clone()
+    }
+}
