@@ -19,40 +19,10 @@ use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
 use super::flowchart::FlowchartMode;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
-use crate::expression::Language;
+use crate::expression::{Evaluated, Language, ScriptChanges};
 use crate::id::{ActivityExecutionId, InstanceId};
 
-/// The value of an evaluated input, and the changes that its script made.
-#[derive(Debug, Default)]
-pub(crate) struct EvaluatedInput {
-    pub(crate) value: Value,
-    pub(crate) changes: ScriptChanges,
-    /// A secret was read to make it.
-    pub(crate) may_hold_secret: bool,
-}
-
-/// The changes that a script made besides returning a value.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ScriptChanges {
-    pub(crate) variables: Vec<(String, Value)>,
-    pub(crate) correlation_id: Option<Option<String>>,
-    pub(crate) name: Option<Option<String>>,
-}
-
-/// What a script that an activity ran has returned.
-#[derive(Debug, Default)]
-pub(crate) struct RanScript {
-    pub(crate) value: Value,
-    pub(crate) changes: ScriptChanges,
-    /// The outcomes that it chose.
-    pub(crate) outcomes: Option<Vec<String>>,
-    /// It has read a secret.
-    pub(crate) may_hold_secret: bool,
-}
-
-pub(crate) type ScriptFuture<'a> = Pin<Box<dyn Future<Output = Result<RanScript, Fault>> + Send + 'a>>;
-
-pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<EvaluatedInput, Fault>> + Send + 'a>>;
+pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
 /// Evaluates inputs for a running activity, and finds its children; implemented by the interpreter.
 pub(crate) trait InputEvaluator: Sync {
@@ -67,7 +37,7 @@ pub(crate) trait InputEvaluator: Sync {
     ) -> EvaluationFuture<'a>;
 
     /// Runs a script that is the value of an input.
-    fn run_script<'a>(&'a self, language: &'static dyn Language, script: &'a str) -> ScriptFuture<'a>;
+    fn run_script<'a>(&'a self, language: &'static dyn Language, script: &'a str) -> EvaluationFuture<'a>;
 
     /// The children that are not completed.
     fn children(&self) -> Vec<Child>;
@@ -392,7 +362,7 @@ impl<'a> ActivityContext<'a> {
         Ok(self.take(input, evaluated))
     }
 
-    fn take(&mut self, input: &str, evaluated: EvaluatedInput) -> Value {
+    fn take(&mut self, input: &str, evaluated: Evaluated) -> Value {
         self.commands.script.push(evaluated.changes);
         if evaluated.may_hold_secret {
             self.commands.unrecorded.push(input.to_owned());
@@ -405,7 +375,7 @@ impl<'a> ActivityContext<'a> {
         &mut self,
         language: &'static dyn Language,
         script: &str,
-    ) -> Result<RanScript, Fault> {
+    ) -> Result<Evaluated, Fault> {
         let mut ran = self.evaluator.run_script(language, script).await?;
         self.commands.script.push(std::mem::take(&mut ran.changes));
         if ran.may_hold_secret {

@@ -51,8 +51,8 @@ pub(crate) use composition::{is_recorded, not_published, waits_for_children};
 pub(crate) use console::printable;
 pub use console::{Console, Stdout};
 pub(crate) use context::{
-    ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluatedInput, EvaluationFuture, InputEvaluator,
-    PublishedDefinitions, RanScript, ScheduledChild, ScriptChanges, ScriptFuture,
+    ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluationFuture, InputEvaluator, PublishedDefinitions,
+    ScheduledChild,
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};

@@ -9,13 +9,12 @@ use super::program::Program;
 use super::scope;
 use super::state::{ContextStatus, InstanceState};
 use crate::activity::{
-    ActivityNode, Child, ChildStatus, EvaluatedInput, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
-    RanScript, ScriptChanges, ScriptFuture,
+    ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
 };
 use crate::definition::Expression;
 use crate::expression::{
-    Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptScope, ScriptSession, ScriptText, TypeName,
-    WorkflowFacts, coerce, language, missing_language, script_languages,
+    Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptScope, ScriptSession, ScriptText,
+    TypeName, WorkflowFacts, coerce, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -48,18 +47,14 @@ impl InputEvaluator for Evaluator<'_> {
     ) -> EvaluationFuture<'a> {
         Box::pin(async move {
             let evaluator = Evaluator {
-                program: self.program,
-                state: self.state,
-                session: self.session,
-                context: self.context,
                 arguments: Some(arguments),
-                hides_secrets: self.hides_secrets,
+                ..*self
             };
             evaluator.evaluate(node, input).await
         })
     }
 
-    fn run_script<'a>(&'a self, language: &'static dyn Language, text: &'a str) -> ScriptFuture<'a> {
+    fn run_script<'a>(&'a self, language: &'static dyn Language, text: &'a str) -> EvaluationFuture<'a> {
         Box::pin(async move {
             let is_activity = true;
             let ran = self.script(language, ScriptText { text, is_activity }).await;
@@ -100,7 +95,7 @@ impl InputEvaluator for Evaluator<'_> {
 
 impl Evaluator<'_> {
     /// Evaluates one input and converts it to its type.
-    pub(super) async fn input(&self, input: &NodeInput) -> Result<EvaluatedInput, Fault> {
+    pub(super) async fn input(&self, input: &NodeInput) -> Result<Evaluated, Fault> {
         let mut evaluated = match &input.expression {
             Some(expression) => {
                 let evaluated = self.expression(expression, &input.convert_to).await;
@@ -117,9 +112,9 @@ impl Evaluator<'_> {
             None => {
                 let referred = input.memory_reference.as_deref();
                 let value = referred.and_then(|id| scope::read(self.program, self.state, self.context, id));
-                EvaluatedInput {
+                Evaluated {
                     value: value.or_else(|| input.default.clone()).unwrap_or_default(),
-                    ..EvaluatedInput::default()
+                    ..Evaluated::default()
                 }
             }
         };
@@ -139,7 +134,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates an expression; what it writes as text of an object is JSON unless the type is text.
-    pub(super) async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<EvaluatedInput, Fault> {
+    pub(super) async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<Evaluated, Fault> {
         let value = match expression.kind.as_str() {
             "Literal" => expression.value.clone(),
             "Object" => object(&expression.value, to)?,
@@ -168,17 +163,17 @@ impl Evaluator<'_> {
                 };
                 let text = &language.text_of(&expression.value);
                 let is_activity = false;
-                return Ok(self.script(language, ScriptText { text, is_activity }).await?.into());
+                return self.script(language, ScriptText { text, is_activity }).await;
             }
         };
-        Ok(EvaluatedInput {
+        Ok(Evaluated {
             value,
-            ..EvaluatedInput::default()
+            ..Evaluated::default()
         })
     }
 
     /// A secret of the operator, read now.
-    async fn secret(&self, name: String) -> Result<EvaluatedInput, Fault> {
+    async fn secret(&self, name: String) -> Result<Evaluated, Fault> {
         if self.hides_secrets {
             return Err(Fault::new(NO_SECRETS).code("secrets-not-available"));
         }
@@ -186,10 +181,10 @@ impl Evaluator<'_> {
         let read = tokio::task::spawn_blocking(move || all.secret(&name));
         let closed = |_| Fault::new("the node is shutting down").code("script-closed");
         let value = read.await.map_err(closed)?.map_err(Fault::new)?;
-        Ok(EvaluatedInput {
+        Ok(Evaluated {
             value: value.into(),
             may_hold_secret: true,
-            ..EvaluatedInput::default()
+            ..Evaluated::default()
         })
     }
 
@@ -235,26 +230,18 @@ impl Evaluator<'_> {
     }
 
     /// Runs a script, as this execution sees it. A blank one is null.
-    async fn script(&self, language: &'static dyn Language, script: ScriptText<'_>) -> Result<RanScript, Fault> {
+    async fn script(&self, language: &'static dyn Language, script: ScriptText<'_>) -> Result<Evaluated, Fault> {
         if script.text.trim().is_empty() {
-            return Ok(RanScript::default());
+            return Ok(Evaluated::default());
         }
         let view = ExecutionView::of(self);
         let result = match language.evaluate(script, &view, self.session) {
             ScriptRun::Ended(result) => result,
             ScriptRun::GoesOn(running) => running.await,
         };
-        let result = result.map_err(|error| self.without_kept_secrets(self.script_fault(language, error)))?;
-        Ok(RanScript {
-            value: result.value,
-            changes: ScriptChanges {
-                variables: result.variables_set,
-                correlation_id: result.correlation_id_set,
-                name: result.name_set,
-            },
-            outcomes: result.outcomes,
-            may_hold_secret: result.has_read_secret || self.state.keeps_secrets,
-        })
+        let mut result = result.map_err(|error| self.without_kept_secrets(self.script_fault(language, error)))?;
+        result.may_hold_secret |= self.state.keeps_secrets;
+        Ok(result)
     }
 
     /// The error of a script as a fault.
@@ -369,14 +356,4 @@ fn reads_outputs(expression: &Expression) -> bool {
         expression.kind.as_str(),
         "Literal" | "Object" | "Variable" | "Input" | "Configuration" | "Secret"
     )
-}
-
-impl From<RanScript> for EvaluatedInput {
-    fn from(ran: RanScript) -> Self {
-        Self {
-            value: ran.value,
-            changes: ran.changes,
-            may_hold_secret: ran.may_hold_secret,
-        }
-    }
 }

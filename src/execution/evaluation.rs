@@ -12,9 +12,9 @@ use super::interpreter::Interpreter;
 use super::node_id::WORKFLOW_ID;
 use super::program::{self, Program};
 use super::state::{Context, InstanceState};
-use crate::activity::{EvaluatedInput, Fault};
+use crate::activity::Fault;
 use crate::definition::{Expression, WorkflowDefinition};
-use crate::expression::{ScriptScope, TypeName, coerce};
+use crate::expression::{Evaluated, ScriptScope, TypeName, coerce};
 use crate::id::InstanceId;
 use crate::{Error, Result, compute};
 
@@ -191,7 +191,7 @@ fn state_of(program: &Program, scope: ScriptScope) -> (InstanceState, u64) {
     (state, number)
 }
 
-fn outcome(evaluated: EvaluatedInput, to: &TypeName) -> std::result::Result<EvaluatedExpression, Fault> {
+fn outcome(evaluated: Evaluated, to: &TypeName) -> std::result::Result<EvaluatedExpression, Fault> {
     let reads_secret = evaluated.may_hold_secret;
     let value = coerce(evaluated.value, to).map_err(|mismatch| match reads_secret {
         true => Fault::new("what was made of a secret does not have its type"),

@@ -41,7 +41,7 @@ pub(crate) use languages::{
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
-pub(crate) use script::{ScriptError, ScriptErrorKind};
+pub(crate) use script::{Evaluated, ScriptChanges, ScriptError, ScriptErrorKind};
 pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use script_view::ScriptView;
 pub use session::ScriptEngine;

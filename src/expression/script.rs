@@ -56,21 +56,28 @@ pub struct WorkflowFacts {
     pub name: Option<String>,
 }
 
-/// What a script has returned and asked for. The caller applies it.
+/// What an expression or a script has returned and asked for. The caller applies it.
 #[derive(Clone, Debug, Default)]
-pub struct ScriptResult {
-    /// The value of the script; `undefined` is null.
+pub struct Evaluated {
+    /// Its value; `undefined` is null.
     pub value: Value,
-    /// The variables that it wrote, or whose value it changed in place, in the order of first use.
-    pub variables_set: Vec<(String, Value)>,
-    /// The new correlation id, if it called `setCorrelationId`; the inner `None` clears it.
-    pub correlation_id_set: Option<Option<String>>,
-    /// The new name of the instance, if it called `setWorkflowInstanceName`; the inner `None` clears it.
-    pub name_set: Option<Option<String>>,
-    /// The outcomes, if it called `setOutcome` or `setOutcomes`.
+    /// What it has set.
+    pub changes: ScriptChanges,
+    /// The outcomes, if it chose some.
     pub outcomes: Option<Vec<String>>,
-    /// It called `getSecret` and received a secret, by whatever name it called it: its value and what it set may hold it.
-    pub has_read_secret: bool,
+    /// A secret was read to make it: the value and what it set may hold it.
+    pub may_hold_secret: bool,
+}
+
+/// What a script has set.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptChanges {
+    /// The variables that it wrote, or whose value it changed in place, in the order of first use.
+    pub variables: Vec<(String, Value)>,
+    /// The new correlation id, if it set one; the inner `None` clears it.
+    pub correlation_id: Option<Option<String>>,
+    /// The new name of the instance, if it set one; the inner `None` clears it.
+    pub name: Option<Option<String>>,
 }
 
 /// The bounds within which scripts run.
@@ -142,7 +149,7 @@ pub enum ScriptErrorKind {
 }
 
 /// What an evaluation ends with.
-pub(crate) type EvaluationResult = Result<ScriptResult, ScriptError>;
+pub(crate) type EvaluationResult = Result<Evaluated, ScriptError>;
 
 /// The error of an evaluation.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::BurstRun;
 use super::outputs::OutputWrite;
 use crate::activity::{
     ActivityCommands, BookmarkRequest, BreakBehavior, ChildRequest, ChildWait, EventPublication, Fault, NodeIndex,
-    ScheduledChild, ScriptChanges, safe_name,
+    ScheduledChild, safe_name,
 };
 use crate::execution::bookmark::{Bookmark, stimulus_hash};
 use crate::execution::bounds::admit;
@@ -17,6 +17,7 @@ use crate::execution::cause::Cause;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
 use crate::execution::state::{Interruption, Scheduled, WorkItem};
+use crate::expression::ScriptChanges;
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::weight;
 

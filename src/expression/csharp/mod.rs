@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::language::{Compiler, DeclaredNames, Language, ScriptRun, ScriptText};
 use super::processor::on_stack_of;
-use super::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptResult};
+use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind};
 use super::script_view::{ScriptView, ViewSnapshot};
 use super::session::ScriptSession;
 use crate::compute;
@@ -132,13 +132,15 @@ fn result(ran: Result<Outcome, Box<Stop>>) -> EvaluationResult {
         message: stop.to_string(),
         place: stop.at.map(|at| (at.line, at.column)),
     })?;
-    Ok(ScriptResult {
+    Ok(Evaluated {
         value: outcome.value,
-        variables_set: outcome.variables,
-        correlation_id_set: outcome.correlation_id,
-        name_set: outcome.name,
+        changes: ScriptChanges {
+            variables: outcome.variables,
+            correlation_id: outcome.correlation_id,
+            name: outcome.name,
+        },
         outcomes: outcome.outcomes,
-        has_read_secret: false,
+        may_hold_secret: false,
     })
 }
 

@@ -79,7 +79,7 @@ impl InterruptHandler {
     /// Waits for the first time slice of a script that has a slot. False: the script was cancelled.
     pub(super) fn begin_slow(&self, handle: &Arc<TaskHandle>) -> bool {
         self.is_slow.set(true);
-        if !self.slow.wait_for_slice(handle) {
+        if !self.slow.wait_for_slice(handle, Duration::ZERO) {
             self.stop.set(Some(StopReason::Cancelled));
             return false;
         }
@@ -156,17 +156,14 @@ impl InterruptHandler {
 
     fn next_slice(&self, handle: &Arc<TaskHandle>, now: Instant) -> Option<StopReason> {
         let ran = self.ran_before.get() + now.saturating_duration_since(self.slice_start.get());
-        let goes_on = if self.is_slow.get() {
-            handle.set_idle();
-            self.slow.end_slice(handle, ran)
-        } else if (self.detach)(handle) {
+        if !self.is_slow.get() {
+            if !(self.detach)(handle) {
+                return Some(StopReason::Preempted);
+            }
             self.is_slow.set(true);
-            handle.set_idle();
-            self.slow.wait_for_slice(handle)
-        } else {
-            return Some(StopReason::Preempted);
-        };
-        if !goes_on {
+        }
+        handle.set_idle();
+        if !self.slow.wait_for_slice(handle, ran) {
             return Some(StopReason::Cancelled);
         }
         let (woken, left) = (Instant::now(), self.slow.options.time_limit.saturating_sub(ran));

@@ -54,7 +54,7 @@ use super::language_change::refused_change;
 use super::pure_script;
 use super::realm_functions::{HostState, RealmFunctions, count_globals};
 use super::script_watch::ScriptWatch;
-use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope};
+use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
 
 const MAX_MESSAGE: usize = 2_000;
 
@@ -79,7 +79,7 @@ const MAX_USES: u32 = 100_000;
 /// The end of one evaluation.
 pub(super) struct Evaluation {
     /// The result for the caller.
-    pub(super) result: Result<ScriptResult, ScriptError>,
+    pub(super) result: Result<Evaluated, ScriptError>,
     /// The realm must not be used again.
     pub(super) is_spent: bool,
     /// The scope that was passed in, unchanged.
@@ -248,7 +248,7 @@ impl Realm {
         ctx: &Ctx<'js>,
         script: &str,
         options: &ScriptOptions,
-    ) -> Result<ScriptResult, ScriptError> {
+    ) -> Result<Evaluated, ScriptError> {
         match self.evaluate_in(ctx, script, options) {
             Ok(result) => Ok(result),
             Err(ConversionError::Refused(error)) => {
@@ -264,7 +264,7 @@ impl Realm {
         ctx: &Ctx<'js>,
         script: &str,
         options: &ScriptOptions,
-    ) -> Result<ScriptResult, ConversionError> {
+    ) -> Result<Evaluated, ConversionError> {
         self.functions.begin.clone().restore(ctx)?.call::<_, ()>(())?;
         let define = self.functions.define.clone().restore(ctx)?;
         for accessor in accessor::required_accessors(script, &self.state.scope.borrow()) {
@@ -381,13 +381,13 @@ impl Realm {
         ctx: &Ctx<'js>,
         value: JsValue<'js>,
         options: &ScriptOptions,
-    ) -> Result<ScriptResult, ConversionError> {
+    ) -> Result<Evaluated, ConversionError> {
         let flatten = self.functions.flatten.clone().restore(ctx)?;
         let should_stop = || self.interrupt.should_stop();
         let mut out = JsonConverter::new(&flatten, options.max_result_bytes, &should_stop);
-        let mut result = ScriptResult {
+        let mut result = Evaluated {
             value: out.value(value)?,
-            ..ScriptResult::default()
+            ..Evaluated::default()
         };
         let finish = self.functions.finish.clone().restore(ctx)?;
         let Some(report) = finish.call::<_, Option<Array<'js>>>(())? else {
@@ -407,11 +407,11 @@ impl Realm {
                     .is_some_and(|before| equal_in_script(before, &value))
             {
                 drop(before);
-                result.variables_set.push((name, value));
+                result.changes.variables.push((name, value));
             }
         }
-        result.correlation_id_set = optional_text(&mut out, report.get(1)?)?;
-        result.name_set = optional_text(&mut out, report.get(2)?)?;
+        result.changes.correlation_id = optional_text(&mut out, report.get(1)?)?;
+        result.changes.name = optional_text(&mut out, report.get(2)?)?;
         if let Some(outcomes) = report.get::<Option<Array<'js>>>(3)? {
             let mut list = Vec::new();
             for outcome in outcomes.iter() {
@@ -474,14 +474,14 @@ fn is_strict(script: &str) -> bool {
 
 /// Marks what may hold a secret that the script has read, and refuses what is recorded and shown with one in it. A message of
 /// the script goes to incident and journal, so it is dropped.
-fn keep_secret(result: Result<ScriptResult, ScriptError>, secrets: &[String]) -> Result<ScriptResult, ScriptError> {
+fn keep_secret(result: Result<Evaluated, ScriptError>, secrets: &[String]) -> Result<Evaluated, ScriptError> {
     let holds_secret = |text: &str| {
         let mut secrets = secrets.iter().filter(|secret| !secret.is_empty());
         secrets.any(|secret| text.contains(secret.as_str()))
     };
     match result {
         Ok(result) => {
-            let names = [&result.correlation_id_set, &result.name_set].into_iter();
+            let names = [&result.changes.correlation_id, &result.changes.name].into_iter();
             let mut shown = names.flatten().flatten().chain(result.outcomes.iter().flatten());
             let is_shown = shown.any(|text| holds_secret(text));
             drop(shown);
@@ -489,8 +489,8 @@ fn keep_secret(result: Result<ScriptResult, ScriptError>, secrets: &[String]) ->
                 let message = "an outcome, the correlation id and the name of the instance are recorded, so none may hold a secret";
                 return Err(ScriptError::new(ScriptErrorKind::Thrown, message));
             }
-            Ok(ScriptResult {
-                has_read_secret: true,
+            Ok(Evaluated {
+                may_hold_secret: true,
                 ..result
             })
         }

@@ -2,9 +2,8 @@
 //!
 //! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], as far as [`ScriptOptions::total_memory`] has a heap for
 //!   each. One definition has a quarter of them at most, and a version whose breaker is open has one.
-//! - **Time slices** bound the processors: half of them run long scripts of all languages, at least one. A thread whose slice
-//!   is over is parked inside the interrupt handler. Slices go alternately to the script that has run least and to the
-//!   one that has waited longest: a script that is nearly done ends soon, and no long one starves.
+//! - **Time slices** bound the processors: they are the turns of long scripts of all languages. A thread whose slice is over is
+//!   parked inside the interrupt handler.
 //! - **The backlog** holds preempted scripts: they were interrupted because no slot was free, and begin again when one
 //!   is. A script has no effects before its end, so the second run is not observable.
 
@@ -15,15 +14,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::task::{ScriptTask, TaskHandle};
-use crate::compute::half_of_processors;
 use crate::expression::processor::{FairQueue, LongScripts, RunningScript, Turn, Turns};
 use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
 
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
-
-/// How often a thread that waits for a time slice checks without being woken.
-const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Threads that may hang in native loops that cannot be interrupted: with so many the node is of no use any more.
 const MAX_ABANDONED: usize = 8;
@@ -36,8 +31,6 @@ pub(super) struct SlowScripts {
     /// The long scripts of all languages, of which these are some.
     pub(super) long: Arc<LongScripts>,
     start: StartSlowThread,
-    /// Slow scripts that have a time slice, or the next of their language.
-    max_running: usize,
     /// Threads that hang in native code, with their scripts; none: outside of one.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
     /// As many threads have hung as may.
@@ -49,25 +42,12 @@ pub(super) struct SlowScripts {
 struct SlowState {
     slots: Vec<Slot>,
     backlog: FairQueue<Box<ScriptTask>>,
-    /// Counts the ends of time slices.
-    tick: u64,
-    least_run_next: bool,
 }
 
 struct Slot {
     handle: Arc<TaskHandle>,
-    ran: Duration,
-    phase: SlotPhase,
     turn: Option<Turn>,
     _running: RunningScript,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SlotPhase {
-    /// As soon as it has a turn.
-    Running,
-    /// Since that tick.
-    WaitingSince(u64),
 }
 
 impl SlowState {
@@ -80,34 +60,6 @@ impl SlowState {
         self.slots.retain(|slot| !Arc::ptr_eq(&slot.handle, handle));
         self.slots.len() < before
     }
-
-    /// Gives free time slices to scripts that wait.
-    fn grant_slices(&mut self, max_running: usize) {
-        let running = |slots: &[Slot]| slots.iter().filter(|slot| slot.phase == SlotPhase::Running).count();
-        while running(&self.slots) < max_running {
-            let least = self.least_run_next;
-            let waiting = self.slots.iter_mut().filter_map(|slot| match slot.phase {
-                SlotPhase::Running => None,
-                SlotPhase::WaitingSince(tick) => Some((if least { slot.ran } else { Duration::ZERO }, tick, slot)),
-            });
-            let Some((.., next)) = waiting.min_by_key(|(ran, tick, _)| (*ran, *tick)) else {
-                return;
-            };
-            next.phase = SlotPhase::Running;
-            next.handle.wake.notify_all();
-            self.least_run_next = !least;
-        }
-    }
-
-    fn set_waiting(&mut self, handle: &Arc<TaskHandle>, ran: Duration) {
-        self.tick += 1;
-        let tick = self.tick;
-        if let Some(slot) = self.slot(handle) {
-            slot.ran = ran;
-            slot.phase = SlotPhase::WaitingSince(tick);
-            slot.turn = None;
-        }
-    }
 }
 
 impl SlowScripts {
@@ -116,7 +68,6 @@ impl SlowScripts {
             long: Arc::new(LongScripts::new(options.time_limit)),
             options,
             start,
-            max_running: half_of_processors(),
             abandoned: Mutex::default(),
             exhausted: CancellationToken::new(),
             state: Mutex::default(),
@@ -150,75 +101,36 @@ impl SlowScripts {
             return false;
         }
         metrics::counter!("mainspring_slow_scripts_total").increment(1);
-        self.occupy(&mut state, handle, FIRST_SLICE);
+        self.occupy(&mut state, handle);
         true
     }
 
-    fn occupy(&self, state: &mut SlowState, handle: &Arc<TaskHandle>, ran: Duration) {
-        handle.set_slow();
+    fn occupy(&self, state: &mut SlowState, handle: &Arc<TaskHandle>) {
         state.slots.push(Slot {
             handle: Arc::clone(handle),
-            ran,
-            phase: SlotPhase::WaitingSince(0),
             turn: None,
             _running: LongScripts::add(&self.long, &handle.owner),
         });
-        state.set_waiting(handle, ran);
-        state.grant_slices(self.max_running);
     }
 
     pub(super) fn has_slot(&self, handle: &Arc<TaskHandle>) -> bool {
         self.lock().slot(handle).is_some()
     }
 
-    /// Parks the thread until its script has a time slice. False: the script was cancelled, or its thread abandoned.
-    pub(super) fn wait_for_slice(&self, handle: &Arc<TaskHandle>) -> bool {
-        let mut state = self.lock();
-        loop {
-            if handle.is_cancelled() {
-                return false;
-            }
-            match state.slot(handle).map(|slot| slot.phase) {
-                None => return false,
-                Some(SlotPhase::Running) => break,
-                Some(SlotPhase::WaitingSince(_)) => {
-                    let waited = handle.wake.wait_timeout(state, RECHECK_INTERVAL);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
-            }
+    /// Ends the time slice of a script that has run for so long, if it has one, and parks the thread until the next one. False:
+    /// the script was cancelled, or its thread abandoned.
+    pub(super) fn wait_for_slice(&self, handle: &Arc<TaskHandle>, ran: Duration) -> bool {
+        let set_turn = |turn| self.lock().slot(handle).map(|slot| slot.turn = turn).is_some();
+        if !set_turn(None) {
+            return false;
         }
-        drop(state);
-        let turn = Turns::begin(&self.long.turns, "JavaScript", || handle.is_cancelled());
-        let mut state = self.lock();
-        let slot = state.slot(handle);
-        let goes_on = turn.is_some() && slot.is_some();
-        if let Some(slot) = slot {
-            slot.turn = turn;
-        }
-        goes_on
-    }
-
-    /// Ends the script's time slice, and parks the thread until the next one.
-    pub(super) fn end_slice(&self, handle: &Arc<TaskHandle>, ran: Duration) -> bool {
-        let mut state = self.lock();
-        state.set_waiting(handle, ran);
-        state.grant_slices(self.max_running);
-        drop(state);
-        self.wait_for_slice(handle)
-    }
-
-    /// Wakes the thread of a script that was cancelled.
-    pub(super) fn wake(&self, handle: &TaskHandle) {
-        let _state = self.lock();
-        handle.wake.notify_all();
+        let turn = Turns::begin(&self.long.turns, "JavaScript", ran, || handle.is_cancelled());
+        turn.is_some() && set_turn(turn)
     }
 
     /// Releases the slot of a script; whether it had one.
     pub(super) fn release(&self, handle: &Arc<TaskHandle>) -> bool {
-        let mut state = self.lock();
-        let had_slot = state.remove(handle);
-        state.grant_slices(self.max_running);
-        had_slot
+        self.lock().remove(handle)
     }
 
     /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's breaker is open.
@@ -249,7 +161,7 @@ impl SlowScripts {
             state.backlog = backlog;
             let task = found?;
             if !task.handle.is_cancelled() {
-                self.occupy(&mut state, &task.handle, Duration::ZERO);
+                self.occupy(&mut state, &task.handle);
                 task.handle.set_taken();
                 return Some(task);
             }
@@ -281,7 +193,6 @@ impl SlowScripts {
                 return;
             }
             state.remove(&handle);
-            state.grant_slices(slow.max_running);
         }
         drop(state);
         Self::start_backlog(slow);

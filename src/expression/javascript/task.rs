@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -33,16 +33,12 @@ pub(super) struct TaskHandle {
     cancelled: AtomicBool,
     /// A thread has taken it.
     taken: AtomicBool,
-    /// It has, or had, a slot for slow scripts: its thread may wait for a time slice.
-    slow: AtomicBool,
     /// From when on it has run past its limit without an interrupt check; in microseconds since `created`.
     overdue: AtomicU64,
     /// Since when it waits for a slot after it was preempted; likewise.
     preempted: AtomicU64,
     /// Of its thread, while it is on one.
     thread: Mutex<Option<ThreadPriority>>,
-    /// Wakes its thread; used under the lock of the slow scripts.
-    pub(super) wake: Condvar,
 }
 
 impl TaskHandle {
@@ -55,11 +51,9 @@ impl TaskHandle {
             created: Instant::now(),
             cancelled: AtomicBool::new(false),
             taken: AtomicBool::new(false),
-            slow: AtomicBool::new(false),
             overdue: AtomicU64::new(NEVER),
             preempted: AtomicU64::new(NEVER),
             thread: Mutex::default(),
-            wake: Condvar::new(),
         }
     }
 
@@ -72,10 +66,9 @@ impl TaskHandle {
         u64::try_from(at.saturating_duration_since(self.created).as_micros()).unwrap_or(NEVER)
     }
 
-    /// The caller has dropped its future. True: the thread may have to be woken.
-    pub(super) fn cancel(&self) -> bool {
+    /// The caller has dropped its future.
+    pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
-        self.slow.load(Ordering::SeqCst)
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -89,10 +82,6 @@ impl TaskHandle {
 
     pub(super) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_slow(&self) {
-        self.slow.store(true, Ordering::SeqCst);
     }
 
     /// It is on a thread from now on, or no longer.

@@ -140,7 +140,7 @@ impl PoolSession {
             }
         };
         let (reply, mut receiver) = oneshot::channel();
-        let _cancelled = CancelOnDrop(&handle, &queue.slow);
+        let _cancelled = CancelOnDrop(&handle);
         let task = ScriptTask {
             script: script.to_owned(),
             scope,
@@ -215,12 +215,10 @@ impl Drop for PoolSession {
     }
 }
 
-struct CancelOnDrop<'a>(&'a TaskHandle, &'a SlowScripts);
+struct CancelOnDrop<'a>(&'a TaskHandle);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if self.0.cancel() {
-            self.1.wake(self.0);
-        }
+        self.0.cancel();
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::cache::TemplateCache;
 use super::template_view::TemplateView;
 use crate::expression::language::{Place, ScriptRun};
-use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptResult};
+use crate::expression::script::{Evaluated, EvaluationResult, ScriptError, ScriptErrorKind};
 use crate::expression::script_view::{ScriptView, ViewSnapshot};
 use crate::expression::session::ScriptSession;
 
@@ -108,9 +108,9 @@ fn result(rendered: Result<String, TemplateError>) -> EvaluationResult {
         let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";
         return Err(ScriptError::new(ScriptErrorKind::InvalidText, message));
     }
-    Ok(ScriptResult {
+    Ok(Evaluated {
         value: Value::String(text),
-        ..ScriptResult::default()
+        ..Evaluated::default()
     })
 }
 

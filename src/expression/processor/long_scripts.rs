@@ -169,7 +169,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::expression::script::ScriptResult;
+    use crate::expression::script::Evaluated;
 
     fn owner(version: &str) -> ScriptOwner {
         ScriptOwner {
@@ -190,14 +190,14 @@ mod tests {
             async move { LongScripts::run(&long, owner, "L", None, (), move |_| work()).await }
         };
         let first = LongScripts::add(&long, &owner("bad"));
-        assert!(run("good", || Ok(ScriptResult::default())).await.is_ok());
-        let busy = run("bad", || Ok(ScriptResult::default())).await.unwrap_err();
+        assert!(run("good", || Ok(Evaluated::default())).await.is_ok());
+        let busy = run("bad", || Ok(Evaluated::default())).await.unwrap_err();
         assert_eq!(busy.kind, ScriptErrorKind::Busy);
         drop(first);
         let fails = || Err(ScriptError::new(ScriptErrorKind::Timeout, "late"));
         assert!(run("bad", fails).await.is_err());
         assert!(long.breakers.is_open("bad"));
-        assert!(run("bad", || Ok(ScriptResult::default())).await.is_ok());
+        assert!(run("bad", || Ok(Evaluated::default())).await.is_ok());
         assert!(!long.breakers.is_open("bad"), "closed");
         assert_eq!(long.running_of("bad"), 0);
     }
@@ -209,7 +209,7 @@ mod tests {
         let work = move |steps: &dyn Steps| {
             while steps.check().is_ok() {}
             sender.send(()).unwrap();
-            Ok(ScriptResult::default())
+            Ok(Evaluated::default())
         };
         let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), (), work));
         assert!(futures_util::poll!(running.as_mut()).is_pending());

@@ -32,7 +32,7 @@ impl<'s> Pace<'s> {
         stop: &'s AtomicBool,
         limit: Duration,
     ) -> Option<Self> {
-        let turn = Turns::begin(turns, language, || stop.load(Ordering::Relaxed))?;
+        let turn = Turns::begin(turns, language, Duration::ZERO, || stop.load(Ordering::Relaxed))?;
         Some(Self {
             turns: Arc::clone(turns),
             language,
@@ -63,7 +63,9 @@ impl Steps for Pace<'_> {
         }
         self.ran.set(self.ran.get() + elapsed);
         drop(self.turn.take());
-        let next = Turns::begin(&self.turns, self.language, || self.stop.load(Ordering::Relaxed));
+        let next = Turns::begin(&self.turns, self.language, self.ran.get(), || {
+            self.stop.load(Ordering::Relaxed)
+        });
         self.since.set(Instant::now());
         let goes_on = next.as_ref().map(|_| ()).ok_or(Stopped::Cancelled);
         self.turn.replace(next);

@@ -212,7 +212,7 @@ async fn many_instances_share_one_realm() {
             .await
             .expect("result");
         assert_eq!(seen.value, json!("undefined1"));
-        assert_eq!(seen.variables_set, [("v".to_owned(), json!(2))]);
+        assert_eq!(seen.changes.variables, [("v".to_owned(), json!(2))]);
     }
     // On a busy machine the reset of one may have taken too long.
     let made = engine.realms();

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::script::{
-    ScriptError, ScriptErrorKind, ScriptOptions, ScriptResult, ScriptScope, WorkflowFacts,
-};
+use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, WorkflowFacts};
 
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().cloned().expect("an object")
@@ -32,7 +30,7 @@ fn scope() -> ScriptScope {
     }
 }
 
-async fn run(script: &str) -> Result<ScriptResult, ScriptError> {
+async fn run(script: &str) -> Result<Evaluated, ScriptError> {
     ScriptEngine::new(ScriptOptions::default())
         .session()
         .evaluate(script, scope())
@@ -226,18 +224,18 @@ async fn writes_are_reported() {
     ];
     for (script, expected) in cases {
         let result = run(script).await.unwrap_or_else(|error| panic!("{script}: {error:?}"));
-        assert_eq!(result.variables_set, set(expected), "{script}");
+        assert_eq!(result.changes.variables, set(expected), "{script}");
     }
     let result =
         run("setCorrelationId('c2'); setWorkflowInstanceName(null); setOutcomes(['A', 'B']); getCorrelationId()");
     let result = result.await.unwrap();
     assert_eq!(result.value, json!("c2"));
-    assert_eq!(result.correlation_id_set, Some(Some("c2".to_owned())));
-    assert_eq!(result.name_set, Some(None));
+    assert_eq!(result.changes.correlation_id, Some(Some("c2".to_owned())));
+    assert_eq!(result.changes.name, Some(None));
     assert_eq!(result.outcomes, Some(vec!["A".to_owned(), "B".to_owned()]));
     let result = run("setOutcome('Yes')").await.unwrap();
     assert_eq!(result.outcomes, Some(vec!["Yes".to_owned()]));
-    assert_eq!(result.correlation_id_set, None);
+    assert_eq!(result.changes.correlation_id, None);
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ async fn a_script_that_received_a_secret_is_known() {
         // In a realm of its own.
     ] {
         let result = session.evaluate(script, ScriptScope::default()).await.expect(script);
-        assert_eq!(result.has_read_secret, reads, "{script}");
+        assert_eq!(result.may_hold_secret, reads, "{script}");
     }
     for script in [
         "(async () => { throw new Error(await getSecret('token')) })()",

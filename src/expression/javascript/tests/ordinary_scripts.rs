@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::script::{ScriptError, ScriptOptions, ScriptResult, ScriptScope};
+use crate::expression::script::{Evaluated, ScriptError, ScriptOptions, ScriptScope};
 
 /// One script a line, and its result in the next.
 const SCRIPTS: &str = include_str!("ordinary_scripts.js");
@@ -26,21 +26,21 @@ fn scope() -> ScriptScope {
 }
 
 /// What an evaluation gives, in the form of the table.
-fn shown(result: &Result<ScriptResult, ScriptError>) -> Value {
+fn shown(result: &Result<Evaluated, ScriptError>) -> Value {
     let mut shown = Map::new();
     let mut add = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     match result {
         Err(error) => _ = add("error", json!(error.message)),
         Ok(result) => {
             add("value", result.value.clone());
-            let set: Map<_, _> = result.variables_set.iter().cloned().collect();
+            let set: Map<_, _> = result.changes.variables.iter().cloned().collect();
             if !set.is_empty() {
                 add("variables", Value::Object(set));
             }
-            if let Some(id) = &result.correlation_id_set {
+            if let Some(id) = &result.changes.correlation_id {
                 add("correlationId", json!(id));
             }
-            if let Some(name) = &result.name_set {
+            if let Some(name) = &result.changes.name {
                 add("name", json!(name));
             }
             if let Some(outcomes) = &result.outcomes {

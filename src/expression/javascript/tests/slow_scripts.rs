@@ -122,7 +122,7 @@ async fn slow_scripts_run_to_their_end() {
             .expect("task")
             .expect("result");
         assert_eq!(result.value, json!("done"));
-        assert_eq!(result.variables_set, [("v".to_owned(), json!(1))]);
+        assert_eq!(result.changes.variables, [("v".to_owned(), json!(1))]);
     }
     until("nothing runs", || engine.slow() == (0, 0)).await;
 }
