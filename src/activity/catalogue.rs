@@ -14,6 +14,7 @@ use super::{
     publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
 };
 use crate::Error;
+use crate::expression::script_activities;
 use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
@@ -124,8 +125,8 @@ impl Catalogue {
             .register(composition::DispatchWorkflow)
             .register(composition::BulkDispatchWorkflows)
             .register(composition::ExecuteWorkflow);
-        for activity in scripting::RunScript::all() {
-            catalogue.register(activity);
+        for (type_name, language) in script_activities() {
+            catalogue.register(scripting::RunScript(type_name, language));
         }
         catalogue
     }

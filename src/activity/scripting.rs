@@ -4,38 +4,31 @@ use serde_json::Value;
 
 use super::tree::SCRIPT;
 use super::{Activity, ActivityContext, Descriptor, Fault, InputDescriptor, OutputDescriptor, Step, UiHint};
-use crate::expression::{LANGUAGES, Language, activity_type};
+use crate::expression::Language;
 
-/// Runs scripts of a language.
+/// Runs scripts of a language: the name of the type, and the language.
 #[derive(Debug)]
-pub(super) struct RunScript {
-    language: &'static dyn Language,
-    type_name: String,
-    chooses_by: &'static str,
-}
-
-impl RunScript {
-    /// The activities of all languages.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        LANGUAGES.iter().filter_map(|language| {
-            Some(Self {
-                language: *language,
-                type_name: activity_type(*language)?,
-                chooses_by: language.chooses_by()?,
-            })
-        })
-    }
-}
+pub(super) struct RunScript(pub(super) String, pub(super) &'static dyn Language);
 
 impl Activity for RunScript {
     fn descriptor(&self) -> Descriptor {
-        let name = self.language.display_name();
-        Descriptor::new(&self.type_name)
+        let language = self.1.facts();
+        let name = language.display_name;
+        let script = InputDescriptor::new(SCRIPT, "String")
+            .default("")
+            .hint(UiHint::CodeEditor(language.editor.to_owned()))
+            .describe("The script to run.");
+        let sets = language.chooses_by.unwrap_or_default();
+        // The designer draws them; the script chooses among them.
+        let outcomes = InputDescriptor::new("PossibleOutcomes", "String[]")
+            .hint(UiHint::DynamicOutcomes(Vec::new()))
+            .describe(format!("The outcomes that the script may choose by {sets}."));
+        Descriptor::new(&self.0)
             .describe("Scripting", format!("Executes {name} code."))
             .display_name(format!("Run {name}"))
-            .input(script_input(self.language.editor()))
-            .input(outcomes_input(self.chooses_by))
-            .output(result_output())
+            .input(script)
+            .input(outcomes)
+            .output(OutputDescriptor::new("Result", "Object").describe("What the script returns."))
             .fault_category("Script")
     }
 
@@ -45,28 +38,10 @@ impl Activity for RunScript {
         if script.trim().is_empty() {
             return Ok(Step::Done);
         }
-        let ran = context.run_script(self.language, &script).await?;
+        let ran = context.run_script(self.1, &script).await?;
         if ran.value != Value::Null {
             context.set_output("Result", ran.value);
         }
         Ok(ran.outcomes.map_or(Step::Done, Step::Outcomes))
     }
-}
-
-fn script_input(language: &str) -> InputDescriptor {
-    InputDescriptor::new(SCRIPT, "String")
-        .default("")
-        .hint(UiHint::CodeEditor(language.to_owned()))
-        .describe("The script to run.")
-}
-
-/// The designer draws them; the script chooses among them.
-fn outcomes_input(sets: &str) -> InputDescriptor {
-    InputDescriptor::new("PossibleOutcomes", "String[]")
-        .hint(UiHint::DynamicOutcomes(Vec::new()))
-        .describe(format!("The outcomes that the script may choose by {sets}."))
-}
-
-fn result_output() -> OutputDescriptor {
-    OutputDescriptor::new("Result", "Object").describe("What the script returns.")
 }

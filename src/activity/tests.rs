@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{Catalogue, Descriptor, UiHint, camel_case};
-use crate::expression::{LANGUAGES, TypeName, activity_type, coerce};
+use crate::expression::{TypeName, coerce, script_activities};
 use crate::schedule::Schedule;
 
 /// What the code of an activity type names.
@@ -137,9 +137,8 @@ fn named() -> BTreeMap<String, Named> {
                 .1
             {
                 literal if literal.starts_with('"') => vec![literal[1..].split('"').next().unwrap().to_owned()],
-                of_languages if of_languages.starts_with("&self.type_name") => {
-                    let languages = LANGUAGES.iter();
-                    languages.filter_map(|language| activity_type(*language)).collect()
+                of_languages if of_languages.starts_with("&self.0") => {
+                    script_activities().map(|(name, _)| name).collect()
                 }
                 // The common part of schedules is a function, which gets the name.
                 "" => vec![literals(descriptor, "described(", false).pop_first().unwrap()],
@@ -181,7 +180,7 @@ fn named() -> BTreeMap<String, Named> {
         inputs.extend(["StartNewTrace", "ChannelName"].map(str::to_owned));
     }
     // The designer draws these outcomes, and no code reads them.
-    for type_name in LANGUAGES.iter().filter_map(|language| activity_type(*language)) {
+    for (type_name, _) in script_activities() {
         let inputs = &mut all.get_mut(&type_name).unwrap().inputs;
         inputs.insert("PossibleOutcomes".to_owned());
     }

@@ -44,7 +44,7 @@ impl NodeInput {
         match expression.kind.as_str() {
             "Output" => true,
             "Literal" if self.name != SCRIPT => false,
-            kind if kind == "Literal" || language(kind).is_some_and(|language| language.is_script()) => {
+            kind if kind == "Literal" || language(kind).is_some_and(|language| language.facts().is_script) => {
                 let script = expression.value.as_str().unwrap_or_default();
                 ["From", "LastResult", "Output"]
                     .iter()

@@ -246,7 +246,7 @@ impl Evaluator<'_> {
 
     /// The error of a script as a fault.
     fn script_fault(&self, language: &dyn Language, error: ScriptError) -> Fault {
-        let own = |class: &str| format!("{}-{class}", language.code_prefix());
+        let own = |class: &str| format!("{}-{class}", language.facts().code_prefix);
         let (code, is_of_engine) = match error.kind {
             ScriptErrorKind::Thrown if self.hides_secrets && error.message.contains(NO_SECRETS) => {
                 ("secrets-not-available".to_owned(), false)

@@ -63,21 +63,15 @@ impl ScriptView for ExecutionView<'_> {
 
     fn output(&self, activity: &str, output: &str) -> Option<&Value> {
         let seen = self.evaluator;
-        let named = |by_id: bool| {
-            let is_meant = move |node: &&ActivityNode| {
-                if by_id {
-                    node.id == activity
-                } else {
-                    node.name.as_deref() == Some(activity)
-                }
-            };
-            seen.written_beside()
-                .filter(is_meant)
-                .find_map(|node| seen.state.activity_outputs.get(&node.node_id))
+        let of = |is_meant: &dyn Fn(&ActivityNode) -> bool| {
+            let mut meant = seen.written_beside().filter(|node| is_meant(node));
+            meant.find_map(|node| seen.state.activity_outputs.get(&node.node_id))
         };
         // An id takes precedence over an equal name.
-        let outputs = named(true).or_else(|| named(false))?;
-        outputs.get(output)
+        let outputs = of(&|node| node.id == activity);
+        outputs
+            .or_else(|| of(&|node| node.name.as_deref() == Some(activity)))?
+            .get(output)
     }
 
     fn last_result(&self) -> Option<&Value> {

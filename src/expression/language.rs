@@ -16,35 +16,11 @@ use super::type_name::TypeName;
 
 /// A language of expressions. Its scripts are pure: what one sets is in its result, and one that fails has set nothing.
 pub(crate) trait Language: fmt::Debug + Sync {
+    fn facts(&self) -> &'static LanguageFacts;
+
     /// Its name in definitions.
-    fn name(&self) -> &'static str;
-
-    /// What designers show.
-    fn display_name(&self) -> &'static str {
-        self.name()
-    }
-
-    /// The language of the editor.
-    fn editor(&self) -> &'static str;
-
-    /// How a script that an activity runs chooses an outcome. None: no activity runs scripts of it.
-    fn chooses_by(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// How the codes of its faults begin.
-    fn code_prefix(&self) -> &'static str {
-        "script"
-    }
-
-    /// What a text is that is refused when its definition is published.
-    fn refusal(&self) -> &'static str {
-        ""
-    }
-
-    /// Whether its texts are scripts: they can read outputs of activities, and set variables that are declared nowhere.
-    fn is_script(&self) -> bool {
-        true
+    fn name(&self) -> &'static str {
+        self.facts().name
     }
 
     /// Whether a script may read secrets.
@@ -88,6 +64,25 @@ pub(crate) trait Language: fmt::Debug + Sync {
         view: &'a dyn ScriptView,
         session: &'a ScriptSession,
     ) -> ScriptRun<'a>;
+}
+
+/// What is fixed of a language.
+#[derive(Debug)]
+pub(crate) struct LanguageFacts {
+    /// Its name in definitions.
+    pub(crate) name: &'static str,
+    /// What designers show.
+    pub(crate) display_name: &'static str,
+    /// The language of the editor.
+    pub(crate) editor: &'static str,
+    /// How a script that an activity runs chooses an outcome. None: no activity runs scripts of it.
+    pub(crate) chooses_by: Option<&'static str>,
+    /// Its texts are scripts: they can read outputs of activities, and set variables that are declared nowhere.
+    pub(crate) is_script: bool,
+    /// How the codes of its faults begin.
+    pub(crate) code_prefix: &'static str,
+    /// What a text is that is refused when its definition is published.
+    pub(crate) refusal: &'static str,
 }
 
 /// Line and column of a text, both from 1.

@@ -27,14 +27,17 @@ pub(crate) fn language(name: &str) -> Option<&'static dyn Language> {
     LANGUAGES.iter().copied().find(|language| language.name() == name)
 }
 
-/// The type of the activity that runs scripts of a language, if there is one.
-pub(crate) fn activity_type(language: &dyn Language) -> Option<String> {
-    language.chooses_by().map(|_| format!("{RUN}{}", language.name()))
+/// The types of the activities that run scripts, each with its language.
+pub(crate) fn script_activities() -> impl Iterator<Item = (String, &'static dyn Language)> {
+    let all = LANGUAGES
+        .iter()
+        .filter(|language| language.facts().chooses_by.is_some());
+    all.map(|language| (format!("{RUN}{}", language.name()), *language))
 }
 
 /// The language whose scripts an activity of this type runs.
 pub(crate) fn language_of_activity(type_name: &str) -> Option<&'static dyn Language> {
-    language(type_name.strip_prefix(RUN)?).filter(|language| language.chooses_by().is_some())
+    language(type_name.strip_prefix(RUN)?).filter(|language| language.facts().chooses_by.is_some())
 }
 
 /// Why expressions of a language cannot be evaluated here, or activities of a type not be run, if this build is without the
@@ -51,7 +54,7 @@ pub(crate) fn missing_language(name: &str) -> Option<String> {
 
 /// The languages in which anything can be written, for a message.
 pub(crate) fn script_languages() -> String {
-    let scripts = LANGUAGES.iter().filter(|language| language.is_script());
+    let scripts = LANGUAGES.iter().filter(|language| language.facts().is_script);
     scripts.map(|language| language.name()).collect::<Vec<_>>().join(" or ")
 }
 
@@ -68,40 +71,33 @@ pub(crate) struct ExpressionType {
     pub(crate) editor: Option<&'static str>,
 }
 
-impl ExpressionType {
-    const fn plain(name: &'static str, is_offered: bool) -> Self {
-        Self {
-            name,
-            display_name: name,
-            is_offered,
-            editor: None,
-        }
-    }
-
-    fn of(language: &dyn Language) -> Self {
-        Self {
-            display_name: language.display_name(),
-            editor: Some(language.editor()),
-            ..Self::plain(language.name(), true)
-        }
-    }
-}
-
 /// Those that this build evaluates.
 pub(crate) fn expression_types() -> impl Iterator<Item = ExpressionType> {
-    let object = ExpressionType {
-        editor: Some("json"),
-        ..ExpressionType::plain("Object", false)
+    let value = |(name, is_offered, editor)| ExpressionType {
+        name,
+        display_name: name,
+        is_offered,
+        editor,
     };
-    let values = [ExpressionType::plain("Literal", false), object].into_iter();
-    let languages = LANGUAGES.iter().map(|language| ExpressionType::of(*language));
-    values.chain(languages).chain([
-        ExpressionType::plain("Variable", true),
-        ExpressionType::plain("Input", true),
-        ExpressionType::plain("Output", false),
-        ExpressionType::plain("Configuration", true),
-        ExpressionType::plain("Secret", true),
-    ])
+    let languages = LANGUAGES.iter().map(|language| ExpressionType {
+        name: language.name(),
+        display_name: language.facts().display_name,
+        is_offered: true,
+        editor: Some(language.facts().editor),
+    });
+    let before = [("Literal", false, None), ("Object", false, Some("json"))];
+    let after = [
+        ("Variable", true, None),
+        ("Input", true, None),
+        ("Output", false, None),
+        ("Configuration", true, None),
+        ("Secret", true, None),
+    ];
+    before
+        .into_iter()
+        .map(value)
+        .chain(languages)
+        .chain(after.into_iter().map(value))
 }
 
 /// Whether expressions of a type can be evaluated.

@@ -35,8 +35,8 @@ pub(crate) use language::{
     CompiledScript, Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun, ScriptText,
 };
 pub(crate) use languages::{
-    LANGUAGES, activity_type, expression_types, is_runnable, language, language_of_activity, missing_language,
-    runnable_types, script_languages,
+    LANGUAGES, expression_types, is_runnable, language, language_of_activity, missing_language, runnable_types,
+    script_activities, script_languages,
 };
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;

@@ -47,7 +47,7 @@ impl ScriptEngine {
     /// Returns when eight threads hang in scripts that cannot be interrupted: the process is to end, so that others run what is
     /// left. Cancellation safe.
     pub(crate) async fn exhausted(&self) {
-        self.pool.exhausted().cancelled().await;
+        self.pool.slow.exhausted.cancelled().await;
     }
 
     /// Opens a session: one per burst. It uses no resources before its first evaluation.
@@ -96,7 +96,7 @@ impl ScriptSession {
         work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
     ) -> EvaluationResult {
         let owner = ScriptOwner::of(facts);
-        let result = LongScripts::run(self.inner.long(), owner, language, stack, permit, work).await;
+        let result = LongScripts::run(&self.inner.pool.slow.long, owner, language, stack, permit, work).await;
         self.noting_deferral(&facts.definition_version_id, result)
     }
 
@@ -109,12 +109,12 @@ impl ScriptSession {
 
     /// The limits of scripts.
     pub(super) fn options(&self) -> &ScriptOptions {
-        self.inner.options()
+        &self.inner.pool.slow.options
     }
 
     /// What the operator lets expressions read.
     pub(crate) fn named(&self) -> &NamedValues {
-        &self.inner.options().named
+        &self.options().named
     }
 
     /// The burst is to be deferred: a script found no slot. The first one counts.

@@ -254,7 +254,7 @@ fn scripts(program: &Program, named: &NamedVariables<'_>, node: &ActivityNode, e
                     "The input {} of the activity {}{}: {problem}",
                     input.name,
                     node.id,
-                    language.refusal()
+                    language.facts().refusal
                 );
                 errors.push(ValidationError::of(&node.id, message));
             }

@@ -86,7 +86,7 @@ impl<'p> NamedVariables<'p> {
             let expressions = inputs.filter_map(|input| input.expression.as_ref());
             let scripts = expressions.filter(|expression| match expression.kind.as_str() {
                 "Literal" | "Object" => false,
-                kind => language(kind).is_none_or(|language| language.is_script()),
+                kind => language(kind).is_none_or(|language| language.facts().is_script),
             });
             scripts.filter_map(|expression| expression.value.as_str()).collect()
         });

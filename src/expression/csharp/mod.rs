@@ -14,7 +14,7 @@ use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem,
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::language::{Compiler, DeclaredNames, Language, ScriptRun, ScriptText};
+use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun, ScriptText};
 use super::processor::on_stack_of;
 use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind};
 use super::script_view::{ScriptView, ViewSnapshot};
@@ -33,24 +33,16 @@ static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::
 pub(crate) struct CSharp;
 
 impl Language for CSharp {
-    fn name(&self) -> &'static str {
-        "CSharp"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "C#"
-    }
-
-    fn editor(&self) -> &'static str {
-        "csharp"
-    }
-
-    fn chooses_by(&self) -> Option<&'static str> {
-        Some("Outcome.Set(name)")
-    }
-
-    fn refusal(&self) -> &'static str {
-        " is no C# that runs here"
+    fn facts(&self) -> &'static LanguageFacts {
+        &LanguageFacts {
+            name: "CSharp",
+            display_name: "C#",
+            editor: "csharp",
+            chooses_by: Some("Outcome.Set(name)"),
+            is_script: true,
+            code_prefix: "script",
+            refusal: " is no C# that runs here",
+        }
     }
 
     /// A value that is no text is no script.

@@ -1,7 +1,7 @@
 //! JavaScript among the languages.
 
 use super::declarations::declarations;
-use crate::expression::language::{Language, Place, ScriptNames, ScriptRun, ScriptText};
+use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun, ScriptText};
 use crate::expression::script::{ScriptError, ScriptErrorKind, too_long_script};
 use crate::expression::script_view::ScriptView;
 use crate::expression::session::ScriptSession;
@@ -11,16 +11,16 @@ use crate::expression::session::ScriptSession;
 pub(crate) struct JavaScript;
 
 impl Language for JavaScript {
-    fn name(&self) -> &'static str {
-        "JavaScript"
-    }
-
-    fn editor(&self) -> &'static str {
-        "javascript"
-    }
-
-    fn chooses_by(&self) -> Option<&'static str> {
-        Some("setOutcome(name)")
+    fn facts(&self) -> &'static LanguageFacts {
+        &LanguageFacts {
+            name: "JavaScript",
+            display_name: "JavaScript",
+            editor: "javascript",
+            chooses_by: Some("setOutcome(name)"),
+            is_script: true,
+            code_prefix: "script",
+            refusal: "",
+        }
     }
 
     fn reads_secrets(&self, script: &str) -> bool {

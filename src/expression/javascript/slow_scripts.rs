@@ -26,15 +26,15 @@ const MAX_ABANDONED: usize = 8;
 /// Starts a thread that runs a task which has a slot.
 pub(super) type StartSlowThread = fn(&Arc<SlowScripts>, Box<ScriptTask>) -> io::Result<()>;
 
-pub(super) struct SlowScripts {
-    pub(super) options: Arc<ScriptOptions>,
+pub(in crate::expression) struct SlowScripts {
+    pub(in crate::expression) options: Arc<ScriptOptions>,
     /// The long scripts of all languages, of which these are some.
-    pub(super) long: Arc<LongScripts>,
+    pub(in crate::expression) long: Arc<LongScripts>,
     start: StartSlowThread,
     /// Threads that hang in native code, with their scripts; none: outside of one.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
     /// As many threads have hung as may.
-    pub(super) exhausted: CancellationToken,
+    pub(in crate::expression) exhausted: CancellationToken,
     state: Mutex<SlowState>,
 }
 

@@ -25,13 +25,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
 use super::task::{ScriptTask, TaskHandle};
-use crate::expression::processor::LongScripts;
 use crate::expression::script::{
     EvaluationResult, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script,
 };
@@ -50,12 +48,12 @@ const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
 
 pub(in crate::expression) struct ScriptPool {
     queues: Vec<Arc<ScriptQueue>>,
-    slow: Arc<SlowScripts>,
+    pub(in crate::expression) slow: Arc<SlowScripts>,
 }
 
 /// A session, pinned to a queue at its first evaluation.
 pub(in crate::expression) struct PoolSession {
-    pool: Arc<ScriptPool>,
+    pub(in crate::expression) pool: Arc<ScriptPool>,
     queue: OnceLock<Arc<ScriptQueue>>,
 }
 
@@ -75,11 +73,6 @@ impl ScriptPool {
     pub(in crate::expression) fn realms(&self) -> usize {
         let made = self.queues.iter().map(|queue| queue.on_demand.load(Ordering::Relaxed));
         made.sum()
-    }
-
-    /// Cancelled as soon as as many threads hang as may.
-    pub(in crate::expression) fn exhausted(&self) -> &CancellationToken {
-        &self.slow.exhausted
     }
 
     #[cfg(test)]
@@ -117,10 +110,6 @@ impl Drop for ScriptPool {
 }
 
 impl PoolSession {
-    pub(in crate::expression) fn options(&self) -> &ScriptOptions {
-        &self.pool.slow.options
-    }
-
     /// Runs a script on the session's queue. Cancellation safe: dropping the future cancels the task.
     pub(in crate::expression) async fn evaluate(&self, script: &str, scope: ScriptScope) -> EvaluationResult {
         if let Some(problem) = too_long_script(script) {
@@ -176,11 +165,6 @@ impl PoolSession {
                 return Err(queue.slow.long.defer(&handle.owner));
             }
         }
-    }
-
-    /// The long scripts of all languages.
-    pub(in crate::expression) fn long(&self) -> &Arc<LongScripts> {
-        &self.pool.slow.long
     }
 
     /// For how long the burst is to be deferred after a [`ScriptErrorKind::Busy`].

@@ -15,7 +15,7 @@ mod tests;
 
 use mainspring_liquid::Template;
 
-use super::language::{Language, Place, ScriptRun, ScriptText};
+use super::language::{Language, LanguageFacts, Place, ScriptRun, ScriptText};
 use super::script::ScriptError;
 use super::script_view::ScriptView;
 use super::session::ScriptSession;
@@ -28,24 +28,16 @@ use engine::{TEMPLATES, error, place};
 pub(crate) struct Liquid;
 
 impl Language for Liquid {
-    fn name(&self) -> &'static str {
-        "Liquid"
-    }
-
-    fn editor(&self) -> &'static str {
-        "liquid"
-    }
-
-    fn code_prefix(&self) -> &'static str {
-        "template"
-    }
-
-    fn refusal(&self) -> &'static str {
-        " is no valid Liquid"
-    }
-
-    fn is_script(&self) -> bool {
-        false
+    fn facts(&self) -> &'static LanguageFacts {
+        &LanguageFacts {
+            name: "Liquid",
+            display_name: "Liquid",
+            editor: "liquid",
+            chooses_by: None,
+            is_script: false,
+            code_prefix: "template",
+            refusal: " is no valid Liquid",
+        }
     }
 
     fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {

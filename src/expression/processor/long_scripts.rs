@@ -3,12 +3,13 @@
 //! JavaScript's have slots and threads of their own, as a script goes on where it began. Those of a language that counts steps
 //! begin again here, on a thread of the runtime for blocking work.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mainspring_language::Steps;
+use tokio_util::sync::CancellationToken;
 
 use super::pace::Pace;
 use super::script_breaker::ScriptBreakers;
@@ -110,10 +111,11 @@ impl LongScripts {
             return Err(long.defer(&owner));
         }
         let running = Self::add(long, &owner);
-        let stop = StopOnDrop(Arc::default());
-        let (flag, turns, limit) = (Arc::clone(&stop.0), Arc::clone(&long.turns), long.time_limit);
+        let stop = CancellationToken::new();
+        let _stops = stop.clone().drop_guard();
+        let (turns, limit) = (Arc::clone(&long.turns), long.time_limit);
         let done = tokio::task::spawn_blocking(move || {
-            let paced = || Some(work(&Pace::begin(&turns, language, &flag, limit)?));
+            let paced = || Some(work(&Pace::begin(&turns, language, &stop, limit)?));
             let ended = match stack {
                 Some(bytes) => on_stack_of(bytes, paced).flatten(),
                 None => paced(),
@@ -144,15 +146,6 @@ impl Drop for RunningScript {
         if let Some(place) = running.iter().position(|other| *other == self.version) {
             running.swap_remove(place);
         }
-    }
-}
-
-/// Stops a script that nothing awaits.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mainspring_language::{Steps, Stopped};
+use tokio_util::sync::CancellationToken;
 
 use super::turns::{SLICE, Turn, Turns};
 use super::yield_interval::YieldInterval;
@@ -15,7 +15,7 @@ use super::yield_interval::YieldInterval;
 pub(super) struct Pace<'s> {
     turns: Arc<Turns>,
     language: &'static str,
-    stop: &'s AtomicBool,
+    stop: &'s CancellationToken,
     limit: Duration,
     ran: Cell<Duration>,
     since: Cell<Instant>,
@@ -29,10 +29,10 @@ impl<'s> Pace<'s> {
     pub(super) fn begin(
         turns: &Arc<Turns>,
         language: &'static str,
-        stop: &'s AtomicBool,
+        stop: &'s CancellationToken,
         limit: Duration,
     ) -> Option<Self> {
-        let turn = Turns::begin(turns, language, Duration::ZERO, || stop.load(Ordering::Relaxed))?;
+        let turn = Turns::begin(turns, language, Duration::ZERO, || stop.is_cancelled())?;
         Some(Self {
             turns: Arc::clone(turns),
             language,
@@ -49,7 +49,7 @@ impl<'s> Pace<'s> {
 impl Steps for Pace<'_> {
     /// Another script may run in between.
     fn check(&self) -> Result<(), Stopped> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_cancelled() {
             return Err(Stopped::Cancelled);
         }
         let now = Instant::now();
@@ -63,9 +63,7 @@ impl Steps for Pace<'_> {
         }
         self.ran.set(self.ran.get() + elapsed);
         drop(self.turn.take());
-        let next = Turns::begin(&self.turns, self.language, self.ran.get(), || {
-            self.stop.load(Ordering::Relaxed)
-        });
+        let next = Turns::begin(&self.turns, self.language, self.ran.get(), || self.stop.is_cancelled());
         self.since.set(Instant::now());
         let goes_on = next.as_ref().map(|_| ()).ok_or(Stopped::Cancelled);
         self.turn.replace(next);
