@@ -93,7 +93,18 @@ impl InputEvaluator for Evaluator<'_> {
     }
 }
 
-impl Evaluator<'_> {
+impl<'a> Evaluator<'a> {
+    pub(super) fn of(program: &'a Program, state: &'a InstanceState, session: &'a ScriptSession, context: u64) -> Self {
+        Self {
+            program,
+            state,
+            session,
+            context,
+            arguments: None,
+            hides_secrets: false,
+        }
+    }
+
     /// Evaluates one input and converts it to its type.
     pub(super) async fn input(&self, input: &NodeInput) -> Result<Evaluated, Fault> {
         let mut evaluated = match &input.expression {

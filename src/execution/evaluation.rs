@@ -118,12 +118,8 @@ impl Interpreter {
         let (state, context) = state_of(&program, scope);
         let session = self.script_session();
         let evaluator = Evaluator {
-            program: &program,
-            state: &state,
-            session: &session,
-            context,
-            arguments: None,
             hides_secrets,
+            ..Evaluator::of(&program, &state, &session, context)
         };
         let evaluated = evaluator.expression(&expression, &to).await;
         if session.deferral().is_some() {

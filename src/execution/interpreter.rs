@@ -233,14 +233,7 @@ impl Interpreter {
             program.version,
         );
         let session = self.script_session();
-        let evaluator = Evaluator {
-            program,
-            state: &state,
-            session: &session,
-            context: 0,
-            arguments: None,
-            hides_secrets: false,
-        };
+        let evaluator = Evaluator::of(program, &state, &session, 0);
         let mut triggers = WorkflowTriggers::default();
         let mut errors = Problems::default();
         let mut begun = Instant::now();

@@ -353,14 +353,7 @@ impl BurstRun<'_> {
     /// Evaluates the inputs of a new execution in their order; each sees the variables that scripts of earlier ones set.
     async fn evaluate_inputs(&mut self, number: u64, node: &ActivityNode) -> Result<(), Fault> {
         for input in node.inputs.iter().filter(|input| !input.is_lazy) {
-            let evaluator = Evaluator {
-                program: self.program,
-                state: &self.state,
-                session: &self.session,
-                context: number,
-                arguments: None,
-                hides_secrets: false,
-            };
+            let evaluator = Evaluator::of(self.program, &self.state, &self.session, number);
             let evaluated = evaluator.input(input).await?;
             // First: what is refused below is quoted by the message.
             if evaluated.may_hold_secret {
@@ -414,14 +407,7 @@ impl BurstRun<'_> {
             _ => None,
         };
         let properties = std::mem::take(&mut context.properties);
-        let evaluator = Evaluator {
-            program: self.program,
-            state: &self.state,
-            session: &self.session,
-            context: number,
-            arguments: None,
-            hides_secrets: false,
-        };
+        let evaluator = Evaluator::of(self.program, &self.state, &self.session, number);
         let mut context = self.activity_context(number, node, &evaluator)?;
         context.trigger_payload = trigger_payload;
         context.properties = properties;

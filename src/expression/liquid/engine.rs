@@ -1,14 +1,16 @@
 //! The engine: a rendering on the caller's thread if it is short, else on a thread of its own.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use mainspring_liquid::{Bounds, ErrorKind, TemplateError};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::cache::TemplateCache;
 use super::template_view::TemplateView;
-use crate::expression::language::{Place, ScriptRun};
+use crate::expression::language::ScriptRun;
+use crate::expression::processor::QueuePermits;
 use crate::expression::script::{Evaluated, EvaluationResult, ScriptError, ScriptErrorKind};
 use crate::expression::script_view::{ScriptView, ViewSnapshot};
 use crate::expression::session::ScriptSession;
@@ -38,22 +40,24 @@ pub(super) static TEMPLATES: LazyLock<TemplateEngine> = LazyLock::new(TemplateEn
 #[derive(Debug)]
 pub(super) struct TemplateEngine {
     cache: TemplateCache,
-    /// The definitions of the long renderings.
-    long: Arc<Mutex<Vec<String>>>,
+    /// For long renderings: of all, and of each definition.
+    slots: Arc<Semaphore>,
+    own_slots: QueuePermits,
 }
 
 impl TemplateEngine {
     pub(super) fn new() -> Self {
         Self {
             cache: TemplateCache::default(),
-            long: Arc::default(),
+            slots: Arc::new(Semaphore::new(SLOTS)),
+            own_slots: QueuePermits::new(SLOTS_PER_DEFINITION),
         }
     }
 
     /// Long renderings that have a slot.
     #[cfg(test)]
     pub(super) fn long(&self) -> usize {
-        self.long.lock().unwrap_or_else(PoisonError::into_inner).len()
+        SLOTS - self.slots.available_permits()
     }
 
     /// Renders a template. If it is long, it goes on with a copy of what it sees.
@@ -83,13 +87,15 @@ impl TemplateEngine {
         }
         ScriptRun::GoesOn(Box::pin(async move {
             let facts = view.facts();
-            let Some(slot) = Slot::take(&self.long, &facts.definition_id) else {
+            let slot = Arc::clone(&self.slots).try_acquire_owned();
+            let own = self.own_slots.of(&facts.definition_id).try_acquire_owned();
+            let (Ok(slot), Ok(own)) = (slot, own) else {
                 session.defer(PAUSE);
                 let message = "no slot is free for a long template";
                 return Err(ScriptError::new(ScriptErrorKind::Busy, message));
             };
             let (snapshot, named) = (ViewSnapshot::of(view), named.clone());
-            let rendered = session.run_long("Liquid", facts, None, slot, move |caller| {
+            let rendered = session.run_long("Liquid", facts, None, (slot, own), move |caller| {
                 let (view, named) = (&snapshot, &named);
                 let bounds = Bounds {
                     caller: Some(caller),
@@ -116,6 +122,7 @@ fn result(rendered: Result<String, TemplateError>) -> EvaluationResult {
 
 /// The error of a template as that of a script.
 pub(super) fn error(error: TemplateError) -> ScriptError {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     ScriptError {
         kind: match error.kind {
             ErrorKind::Syntax => ScriptErrorKind::Syntax,
@@ -126,42 +133,6 @@ pub(super) fn error(error: TemplateError) -> ScriptError {
             ErrorKind::Cancelled => ScriptErrorKind::Closed,
         },
         message: error.to_string(),
-        place: (error.line > 0).then(|| place(&error)),
-    }
-}
-
-/// The place of an error that has one.
-pub(super) fn place(error: &TemplateError) -> Place {
-    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    (number(error.line), number(error.column))
-}
-
-/// A slot of a definition; given back when dropped.
-struct Slot {
-    definition: String,
-    long: Arc<Mutex<Vec<String>>>,
-}
-
-impl Slot {
-    fn take(long: &Arc<Mutex<Vec<String>>>, definition: &str) -> Option<Self> {
-        let mut taken = long.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.iter().filter(|other| *other == definition).count();
-        if taken.len() >= SLOTS || own >= SLOTS_PER_DEFINITION {
-            return None;
-        }
-        taken.push(definition.to_owned());
-        Some(Self {
-            definition: definition.to_owned(),
-            long: Arc::clone(long),
-        })
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut taken = self.long.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = taken.iter().position(|other| *other == self.definition) {
-            taken.swap_remove(place);
-        }
+        place: (error.line > 0).then(|| (number(error.line), number(error.column))),
     }
 }

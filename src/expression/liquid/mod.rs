@@ -21,7 +21,7 @@ use super::script_view::ScriptView;
 use super::session::ScriptSession;
 #[cfg(doc)]
 use engine::{INLINE_STEPS, TemplateEngine};
-use engine::{TEMPLATES, error, place};
+use engine::{TEMPLATES, error};
 
 /// Templates, whose value is a text.
 #[derive(Debug)]
@@ -42,7 +42,10 @@ impl Language for Liquid {
 
     fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
         let named = Template::parse(text).map_err(error)?.variables();
-        Ok(named.into_iter().map(|(name, at)| (name, place(&at))).collect())
+        Ok(named
+            .into_iter()
+            .map(|(name, at)| (name, error(at).place.unwrap_or_default()))
+            .collect())
     }
 
     fn evaluate<'a>(

@@ -76,7 +76,8 @@ impl<T> FairQueue<T> {
     }
 }
 
-/// The capacity of a queue, one semaphore per definition: a full one blocks only its own definition.
+/// The places of a queue or for a kind of work, one semaphore per definition: a full one blocks only its own definition.
+#[derive(Debug)]
 pub(in crate::expression) struct QueuePermits {
     size: usize,
     semaphores: Mutex<HashMap<String, Arc<Semaphore>>>,
