@@ -8,13 +8,11 @@ use super::execution_view::ExecutionView;
 use super::program::Program;
 use super::scope;
 use super::state::{ContextStatus, InstanceState};
-use crate::activity::{
-    ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeIndex, NodeInput,
-};
+use crate::activity::{ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeInput};
 use crate::definition::Expression;
 use crate::expression::{
-    Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptScope, ScriptSession, ScriptText,
-    TypeName, WorkflowFacts, coerce, language, missing_language, script_languages,
+    Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptSession, ScriptText, TypeName,
+    coerce, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -206,7 +204,8 @@ impl<'a> Evaluator<'a> {
             value => reference(value, &["outputName", "name"]),
         };
         let name = named.as_deref().unwrap_or("Result");
-        let mut found = self.written_beside().filter(|node| node.id == *activity);
+        let mut found =
+            scope::written_beside(self.program, self.state, self.context).filter(|node| node.id == *activity);
         let outputs = found
             .next()
             .and_then(|node| self.state.activity_outputs.get(&node.node_id));
@@ -214,19 +213,6 @@ impl<'a> Evaluator<'a> {
             .and_then(|outputs| outputs.get(name))
             .cloned()
             .unwrap_or_default()
-    }
-
-    /// The activities of the definition that the execution is in: ids and names are those of one definition.
-    pub(super) fn written_beside(&self) -> impl Iterator<Item = &ActivityNode> {
-        self.program.tree.of_workflow(self.workflow_node())
-    }
-
-    /// The workflow that the execution is in.
-    pub(super) fn workflow_node(&self) -> NodeIndex {
-        let workflow = scope::workflow(self.program, self.state, self.context);
-        let context = workflow.and_then(|number| self.state.contexts.get(&number));
-        let node = context.and_then(|context| self.program.tree.find(&context.node_id));
-        node.map_or(NodeIndex(0), |node| node.workflow)
     }
 
     /// The fault of an expression without its message, if that may quote an output that was made of a secret.
@@ -245,7 +231,13 @@ impl<'a> Evaluator<'a> {
         if script.text.trim().is_empty() {
             return Ok(Evaluated::default());
         }
-        let view = ExecutionView::of(self);
+        let view = ExecutionView::of(
+            self.program,
+            self.state,
+            self.context,
+            self.arguments,
+            self.hides_secrets,
+        );
         let result = match language.evaluate(script, &view, self.session) {
             ScriptRun::Ended(result) => result,
             ScriptRun::GoesOn(running) => running.await,
@@ -274,48 +266,6 @@ impl<'a> Evaluator<'a> {
         };
         let fault = Fault::new(error.message).code(code).category("Script");
         fault.at(error.place).quoting_nothing(is_of_engine)
-    }
-
-    pub(super) fn script_scope(&self) -> ScriptScope {
-        let state = self.state;
-        let mut outputs = Map::new();
-        if self.program.needs_outputs {
-            let mut by_id = Map::new();
-            for node in self.written_beside() {
-                let Some(values) = state.activity_outputs.get(&node.node_id) else {
-                    continue;
-                };
-                if let Some(name) = &node.name {
-                    outputs.insert(name.clone(), values.clone());
-                }
-                by_id.insert(node.id.clone(), values.clone());
-            }
-            // Ids are unique, names need not be: an id takes precedence over an equal name.
-            outputs.extend(by_id);
-        }
-        let mut variables = scope::visible(self.program, state, self.context);
-        let arguments = self.arguments.into_iter().flatten();
-        variables.extend(arguments.map(|(name, value)| (name.clone(), value.clone())));
-        ScriptScope {
-            variables,
-            inputs: scope::inputs(self.program, state, self.context).into_owned(),
-            outputs,
-            last_result: state.last_result.clone(),
-            hides_secrets: self.hides_secrets,
-            workflow: self.facts(),
-        }
-    }
-
-    pub(super) fn facts(&self) -> WorkflowFacts {
-        let state = self.state;
-        WorkflowFacts {
-            instance_id: state.instance_id.to_string(),
-            definition_id: state.definition_id.to_string(),
-            definition_version_id: state.version_id.to_string(),
-            definition_version: state.version,
-            correlation_id: state.correlation_id.clone(),
-            name: state.name.clone(),
-        }
     }
 }
 

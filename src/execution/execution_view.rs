@@ -5,14 +5,19 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use super::evaluate::Evaluator;
+use super::program::Program;
 use super::scope;
+use super::state::InstanceState;
 use crate::activity::ActivityNode;
 use crate::expression::{CompiledScript, ScriptError, ScriptScope, ScriptText, ScriptView, WorkflowFacts};
 
 /// The state of an instance, as one execution sees it.
 pub(super) struct ExecutionView<'a> {
-    evaluator: &'a Evaluator<'a>,
+    program: &'a Program,
+    state: &'a InstanceState,
+    context: u64,
+    arguments: Option<&'a Map<String, Value>>,
+    hides_secrets: bool,
     /// The executions whose variables are visible, innermost first.
     chain: OnceLock<Vec<u64>>,
     inputs: OnceLock<Cow<'a, Map<String, Value>>>,
@@ -20,9 +25,20 @@ pub(super) struct ExecutionView<'a> {
 }
 
 impl<'a> ExecutionView<'a> {
-    pub(super) fn of(evaluator: &'a Evaluator<'a>) -> Self {
+    /// The arguments are variables besides those of the scope; secrets may be refused.
+    pub(super) fn of(
+        program: &'a Program,
+        state: &'a InstanceState,
+        context: u64,
+        arguments: Option<&'a Map<String, Value>>,
+        hides_secrets: bool,
+    ) -> Self {
         Self {
-            evaluator,
+            program,
+            state,
+            context,
+            arguments,
+            hides_secrets,
             chain: OnceLock::new(),
             inputs: OnceLock::new(),
             facts: OnceLock::new(),
@@ -32,62 +48,93 @@ impl<'a> ExecutionView<'a> {
 
 impl ScriptView for ExecutionView<'_> {
     fn variable(&self, name: &str) -> Option<&Value> {
-        let seen = self.evaluator;
-        let given = seen.arguments.and_then(|arguments| arguments.get(name));
+        let given = self.arguments.and_then(|arguments| arguments.get(name));
         given.or_else(|| {
-            let chain = self
-                .chain
-                .get_or_init(|| scope::chain(seen.program, seen.state, seen.context));
-            let mut contexts = chain.iter().filter_map(|number| seen.state.contexts.get(number));
+            let chain = || scope::chain(self.program, self.state, self.context);
+            let numbers = self.chain.get_or_init(chain).iter();
+            let mut contexts = numbers.filter_map(|number| self.state.contexts.get(number));
             contexts.find_map(|context| context.variables.get(name))
         })
     }
 
     fn variable_names(&self) -> Vec<String> {
-        let seen = self.evaluator;
-        let all = scope::visible(seen.program, seen.state, seen.context);
+        let all = scope::visible(self.program, self.state, self.context);
         all.into_iter().map(|(name, _)| name).collect()
     }
 
     fn variable_type(&self, name: &str) -> Option<(&str, bool)> {
-        let seen = self.evaluator;
-        let declared = scope::find(seen.program, seen.state, seen.context, name)?.declared?;
+        let declared = scope::find(self.program, self.state, self.context, name)?.declared?;
         Some((&declared.type_name, declared.is_array))
     }
 
     fn inputs(&self) -> &Map<String, Value> {
-        let seen = self.evaluator;
         self.inputs
-            .get_or_init(|| scope::inputs(seen.program, seen.state, seen.context))
+            .get_or_init(|| scope::inputs(self.program, self.state, self.context))
     }
 
     fn output(&self, activity: &str, output: &str) -> Option<&Value> {
-        let seen = self.evaluator;
         let of = |is_meant: &dyn Fn(&ActivityNode) -> bool| {
-            let mut meant = seen.written_beside().filter(|node| is_meant(node));
-            meant.find_map(|node| seen.state.activity_outputs.get(&node.node_id))
+            let beside = scope::written_beside(self.program, self.state, self.context);
+            let mut meant = beside.filter(|node| is_meant(node));
+            meant.find_map(|node| self.state.activity_outputs.get(&node.node_id))
         };
         // An id takes precedence over an equal name.
-        let outputs = of(&|node| node.id == activity);
-        outputs
-            .or_else(|| of(&|node| node.name.as_deref() == Some(activity)))?
-            .get(output)
+        let by_id = of(&|node| node.id == activity);
+        let outputs = by_id.or_else(|| of(&|node| node.name.as_deref() == Some(activity)));
+        outputs?.get(output)
     }
 
     fn last_result(&self) -> Option<&Value> {
-        self.evaluator.state.last_result.as_ref()
+        self.state.last_result.as_ref()
     }
 
     fn facts(&self) -> &WorkflowFacts {
-        self.facts.get_or_init(|| self.evaluator.facts())
+        self.facts.get_or_init(|| facts_of(self.state))
     }
 
     fn scope(&self) -> ScriptScope {
-        self.evaluator.script_scope()
+        let (program, state, context) = (self.program, self.state, self.context);
+        let mut outputs = Map::new();
+        if program.needs_outputs {
+            let mut by_id = Map::new();
+            for node in scope::written_beside(program, state, context) {
+                let Some(values) = state.activity_outputs.get(&node.node_id) else {
+                    continue;
+                };
+                if let Some(name) = &node.name {
+                    outputs.insert(name.clone(), values.clone());
+                }
+                by_id.insert(node.id.clone(), values.clone());
+            }
+            // Ids are unique, names need not be: an id takes precedence over an equal name.
+            outputs.extend(by_id);
+        }
+        let mut variables = scope::visible(program, state, context);
+        let arguments = self.arguments.into_iter().flatten();
+        variables.extend(arguments.map(|(name, value)| (name.clone(), value.clone())));
+        ScriptScope {
+            variables,
+            inputs: scope::inputs(program, state, context).into_owned(),
+            outputs,
+            last_result: state.last_result.clone(),
+            hides_secrets: self.hides_secrets,
+            workflow: facts_of(state),
+        }
     }
 
     fn compiled(&self, language: &'static str, script: ScriptText<'_>) -> Option<&Result<CompiledScript, ScriptError>> {
-        let seen = self.evaluator;
-        seen.program.scripts.find(seen.workflow_node(), language, script)
+        let workflow = scope::workflow_node(self.program, self.state, self.context);
+        self.program.scripts.find(workflow, language, script)
+    }
+}
+
+fn facts_of(state: &InstanceState) -> WorkflowFacts {
+    WorkflowFacts {
+        instance_id: state.instance_id.to_string(),
+        definition_id: state.definition_id.to_string(),
+        definition_version_id: state.version_id.to_string(),
+        definition_version: state.version,
+        correlation_id: state.correlation_id.clone(),
+        name: state.name.clone(),
     }
 }

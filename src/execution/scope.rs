@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::program::Program;
 use super::state::InstanceState;
-use crate::activity::{ActivityNode, plain_name};
+use crate::activity::{ActivityNode, NodeIndex, plain_name};
 use crate::definition::Variable;
 use crate::expression::{TypeName, coerce};
 
@@ -79,6 +79,22 @@ pub(super) fn workflow(program: &Program, state: &InstanceState, from: u64) -> O
 pub(super) fn nested_in(program: &Program, state: &InstanceState, from: u64) -> Option<u64> {
     let workflow = workflow(program, state, from)?;
     state.contexts.get(&workflow)?.parent
+}
+
+/// The first node of the workflow that an execution is in.
+pub(super) fn workflow_node(program: &Program, state: &InstanceState, from: u64) -> NodeIndex {
+    let context = workflow(program, state, from).and_then(|number| state.contexts.get(&number));
+    let node = context.and_then(|context| program.tree.find(&context.node_id));
+    node.map_or(NodeIndex(0), |node| node.workflow)
+}
+
+/// The activities of the definition that an execution is in: ids and names are those of one definition.
+pub(super) fn written_beside<'p>(
+    program: &'p Program,
+    state: &InstanceState,
+    from: u64,
+) -> impl Iterator<Item = &'p ActivityNode> + use<'p> {
+    program.tree.of_workflow(workflow_node(program, state, from))
 }
 
 /// The inputs of the workflow that an execution is in.

@@ -1,15 +1,13 @@
 //! A language of expressions, as the rest of the engine knows it.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::script::{EvaluationResult, ScriptError};
+use super::script::{CompiledScript, EvaluationResult, ScriptError, ScriptText};
 use super::script_view::ScriptView;
 use super::session::ScriptSession;
 use super::type_name::TypeName;
@@ -88,22 +86,11 @@ pub(crate) struct LanguageFacts {
 /// Line and column of a text, both from 1.
 pub(crate) type Place = (u32, u32);
 
-/// A text to evaluate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ScriptText<'a> {
-    pub(crate) text: &'a str,
-    /// An activity runs it; otherwise it is the expression of an input.
-    pub(crate) is_activity: bool,
-}
-
 /// An evaluation: short ones of a language that counts steps have ended when they return, without a future.
 pub(crate) enum ScriptRun<'a> {
     Ended(EvaluationResult),
     GoesOn(Pin<Box<dyn Future<Output = EvaluationResult> + Send + 'a>>),
 }
-
-/// A script as its language has compiled it.
-pub(crate) type CompiledScript = Arc<dyn Any + Send + Sync>;
 
 /// Compiles the scripts of one workflow. The error is the first problem, with its place and what to write instead.
 pub(crate) type Compiler = Box<dyn FnMut(ScriptText<'_>) -> Result<CompiledScript, ScriptError>>;

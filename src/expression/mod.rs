@@ -31,9 +31,7 @@ pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
-pub(crate) use language::{
-    CompiledScript, Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun, ScriptText,
-};
+pub(crate) use language::{Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun};
 pub(crate) use languages::{
     LANGUAGES, expression_types, is_runnable, language, language_of_activity, missing_language, runnable_types,
     script_activities, script_languages,
@@ -41,7 +39,7 @@ pub(crate) use languages::{
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
-pub(crate) use script::{Evaluated, ScriptChanges, ScriptError, ScriptErrorKind};
+pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};
 pub(crate) use script_view::ScriptView;
 pub use session::ScriptEngine;

@@ -1,6 +1,8 @@
 //! What goes into the evaluation of a script and what comes out, its limits and its errors.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -21,6 +23,17 @@ pub(crate) fn too_long_script(text: &str) -> Option<String> {
         )
     })
 }
+
+/// A text to evaluate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScriptText<'a> {
+    pub(crate) text: &'a str,
+    /// An activity runs it; otherwise it is the expression of an input.
+    pub(crate) is_activity: bool,
+}
+
+/// A script as its language has compiled it.
+pub(crate) type CompiledScript = Arc<dyn Any + Send + Sync>;
 
 /// What a script can see.
 #[derive(Clone, Debug, Default)]

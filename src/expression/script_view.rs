@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::language::{CompiledScript, ScriptText};
-use super::script::{ScriptError, ScriptScope, WorkflowFacts};
+use super::script::{CompiledScript, ScriptError, ScriptScope, ScriptText, WorkflowFacts};
 
 /// What a script sees of its run. Only what it names is read.
 pub(crate) trait ScriptView: Sync {

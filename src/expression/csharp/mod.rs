@@ -14,9 +14,9 @@ use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem,
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun, ScriptText};
+use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun};
 use super::processor::on_stack_of;
-use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind};
+use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 use super::script_view::{ScriptView, ViewSnapshot};
 use super::session::ScriptSession;
 use crate::compute;

@@ -1,8 +1,8 @@
 //! JavaScript among the languages.
 
 use super::declarations::declarations;
-use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun, ScriptText};
-use crate::expression::script::{ScriptError, ScriptErrorKind, too_long_script};
+use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun};
+use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptText, too_long_script};
 use crate::expression::script_view::ScriptView;
 use crate::expression::session::ScriptSession;
 

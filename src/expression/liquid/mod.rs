@@ -15,8 +15,8 @@ mod tests;
 
 use mainspring_liquid::Template;
 
-use super::language::{Language, LanguageFacts, Place, ScriptRun, ScriptText};
-use super::script::ScriptError;
+use super::language::{Language, LanguageFacts, Place, ScriptRun};
+use super::script::{ScriptError, ScriptText};
 use super::script_view::ScriptView;
 use super::session::ScriptSession;
 #[cfg(doc)]
