@@ -56,9 +56,15 @@ mod compute;
 mod db;
 pub mod definition;
 pub mod error;
-#[cfg_attr(not(feature = "cli"), allow(unreachable_pub, dead_code, unused_imports))]
+#[cfg_attr(
+    not(all(feature = "cli", feature = "csharp", feature = "liquid")),
+    allow(unreachable_pub, dead_code, unused_imports)
+)]
 mod execution;
-#[cfg_attr(not(feature = "cli"), allow(unreachable_pub, dead_code, unused_imports))]
+#[cfg_attr(
+    not(all(feature = "cli", feature = "csharp", feature = "liquid")),
+    allow(unreachable_pub, dead_code, unused_imports)
+)]
 mod expression;
 mod failpoint;
 #[cfg(feature = "cli")]

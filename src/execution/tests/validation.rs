@@ -46,6 +46,25 @@ fn an_unknown_type_is_named() {
 }
 
 #[test]
+#[cfg(not(any(feature = "csharp", feature = "liquid")))]
+fn a_language_that_this_build_is_without_is_named_with_its_feature() {
+    for (name, feature) in [("CSharp", "csharp"), ("Liquid", "liquid")] {
+        let text = json!({"typeName": "String", "expression": {"type": name, "value": "1"}});
+        let (_, message) = one(json!({"root": {"id": "a", "type": "Elsa.WriteLine", "text": text}}));
+        assert!(
+            message.contains(&format!("with the feature {feature}, or")),
+            "{message}"
+        );
+    }
+    let (_, message) = one(json!({"root": {"id": "a", "type": "Elsa.RunCSharp"}}));
+    assert!(message.contains("with the feature csharp, or"), "{message}");
+    let (options, _) = options();
+    let interpreter = Interpreter::new(Catalogue::standard(), options);
+    let program = interpreter.compile(&definition(json!({"root": {"id": "a", "type": "Elsa.RunCSharp"}})));
+    assert_eq!(program.unwrap().missing_activity_types(), ["Elsa.RunCSharp"]);
+}
+
+#[test]
 fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
     for (type_name, remedy) in [
         ("ReadLine", "Elsa.RunTask"),
@@ -172,6 +191,7 @@ fn a_setting_or_a_secret_needs_a_name_and_a_function_a_place_to_run() {
 }
 
 #[test]
+#[cfg(feature = "liquid")]
 fn a_template_that_is_no_liquid_is_refused_with_its_place() {
     for (template, part) in [
         (
