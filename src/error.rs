@@ -1,8 +1,8 @@
 //! The public error type of the crate.
 //!
-//! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
-//! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller. A provider of
-//! another crate makes its errors with [`Error::invalid`], [`Error::unavailable`] and [`Error::lost_lock`].
+//! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …); the
+//! stable kebab-case [`Error::code`] is for programs, and the message is for operators. So new kinds break no caller. A
+//! provider in another crate creates its errors with [`Error::invalid`], [`Error::unavailable`] and [`Error::lost_lock`].
 
 use std::error::Error as StdError;
 use std::fmt;

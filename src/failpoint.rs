@@ -11,8 +11,8 @@
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
 //!
-//! `@n` exempts the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`), and let one
-//! fail for it (`failing`).
+//! `@n` skips the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`), and make
+//! one fail for it (`failing`).
 
 /// Does nothing without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]

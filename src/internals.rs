@@ -1,6 +1,7 @@
-//! What the benchmarks, experiments and tests of this repository use beside the public interface. Not a part of it.
+//! What the benchmarks, experiments and tests of this repository use beside the public interface. It is not part of that
+//! interface.
 //!
-//! The interpreter and its scripts; with the feature `bench`, what `mainspring bench` measures with, for the package
+//! It has the interpreter and its scripts; with the feature `bench`, also the tools of `mainspring bench`, for the package
 //! `benches/experiments`.
 
 #[cfg(feature = "bench")]

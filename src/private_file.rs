@@ -1,8 +1,8 @@
 //! Files that only their owner may read. A link or file of another user in their place is refused.
 //!
 //! A missing file is created with mode 0600, by `O_EXCL`, which follows no symbolic link. An existing one is checked
-//! first and compared with the opened file, so a link that was created in between is found, too. Opening neither
-//! truncates nor creates, so a refused target is unchanged.
+//! first and compared with the opened file, so a link created in between is also found. Opening neither truncates nor
+//! creates, so a refused target is unchanged.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind, Result};

@@ -1,8 +1,8 @@
 //! Admission of requests, before their route: the host, the origin, the API key, and the limit of requests in flight. The
 //! health endpoints are open: a supervisor needs no key, and they disclose nothing.
 //!
-//! A request is in flight until its response has been sent: the permit lives as long as the body, so that clients which read
-//! slowly count, too.
+//! A request is in flight until its response has been sent: the permit lives as long as the body, so slow readers count as
+//! well.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

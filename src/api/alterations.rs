@@ -1,4 +1,4 @@
-//! Alterations of many instances, as far as there are any: cancels.
+//! Alterations of many instances: only cancels exist.
 
 use axum::Json;
 use axum::extract::State;

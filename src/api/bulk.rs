@@ -1,4 +1,4 @@
-//! Bulk actions on workflow instances: cancel and delete many at once.
+//! Bulk actions on workflow instances: cancels and deletes of many at once.
 
 use axum::Json;
 use axum::extract::State;

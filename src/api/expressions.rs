@@ -1,4 +1,4 @@
-//! Single expressions, evaluated for a designer or a test; nothing of them is kept.
+//! Single expressions, evaluated for a designer or a test; nothing is stored.
 
 use axum::Json;
 use axum::extract::State;

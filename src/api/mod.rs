@@ -9,18 +9,18 @@
 //!
 //! Invariants of all routes:
 //!
-//! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name that was rebound to 127.0.0.1
-//!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a
-//!   header that no foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain
-//!   form can. So a developer's engine needs no key on 127.0.0.1.
+//! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name rebound to 127.0.0.1 is not), a
+//!   cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a header that no
+//!   foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain form can do. So
+//!   a developer's engine needs no key on 127.0.0.1.
 //! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
 //! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
-//! - **Invalid input changes nothing and is reported precisely.** All of it is read, limited and typed before the engine is
+//! - **Invalid input changes nothing and is reported precisely.** All input is read, limited and typed before the engine is
 //!   called. U+0000, half a surrogate pair and too deep nesting do not pass `http::RequestBody`.
 //! - **Errors have one shape**, made by `http::ApiError`; every code is in `docs/reference/rest.md`.
-//! - **A client that disconnects cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
-//!   the engine's methods promise that.
+//! - **A client that disconnects cancels nothing.** Its handler is dropped; accepted work continues, because the engine's
+//!   methods promise that.
 //!
 //! Nothing here knows SQL or holds state besides the engine: any node with the role `api` may serve any request.
 

@@ -1,7 +1,7 @@
-//! Cross-origin requests by a list: which pages of other origins may call the API.
+//! Cross-origin requests: the list of origins whose pages may call the API.
 //!
-//! Such a page sends the API key itself, so no cookie and no credential of the browser is allowed. An origin that is not in
-//! the list gets no header, and `cross_site` rejects its requests.
+//! Such a page sends the API key itself, so no cookie and no credential of the browser is allowed. An origin outside the
+//! list gets no header, and `cross_site` rejects its requests.
 
 #[cfg(any(test, feature = "cli"))]
 use axum::http::Uri;

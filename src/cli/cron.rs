@@ -1,4 +1,4 @@
-//! `mainspring cron`: when an expression fires, and the effect of daylight saving.
+//! `mainspring cron`: the occurrences of an expression, and the effect of daylight saving.
 
 use std::io::{self, BufWriter, Write};
 

@@ -1,4 +1,4 @@
-//! `mainspring eval`: what an expression of a definition comes to, without a database.
+//! `mainspring eval`: the value of an expression of a definition, without a database.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
-//! Whether the URL leads to a PostgreSQL that the engine works on, or to a pooler that lends a connection per transaction.
+//! Whether the URL leads to a PostgreSQL that the engine can use, or to a pooler that lends a connection per transaction.
 //!
 //! Behind such a pooler an advisory lock stays with the connection of another client, LISTEN receives nothing, a setting is
-//! lost, and none of it is ever an error. So a node checks this once, before anything else.
+//! lost, and none of this is ever an error. So a node checks this once, before anything else.
 
 use std::error::Error as _;
 use std::time::Duration;

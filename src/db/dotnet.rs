@@ -1,7 +1,7 @@
 //! Connection strings as .NET programs write them: `Server=host;Database=name;User Id=me;Password="a;b";SSL Mode=Require`.
 //!
-//! Keys are those of Npgsql, ignoring case and spaces. Messages contain no value and only plausible keys, because an unquoted
-//! part of a password looks like a key.
+//! Keys are those of Npgsql, regardless of case and spaces. Messages contain no value and only plausible keys, because an
+//! unquoted part of a password looks like a key.
 
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;

@@ -5,8 +5,9 @@
 //! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
 //! - [`Notification::Reconnected`] comes after LISTEN: a receiver that reads the database then misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
-//! - An error that the server answers to a NOTIFY is a lost hint: the connection listens on. Only one that does not answer is replaced.
-//! - A queue of the server that was full is emptied as soon as its readers allow it.
+//! - An error that the server returns for a NOTIFY is a lost hint: the connection continues to listen. Only a connection
+//!   that does not answer is replaced.
+//! - A full queue of the server is emptied as soon as its readers allow it.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
 use std::sync::Arc;

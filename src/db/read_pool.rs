@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Claims, commits, check-ins and accepts use no connection of these pools, so no read delays them but by the server's CPU.
-//! - Reads are bounded: a few at once, a queue, and for lists a time. A read beyond that fails with a code of its own, which the
+//! - Claims, commits, check-ins and accepts use no connection of these pools, so reads delay them only through the server's
+//!   CPU.
+//! - Reads are bounded: a few at once, a queue, and for lists a time. A read beyond that fails with its own code, which the
 //!   API answers as 503 with `Retry-After`.
 //! - A list leaves its connection idle for as long as it took, so that clients that list without a pause, however many and
 //!   whatever they ask for, leave the server's processors to bursts.

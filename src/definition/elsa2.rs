@@ -1,4 +1,5 @@
-//! Definitions of Elsa 2, which are recognised and refused: Elsa 3 has another model, with other activities and expressions.
+//! Definitions of Elsa 2 are recognised and refused: Elsa 3 has a different model, with different activities and
+//! expressions.
 //!
 //! They have their activities and connections at the top, instead of a root activity: `{activities: [{activityId, type,
 //! properties}], connections: [{sourceActivityId, targetActivityId, outcome}]}`, in camel or Pascal case; written by Newtonsoft.Json,

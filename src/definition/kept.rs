@@ -1,9 +1,9 @@
-//! What a designer cannot hold of a definition, kept inside the form that it is given.
+//! The parts of a definition that a designer cannot hold, kept inside the form that it receives.
 //!
-//! Elsa Studio reads parts of a definition into types of its own: what these have no place for is gone when it saves, and one
-//! part that they cannot read empties its canvas. Such a part is shown in a form that Studio can hold, and the property [`KEPT`]
-//! beside it has the part as it was and as it was shown. A save compares: what comes back as it was shown is put back as it was.
-//! The text is JSON inside a string, because numbers pass through JavaScript.
+//! Elsa Studio reads parts of a definition into its own types: whatever these have no place for is gone when it saves, and a
+//! single part that they cannot read empties its canvas. Such a part is shown in a form that Studio can hold, and the
+//! property [`KEPT`] beside it has the original part and the shown one. A save compares: a part that comes back as it was
+//! shown is replaced by the original. The text is JSON inside a string, because numbers pass through JavaScript.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

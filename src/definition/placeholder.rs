@@ -1,8 +1,8 @@
 //! `Elsa.NotFoundActivity`: the placeholder that designers get for what they cannot draw, with the original JSON inside.
 //!
-//! It is Elsa's: `missingTypeName`, `missingTypeVersion`, and `originalActivityJson`, a text. It shows type and reason, and has
-//! what an author may change: id, name, position and the rest of the metadata, custom properties. A save restores the original
-//! with these changes, whichever server wrote the placeholder.
+//! It is Elsa's: `missingTypeName`, `missingTypeVersion`, and `originalActivityJson`, a text. It shows type and reason, and
+//! holds what an author may change: id, name, position and the rest of the metadata, custom properties. A save restores the
+//! original with these changes, whichever server wrote the placeholder.
 
 use serde_json::{Map, Value, json};
 

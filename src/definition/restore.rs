@@ -1,5 +1,5 @@
-//! What a designer sends back becomes what it was made from: placeholders become the originals inside them, and what was kept
-//! is put back. What cannot be read stays as it is.
+//! Turns what a designer sends back into what it was made from: placeholders become the originals inside them, and kept
+//! parts are put back. Unreadable parts stay as they are.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: the first signal starts the shutdown, the second one exits at once. The end of standard input can
-//! start the shutdown, too.
+//! also start the shutdown.
 //!
-//! A thread of its own waits for both, so that the process ends whatever state its other threads are in: at the latest when
-//! the time of the shutdown is over.
+//! A separate thread waits for both, so that the process ends whatever state its other threads are in: at the latest when
+//! the time for the shutdown is over.
 
 use std::io::Read;
 use std::sync::Arc;

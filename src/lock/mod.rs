@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! Among processes, with nothing but a database (which needs no tables for it):
+//! Between processes, with only a database (which needs no tables for this):
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -37,31 +37,33 @@
 //! ```
 //!
 //! An engine keeps the locks of instances with advisory locks of its session, or with the provider that
-//! [`EngineBuilder::locks`](crate::EngineBuilder::locks) sets. Whichever it is, a lock only saves work: the fences in the database
-//! decide which commit is made, a lease that is lost stops its burst before the next activity, and what is complete goes through
-//! the fences. The locks by which nodes show that they live, and elect a scheduler, are always those of the session.
+//! [`EngineBuilder::locks`](crate::EngineBuilder::locks) sets. In either case a lock only saves work: the fences in the
+//! database decide which commit succeeds, a lost lease stops its burst before the next activity, and completed activities go
+//! through the fences. The locks with which nodes show that they live, and elect a scheduler, are always those of the
+//! session.
 //!
-//! A provider of another crate implements [`LockProvider`] and grants [`LockHandle::new`]; `examples/providers.rs` is one, and
-//! `mainspring::testing::conformance` (feature `testing`) is the suite that those of this crate pass.
+//! A provider in another crate implements [`LockProvider`] and grants [`LockHandle::new`]; `examples/providers.rs` is one,
+//! and `mainspring::testing::conformance` (feature `testing`) is the suite that the providers of this crate pass.
 //!
-//! [`PostgresLocks`] locks among all processes on one database, `RedisLocks` (feature `redis`) among those on one Redis server,
-//! [`FileLocks`] among those of one host, [`LocalLocks`] among the tasks of one process. They give the same guarantees, which one suite of tests checks:
+//! [`PostgresLocks`] locks among all processes on one database, `RedisLocks` (feature `redis`) among those on one Redis
+//! server, [`FileLocks`] among those on one host, and [`LocalLocks`] among the tasks of one process. All give the same
+//! guarantees, which one suite of tests checks:
 //!
-//! - **Exclusive, shared, several at once, counting.** See [`LockRequest`]. No lock is held while another one of the same
-//!   request is waited for, so requests do not deadlock. A caller that requests more while it holds a handle can
-//!   deadlock; its timeout ends that.
-//! - **Cancellation.** A future that is dropped, at whatever point, leaves nothing locked and no place in a queue.
+//! - **Exclusive, shared, several at once, counting.** See [`LockRequest`]. A request holds no lock while it waits for
+//!   another one, so requests do not deadlock. A caller that requests more while it holds a handle can deadlock; its timeout
+//!   ends that.
+//! - **Cancellation.** A future that is dropped, at any point, leaves nothing locked and no place in a queue.
 //! - **Order.** Within a process locks are granted in the order of the requests. A process that holds a lock for which
-//!   another process waits grants it to those of its own requests that were queued by then, 32 at most, and then releases
-//!   it for the other process, behind which it queues again. Readers do not overtake a writer of another process. With
-//!   files and Redis no process knows of waiting ones: there a lock is released after 64 requests of one process.
-//! - **Release.** A dropped handle releases its locks. When the process ends, the database or the kernel does; Redis when the
-//!   lease is over.
+//!   another process waits grants it to those of its own requests that were queued by then, at most 32, and then releases it
+//!   for the other process and queues again behind it. Readers do not overtake a writer of another process. With files and
+//!   Redis no process knows which others wait, so a lock is released after 64 requests of one process.
+//! - **Release.** A dropped handle releases its locks. When the process ends, the database or the kernel releases them;
+//!   Redis does so when the lease is over.
 //! - **Fencing.** A lock cannot stop a holder that was paused; [`FencingToken`] can.
 //!
 //! # Layout
 //!
-//! - `request`, `handle`: what is asked for, and what is granted; `key`: names as 64 bits; `stats`: what is counted.
+//! - `request`, `handle`: requests and granted locks; `key`: names as 64 bits; `stats`: counters.
 //! - `table`: owners and queues, a state machine without tasks; `shared_table`: the table behind its mutex.
 //! - `owner`: the registration of an engine that takes locks; `lease_time`: the clock of leases.
 //! - `provider/{local,file,postgres,redis}`: the backends; `redis` with the feature of that name.

@@ -1,4 +1,4 @@
-//! The side of a provider that its callers use: the table behind its mutex, and what wakes the backend.
+//! The side of a provider that its callers use: the table behind its mutex, and the signal that wakes the backend.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Where a RabbitMQ broker is, from a URL as RabbitMQ's clients and MassTransit read it.
 //!
-//! Messages contain no value, and only plausible keys: a part of a password may have the form of a key.
+//! Messages contain no values, and only plausible keys, because a part of a password may look like a key.
 
 use std::path::PathBuf;
 use std::time::Duration;

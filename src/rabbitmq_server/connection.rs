@@ -1,4 +1,4 @@
-//! Connects to a broker, and says in our words why it is refused: the broker's own may name a user.
+//! Connects to a broker, and says in our own words why a connection is refused, because the broker's words may name a user.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The stream below AMQP: TCP, with TLS of rustls and ring as everywhere here, and an end that can be forced.
+//! The stream below AMQP: TCP, with TLS by rustls and ring as everywhere here, and an end that can be forced.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
-//! What goes over a topic: the messages of a service, numbered by their sender.
+//! The traffic of a topic: the messages of a service, numbered by their sender.
 //!
-//! A message carries its sender and a number. A gap in the numbers of a sender, or a connection of one's own that was opened anew,
-//! says that something was missed.
+//! A message carries its sender and a number. A gap in the numbers of a sender, or a reopened connection of this member,
+//! means that something was missed.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Where a Redis server is, from a URL or a connection string of StackExchange.Redis.
 //!
-//! Messages contain no value, and only plausible keys: an unquoted part of a password may have the form of a key.
+//! Messages contain no values, and only plausible keys, because an unquoted part of a password may look like a key.
 
 use std::time::Duration;
 

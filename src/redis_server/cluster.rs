@@ -1,4 +1,4 @@
-//! A cluster: which of its nodes answer, and what they say of the others.
+//! A cluster: which of its nodes answer, and what they report about the others.
 
 use futures_util::{StreamExt, stream};
 use rand::seq::SliceRandom;

@@ -1,5 +1,5 @@
-//! Connects to one server, and checks what answers: a version of 6 or newer, a master where it keeps what is written, and a cluster
-//! only where one is named.
+//! Connects to one server, and checks it: it must have version 6 or newer, be a master where it stores data, and be a
+//! cluster only where one is named.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Sentinels: which server is the master, and when another one becomes it.
+//! Sentinels: which server is the master, and when another one becomes the master.
 
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! What fires now, and what is due next.
 //!
 //! The scheduler stores two values per schedule: the last occurrence that was decided (fired, or skipped by a policy),
-//! and the next one with its time. Occurrences are decided in order, and none at or before the last decided one is
-//! decided again: so a schedule may be published again, changed, or computed with another time zone database between any
-//! two decisions.
+//! and the next one with its time. Occurrences are decided in order, and none at or before the last decided one is decided
+//! again, so a schedule may be republished, changed, or computed with another time zone database between any two decisions.
 //!
 //! When the oldest due occurrence is a misfire, the policy decides about all due occurrences; otherwise all of them fire.
 

@@ -6,12 +6,12 @@
 //!   check-in reads it. A lost notification costs at most one check-in of staleness.
 //! - A subscriber that may have missed a notification (new connection, queue overrun) receives
 //!   [`CacheNotification::Invalidate`] and empties its cache.
-//! - A member receives its own notifications, too.
+//! - A member also receives its own notifications.
 //!
 //! # Layout
 //!
-//! One file per provider: `provider/{postgres,local,redis,rabbitmq}`. Each one passes `testing::conformance::signal`, unchanged, and so
-//! does one of another crate.
+//! One file per provider: `provider/{postgres,local,redis,rabbitmq}`. Each of them passes `testing::conformance::signal`
+//! unchanged, and so does a provider in another crate.
 
 mod provider;
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //!
 //! - A page changes its instances and moves the cursor in one transaction, which holds the row of the action: any node may
 //!   write the next one, and none is written twice.
-//! - The starts that were accepted before come first, by their rows of work: a page waits for a first commit in flight, and
-//!   then sees its instance. After them, a cut is set; instances that existed before it follow, the oldest first.
-//! - A page locks work before instances, as commits do, and waits for a lock only for a moment: commits go first.
+//! - Previously accepted starts come first, by their rows of work: a page waits for a first commit in flight, and then sees
+//!   its instance. After them, a cut is set; instances that existed before it follow, oldest first.
+//! - A page locks work before instances, as commits do, and waits for a lock only briefly: commits go first.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Publishes an event once: to every bookmark that waits for it and every trigger, else into the inbox.
+//! Publishes an event once: to every bookmark that waits for it and every trigger, or else into the inbox.
 //!
 //! The stimulus keys are locked in a statement before the one that matches; see `store::stimulus_key`.
 //!
-//! Every event has an idempotency key, its client's or a random one. An event in doubt is published again under the same key,
-//! which the former backend holds until it ends.
+//! Every event has an idempotency key, either its client's or a random one. An event in doubt is published again under the
+//! same key, which the former backend holds until it ends.
 
 use std::sync::LazyLock;
 use std::time::Duration;

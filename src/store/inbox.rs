@@ -1,4 +1,4 @@
-//! What the kept events of the inbox weigh, by tenant and by stimulus.
+//! The bytes of the kept events in the inbox, by tenant and by stimulus.
 
 use crate::Result;
 use crate::db::{Pool, columns};

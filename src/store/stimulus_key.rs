@@ -1,8 +1,8 @@
-//! The advisory locks that order publishers of a stimulus, those that wait for it, and publishes of triggers.
+//! The advisory locks that order the publishers of a stimulus, its waiters, and publishes of triggers.
 //!
-//! A publisher and a waiter that fit each other always share a key, which one of them holds exclusively: so either the
-//! publisher sees the bookmark, or the commit that creates it sees the row in the inbox. The keys are locked in a statement
-//! before the one that matches, whose snapshot would otherwise be older than the lock.
+//! A publisher and a waiter that match always share a key, which one of them holds exclusively, so either the publisher sees
+//! the bookmark, or the commit that creates it sees the row in the inbox. The keys are locked in a statement before the one
+//! that matches, whose snapshot would otherwise be older than the lock.
 //!
 //! | transaction | any | correlation | target | trigger |
 //! |---|---|---|---|---|

@@ -1,4 +1,4 @@
-//! Rows of work: accepts resumes and cancels, and reads what became of a row.
+//! Rows of work: accepts resumes and cancels, and reads the status of a row.
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;

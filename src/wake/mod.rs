@@ -1,10 +1,10 @@
-//! Wake notifications: a node notifies the others that work is ready, so that no node polls the database all the time.
+//! Wake notifications: a node notifies the others that work is ready, so no node polls the database all the time.
 //!
 //! # Invariants
 //!
-//! - A notification is a hint. One that is lost, doubled, late or forged costs a poll of the database, or at most one
-//!   check-in of waiting, never correctness: a node that receives one polls, and the database is right.
-//! - Sending never waits and never fails. What cannot be sent is dropped; what is too much to name becomes
+//! - A notification is a hint. A notification that is lost, doubled, late or forged costs a poll of the database, or at most
+//!   one check-in of waiting, never correctness: a node that receives one polls, and the database is right.
+//! - Sending never waits and never fails. A notification that cannot be sent is dropped; one with too much to name becomes
 //!   [`WakeNotification::Poll`].
 //! - A member does not receive its own notifications.
 //! - A subscriber that may have missed a notification (a gap in a sender's numbers, a new connection, a queue overrun)
@@ -12,9 +12,9 @@
 //!
 //! # Layout
 //!
-//! - One file per provider: `provider/{postgres,local,rabbitmq}`. Each one passes `testing::conformance::wake`, unchanged, and so
-//!   does one of another crate.
-//! - `message`: what a message carries between processes. `outbox`: what is still to be sent.
+//! - One file per provider: `provider/{postgres,local,rabbitmq}`. Each of them passes `testing::conformance::wake`
+//!   unchanged, and so does a provider in another crate.
+//! - `message`: what a message carries between processes. `outbox`: what has yet to be sent.
 
 mod message;
 mod outbox;

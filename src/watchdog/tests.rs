@@ -1,4 +1,4 @@
-//! What counts as a hang, and what follows from it. The steps are the test's: no time passes.
+//! What counts as a hang, and what follows from it. The test makes the steps itself, so no time passes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! .NET's `decimal`: 96 bits and a scale of 0 to 28, rounded half to even where digits are lost.
 //!
 //! As in .NET the scale is part of the value that is shown (`1.10m + 2m` is `3.10`) and not of the one that is compared. The
-//! arithmetic is that of [`rust_decimal`], whose model is .NET's, but for three things: .NET keeps the places of a zero, drops zeros
-//! that a division has added, and reads text rounded half to even and a `double` with fifteen digits.
+//! arithmetic is that of [`rust_decimal`], whose model is .NET's, with three exceptions: .NET keeps the places of a zero,
+//! drops zeros that a division has added, and reads text rounded half to even and a `double` with fifteen digits.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The caller of a script or template, which is asked from time to time whether the work goes on.
+//! The caller of a script or template, which is asked from time to time whether the work continues.
 
 /// What the caller of a script or template decides while it runs: a language counts steps, and asks its caller once in some
 /// thousand of them.

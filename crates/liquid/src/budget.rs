@@ -1,7 +1,7 @@
 //! The bounds of one rendering: steps, time, memory and the size of its text.
 //!
-//! A step is a statement, a value or some 32 bytes of text: all work is counted in them, and the caller is asked once in a
-//! thousand of them whether it goes on. Memory is counted by what the values of the template hold at the moment.
+//! A step is a statement, a value or some 32 bytes of text: all work is counted in steps, and after every thousand the
+//! caller is asked whether to continue. Memory is what the values of the template hold at the moment.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Equality and order, as Fluid has them: the left side decides how the right one is read.
+//! Equality and order as in Fluid: the left side decides how the right side is read.
 
 use std::cmp::Ordering;
 

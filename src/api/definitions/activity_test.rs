@@ -1,4 +1,4 @@
-//! Tests of single activities, as the designer asks for them.
+//! Tests of single activities, as the designer requests them.
 
 use axum::Json;
 use axum::extract::State;

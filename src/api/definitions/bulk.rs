@@ -1,4 +1,4 @@
-//! Bulk actions on definitions and versions: a few at a time, each in a transaction of its own.
+//! Bulk actions on definitions and versions: a few at a time, each in its own transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,7 +1,7 @@
 //! Imports of files: definitions as JSON, and zip archives of them.
 //!
-//! All files are read and checked before the first one is saved: an invalid one is named, and nothing is imported then. What
-//! is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
+//! All files are read and checked before the first one is saved: if one is invalid, it is named and nothing is imported.
+//! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The list of definitions, and what is asked of all of them.
+//! The list of definitions, and queries about all of them.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Definitions as the document shows them. They are composed JSON, which keeps what the engine does not know.
+//! Definitions as the OpenAPI document shows them. They are composed JSON, which keeps properties unknown to the engine.
 #![allow(dead_code, clippy::large_enum_variant, reason = "schemas")]
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What this server has, by the names of Elsa's features: a designer shows what belongs to them.
+//! What this server supports, by the names of Elsa's features: a designer shows what belongs to them.
 
 use axum::Json;
 use axum::extract::State;

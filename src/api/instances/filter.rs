@@ -1,4 +1,4 @@
-//! The filter of instances, as Elsa's clients write it: for lists and for bulk actions.
+//! The filter of instances, as Elsa's clients write it, for lists and for bulk actions.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;

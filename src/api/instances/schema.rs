@@ -1,4 +1,4 @@
-//! Instances as the document shows them.
+//! Instances as the OpenAPI document shows them.
 #![allow(dead_code, clippy::large_enum_variant, reason = "schemas")]
 
 use chrono::{DateTime, Utc};

@@ -1,4 +1,4 @@
-//! The routes that are served are the routes that are documented, and the document is complete and consistent.
+//! The served routes are the documented ones, and the document is complete and consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

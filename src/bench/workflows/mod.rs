@@ -1,6 +1,6 @@
 //! `mainspring bench workflows`: workflows per second in each mode, and the cost of each.
 //!
-//! A workflow counts when its last commit is known, or, in the modes whose response contains the outcome, at the response.
+//! A workflow counts when its last commit is known, or, in modes whose response contains the outcome, at the response.
 
 mod cost;
 mod engines;

@@ -1,5 +1,5 @@
-//! The environment of an Elsa server, as its documentation and Docker Compose files set it. A variable with an equivalent
-//! is used unless a flag or `MAINSPRING_…` is given; the names of ignored ones are logged once, at the start.
+//! The environment of an Elsa server, as its documentation and Docker Compose files set it. A variable with an equivalent is
+//! used unless a flag or `MAINSPRING_…` is given; the names of ignored variables are logged once, at startup.
 //!
 //! Names are case-insensitive, with `:` or `__` between their parts, as in .NET. Values are not logged, except log levels,
 //! addresses and the name of a provider.

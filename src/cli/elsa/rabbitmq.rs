@@ -1,4 +1,4 @@
-//! The variables with which Elsa's documentation and MassTransit's samples name a RabbitMQ broker.
+//! The variables that Elsa's documentation and MassTransit's samples use for a RabbitMQ broker.
 
 use crate::harness::secret::Secret;
 

@@ -1,4 +1,4 @@
-//! The RabbitMQ broker of the services that notify over it.
+//! The RabbitMQ broker of the services that send notifications through it.
 
 #[cfg(feature = "rabbitmq")]
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The Redis server of the services that are kept there.
+//! The Redis server of the services that use it.
 
 #[cfg(feature = "redis")]
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Settings of `eval`, and what it has in common with `serve`.
+//! Settings of `eval`, and those that it shares with `serve`.
 
 use std::collections::BTreeMap;
 use std::fmt;

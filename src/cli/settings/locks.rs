@@ -1,4 +1,4 @@
-//! Settings of what keeps the locks of instances.
+//! Settings of the provider that keeps the locks of instances.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! All settings of the program, each in one list: a setting `a-b` is `MAINSPRING_A_B` in the environment, `a-b` in the file of
-//! `--config`, and the flag `--a-b`, which `serve` has of those alone that [`SERVE_FLAGS`] names. Flags take precedence over the
-//! environment, the environment over the file. A test compares them with the tables in `docs/reference/operating.md`.
+//! All settings of the program, each in one list: a setting `a-b` is `MAINSPRING_A_B` in the environment, `a-b` in the
+//! `--config` file, and the flag `--a-b`, which `serve` has only for the settings in [`SERVE_FLAGS`]. Flags take precedence
+//! over the environment, and the environment over the file. A test compares them with the tables in
+//! `docs/reference/operating.md`.
 
 mod cron;
 mod eval;

@@ -1,4 +1,4 @@
-//! Secrets from files: every user of a machine can read the command lines of its processes.
+//! Secrets from files, because every user of a machine can read the command lines of its processes.
 
 use std::ffi::OsString;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! The file that `--config` names, in TOML: each key is the name of a setting of `serve`. `serve` and `eval` read what they
-//! know of it, other commands the settings of all commands.
+//! The file that `--config` names, in TOML: each key is the name of a setting of `serve`. `serve` and `eval` read the
+//! settings that they know, other commands only those that all commands share.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! `mainspring studio`: installs the npm package of Elsa Studio. The package is pinned by version and digest, none of its scripts
-//! runs, and a folder is renamed into place when it is complete.
+//! `mainspring studio`: installs the npm package of Elsa Studio. The package is pinned by version and digest, none of its
+//! scripts is run, and the folder is renamed into place once it is complete.
 
 mod package;
 

@@ -5,12 +5,14 @@
 //! - A lock is a file named after its key, locked by the kernel while this process has it open. The locks of a process
 //!   that ends, however it ends, are released.
 //! - Files are never deleted: another process could lock a file that was just deleted. They are empty, one for each name
-//!   that was ever used. They have mode 0600. A file of another user, or a symbolic link in its place, is refused:
-//!   another user who can open a file can lock it, too.
-//! - A file that cannot be opened costs its own lock only: the provider goes on, says that it is away, and why, and tries again.
-//! - After it is locked, a file is compared with what its path names: one that was deleted meanwhile excludes no other process.
-//! - The kernel is only asked to try, on a thread that may block, one batch at a time. It does not notify of a free file,
-//!   so a waiting process polls every few milliseconds.
+//!   that was ever used. They have mode 0600. A file of another user, or a symbolic link in its place, is refused: another
+//!   user who can open a file can also lock it.
+//! - A file that cannot be opened costs only its own lock: the provider continues, reports that it is away and why, and
+//!   tries again.
+//! - After it is locked, a file is compared with the one that its path names: a file deleted in the meantime excludes no
+//!   other process.
+//! - The kernel is only asked to try, on a thread that may block, one batch at a time. It does not report a free file, so a
+//!   waiting process polls every few milliseconds.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, TryLockError};

@@ -2,20 +2,20 @@
 //!
 //! # Invariants
 //!
-//! - A process that misses a key sends `Waiting` to all. Every process keeps the waiters of a key in the order in which
-//!   they said so, even without a request of its own: a process that begins to wait comes after them.
+//! - A process that misses a key sends `Waiting` to all. Every process keeps the waiters of a key in the order in which they
+//!   announced themselves, even without a request of its own: a process that begins to wait comes after them.
 //! - A process that holds a key for which others wait grants it to at most [`QUOTA`] more of its own requests, and to no
 //!   more than were queued when it learned of the others. Then it releases the key and sends a `Handoff`, which names the
-//!   next process and those that follow, itself last if it still waits. It yields until a `Handoff` names it,
-//!   or until the next process has had time enough.
-//! - A process that receives a `Handoff` to another one leaves the key alone for as long; if it waits and is not among
-//!   those that follow, it sends `Waiting` again. A process that is named as next and waits no more sends a
-//!   `Handoff` to the one after it.
+//!   next process and those that follow, itself last if it still waits. It yields until a `Handoff` names it, or until the
+//!   next process has had enough time.
+//! - A process that receives a `Handoff` to another one leaves the key alone for the same time; if it waits and is not among
+//!   those that follow, it sends `Waiting` again. A process that is named as next but no longer waits sends a `Handoff` to
+//!   the one after it.
 //! - Readers at the head of the waiters are named together. Readers do not overtake a known writer of another process.
 //! - Handoffs do not cycle: a request queues at the key that it missed, not at another one of its keys, and a request
 //!   without room in the budget queues at no key.
-//! - All this is advice. A message may be lost, and the process that is named may have crashed: then the waiter expires
-//!   after [`WAITER_TTL`], and those that wait retry in time, each by itself, and send `Waiting` again.
+//! - All this is advice. A message may be lost, and the named process may have crashed: the waiter then expires after
+//!   [`WAITER_TTL`], and the others retry in time, each by itself, and send `Waiting` again.
 
 use std::time::{Duration, Instant};
 

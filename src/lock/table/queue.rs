@@ -1,4 +1,4 @@
-//! How a request moves: to its locks, to the backend, into the queue, away.
+//! How a request moves: to its locks, to the backend, into the queue, or away.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What a list of instances is asked for, and what it answers.
+//! The requests for lists of instances, and their results.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The state that all tasks of one incarnation share. It ends with the incarnation: bursts that have not reached the
 //! commit writer are dropped, the others wait for the outcome of their commit.
 //!
-//! It is composed of structs by use, each of which is passed alone where nothing else is needed.
+//! It is composed of structs by purpose, each of which is passed alone where nothing else is needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! - A commit of an instance without observers costs one load of a flag.
-//! - A node announces what is observed at it to all others, which forget it unless it is announced again. They notify it of
-//!   commits. Each of these is a hint: after a check-in it compares the versions in the database.
-//! - Everything is bounded: instances, observers, and what an observer has not taken yet, in which changes of an instance
+//! - A node announces its observed instances to all others, which forget them unless they are announced again. They notify
+//!   it of commits. Each of these messages is a hint: after a check-in the node compares the versions in the database.
+//! - Everything is bounded: instances, observers, and the pending changes of an observer, in which changes of an instance
 //!   coalesce.
 
 use std::collections::{BTreeSet, HashMap};

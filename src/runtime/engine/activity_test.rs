@@ -1,4 +1,4 @@
-//! Tests of single activities, of which nothing is kept.
+//! Tests of single activities; nothing is stored.
 
 use std::sync::Arc;
 

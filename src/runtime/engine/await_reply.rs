@@ -1,4 +1,4 @@
-//! Waits for what becomes of a row of work, or of the instance that an earlier start created.
+//! Waits for the result of a row of work, or of the instance that an earlier start created.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tokens with which one connection is opened, once, at any node: a browser can send no key with a WebSocket. A token is
+//! Tokens that open one connection, once, at any node, because a browser cannot send a key with a WebSocket. A token is
 //! signed, expires by the database's clock, and carries the rights of the client that requested it.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Dead letters: work that failed too often, or that too many processes crashed with, and events that expired.
+//! Dead letters: work that failed too often or crashed too many processes, and events that expired.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

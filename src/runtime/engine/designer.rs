@@ -1,4 +1,4 @@
-//! What designers ask: the activity types of this node, what scripts can name, and what an expression comes to.
+//! Queries of designers: the activity types of this node, what scripts can name, and the value of an expression.
 
 use super::Engine;
 use crate::activity::Catalogue;

@@ -1,5 +1,5 @@
-//! Tokens with which an external client triggers one event of one instance, and nothing else: what `createEventTriggerUrl`
-//! of a script returns. One can be used until it expires.
+//! Tokens with which an external client can trigger one event of one instance, and nothing else. A script's
+//! `createEventTriggerUrl` returns them. A token can be used until it expires.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 //! # Layout
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
-//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node runs
-//!   a start; `await_reply`: waits for what becomes of one.
-//! - `signed_token`: what a token is; `resume_token`, `event_token`: resumes and events by the holder of one;
+//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
+//!   runs a start; `await_reply`: waits for the result of one.
+//! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
@@ -13,8 +13,9 @@
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
 //! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
-//! - `activity_test`: runs one activity; `designer`: what designers ask besides.
-//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether they have the same services.
+//! - `activity_test`: runs one activity; `designer`: the other queries of designers.
+//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
+//!   same services.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;

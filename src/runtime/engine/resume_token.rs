@@ -1,5 +1,5 @@
-//! Tokens with which an external client resumes one bookmark, and nothing else. One is valid as long as its bookmark waits, so
-//! for one resume, and until it expires, if it does at all.
+//! Tokens with which an external client can resume one bookmark, and nothing else. A token is valid while its bookmark
+//! waits, and so for one resume, and until its expiry, if it has one.
 
 use std::time::Duration;
 

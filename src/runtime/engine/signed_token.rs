@@ -1,8 +1,8 @@
 //! Tokens that only nodes of a cluster can make: `v1.PAYLOAD.SIGNATURE`, signed with HMAC-SHA256 and not encrypted (the ids
-//! inside are no secret).
+//! inside are not secret).
 //!
-//! Each token is of one kind, a [`Permission`]. Nothing is stored per token: one that expires does so by the database's
-//! clock. Every node of a cluster accepts the tokens of every other one.
+//! Each token is of one kind, a [`Permission`]. Nothing is stored per token, and expiry is by the database's clock. Every
+//! node of a cluster accepts the tokens of every other node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

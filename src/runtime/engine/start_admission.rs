@@ -1,5 +1,5 @@
-//! The admission of a start that was checked: a worker of this node runs it at once, or it is queued for any node. In both
-//! cases it is accepted durably.
+//! The admission of a checked start: a worker of this node runs it at once, or it is queued for any node. In both cases it
+//! is accepted durably.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

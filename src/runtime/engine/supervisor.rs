@@ -1,4 +1,4 @@
-//! Keeps one incarnation running: registers the node, and when the registration is over, registers it again.
+//! Keeps one incarnation running: registers the node, and registers it again when the registration is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,8 +1,8 @@
 //! Exports and imports of instances.
 //!
-//! A file has what Elsa shows of an instance, and beside it what this engine needs to go on: the state, the due times of its
-//! timers, and its history as one record. An import is the first commit of a new instance, written like that of a burst: with
-//! its bookmarks, under their stimulus keys, and its timers, or not at all.
+//! A file has what Elsa shows of an instance, and also what this engine needs to continue it: the state, the due times of
+//! its timers, and its history as one record. An import is the first commit of a new instance, written like that of a burst:
+//! with its bookmarks, under their stimulus keys, and its timers, or not at all.
 
 use std::collections::HashMap;
 use std::sync::Arc;

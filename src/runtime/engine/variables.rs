@@ -1,7 +1,7 @@
 //! The execution state of an instance, and its variables: read, and set between two bursts.
 //!
 //! A set is a commit like that of a burst, without a claim: it holds the instance's lock, compares the version that it read,
-//! and writes state and version together. So a burst and a set never overlap unseen: one of them loses, and begins again.
+//! and writes state and version together. So a burst and a set never overlap unnoticed: one of them loses and begins again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Logs and counts activities that failed: a warning with the ids, and exact counters.
 //!
-//! A fault is final, and the client that started the instance may be disconnected. Warnings are bounded, as a definition may
-//! fault at each start.
+//! A fault is final, and the client that started the instance may be disconnected. Warnings are bounded, because a
+//! definition may fault at each start.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The last step of a burst: its result is committed. Only [`Finished`] reaches the writer.
 //!
-//! The future may be dropped at any await: before the commit nothing was written, after it the writer goes on by itself. The
-//! lock travels with the request, and comes back with the outcome.
+//! The future may be dropped at any await: before the commit nothing was written, and after it the writer continues by
+//! itself. The lock travels with the request and comes back with the outcome.
 
 use super::activity_faults;
 use super::claim::Locked;

@@ -1,5 +1,5 @@
-//! Drives a burst through its steps, one consuming type each: `Loaded`, `Prepared`, `Finished`, `Committed`. What a step
-//! drops, it releases.
+//! Drives a burst through its steps, one consuming type each: `Loaded`, `Prepared`, `Finished`, `Committed`. A step releases
+//! what it drops.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

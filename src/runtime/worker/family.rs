@@ -1,9 +1,10 @@
 //! Children of bursts. A child of `Elsa.ExecuteWorkflow` runs in the burst of its parent, and is committed before it.
 //!
 //! The commit of such a child is fenced by the outermost parent: by the claims of its burst, which are checked and not
-//! consumed, and by its version. So a child is committed only while the commit of the burst could be, and what ends the one
-//! (a cancel, a delete, a removal of the node) is in one order with the other. A new child needs no lock: no other session
-//! knows of it. One that waits or yields leaves the burst with its commit, and goes on as any instance.
+//! consumed, and by its version. So a child is committed only while the burst could be committed, and whatever ends the
+//! burst (a cancel, a delete, a removal of the node) comes either before or after that commit. A new child needs no lock,
+//! because no other session knows of it. A child that waits or yields leaves the burst with its commit, and continues like
+//! any instance.
 //!
 //! If the process dies after the commit of a child, the repeated burst finds the child before any of its activities runs.
 

@@ -1,4 +1,4 @@
-//! Gives events that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
+//! Gives an event that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Work that goes on page by page until it is done. Any node writes the next page: one that has accepted some of it, and each
-//! one whose check-in shows that some is left, as its node may be gone.
+//! Work that continues page by page until it is done. Any node writes the next page: a node that accepted some of it, and
+//! each node whose check-in shows that some is left, because the first node may be gone.
 
 use tokio::sync::Notify;
 

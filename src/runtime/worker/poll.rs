@@ -1,10 +1,10 @@
-//! The loop that finds work: it polls, tries the locks of what it found in one batch, claims and loads what it locked, and
-//! spawns the bursts.
+//! The loop that finds work: it polls, tries the locks of the found instances in one batch, claims and loads what it locked,
+//! and spawns the bursts.
 //!
 //! It polls when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took over
 //! from another one), when another node notifies that work is ready, and when the next row is due, whichever node wrote it:
-//! each poll returns when that is. The writer of a row that is due earlier notifies the others, and each check-in reports
-//! it again: a lost notification costs one check-in interval.
+//! each poll returns that time. The writer of a row that is due earlier notifies the others, and each check-in reports it
+//! again: a lost notification costs one check-in interval.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! The step before a burst runs: rows without effect are discarded, and the program is found.
+//! The step before a burst runs: rows without effect are discarded, and the program is looked up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

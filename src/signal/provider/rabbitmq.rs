@@ -1,5 +1,5 @@
-//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member. The revision, which each check-in reads,
-//! finds what is missing.
+//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member. The revision, which each check-in
+//! reads, reveals lost notifications.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

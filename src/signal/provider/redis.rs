@@ -1,5 +1,5 @@
-//! Cache notifications over a channel of Redis. A revision that is missing, and each new subscription, empties the caches: what is
-//! published without a subscription is gone.
+//! Cache notifications over a channel of Redis. A missing revision, and each new subscription, empties the caches, because
+//! notifications published without a subscription are gone.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so no claim is ever
-//!   released for want of the lock.
-//! - The load and the claim are statements after the lock was taken, whose snapshots see every commit before.
-//! - A burst that began is repeated before anything else of its instance, with the same rows in the same order: only then is
-//!   it repeated on the same state.
+//! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so a claim is never
+//!   released because the lock is missing.
+//! - The load and the claim are statements issued after the lock was taken, so their snapshots see every earlier commit.
+//! - A burst that began is repeated before anything else of its instance, with the same rows in the same order; only then
+//!   does it run on the same state again.
 //! - `claim_no` grows with each claim: it is the fencing token of a row.
 
 mod rows;

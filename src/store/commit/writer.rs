@@ -1,9 +1,9 @@
 //! The commit writer of a node: the handle through which outcomes of bursts reach its three lanes.
 //!
-//! Each lane is one task with one connection and one row in `fence`; the second and the contended lane connect when they are
-//! needed. A request is never dropped: its sender gets a reply even when the connection is lost at commit, and the guard that
-//! travels with it (the instance's lock) is held until then. A full queue makes senders wait: the lock and the memory of a
-//! burst are the back-pressure.
+//! Each lane is one task with one connection and one row in `fence`; the second lane and the contended lane connect when
+//! they are needed. A request is never dropped: its sender gets a reply even when the connection is lost at commit, and the
+//! guard that travels with it (the instance's lock) is held until then. A full queue makes senders wait: the lock and the
+//! memory of a burst are the back-pressure.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Dead letters: rows that crashed three processes, rows that failed too often, and stimuli that expired (`stimulus`).
 //!
-//! The statements that release claims write them. A dead letter keeps all that a replay needs; its instance waits, and the
-//! other rows of the instance continue.
+//! The statements that release claims write them. A dead letter keeps everything that a replay needs; its instance waits,
+//! and the other rows of the instance continue.
 
 pub(crate) mod stimulus;
 

@@ -1,13 +1,13 @@
 //! Definitions that use others as activities: what their references mean, and the publishes that write several definitions.
 //!
-//! A row of `definition_reference` is one reference in one version. In a draft it means nothing yet; a publish of the version,
-//! or its start as a draft, gives it the version that it means for ever.
+//! A row of `definition_reference` is one reference in one version. In a draft it means nothing yet; a publish of the
+//! version, or its start as a draft, binds it to one version permanently.
 //!
 //! # Locks
 //!
-//! Whatever decides a reference, or deletes a version that one may mean, first takes the lock of all compositions, then the
-//! locks of all definitions that it writes, in the order of their ids; so no two wait for each other. Everything is read and
-//! computed before, from rows whose versions the transaction compares.
+//! A transaction that decides a reference, or deletes a version that one may mean, first takes the lock of all compositions,
+//! then the locks of all definitions that it writes, in the order of their ids, so no two wait for each other. Everything is
+//! read and computed beforehand, from rows whose versions the transaction compares.
 
 use deadpool_postgres::Object;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Deletes of definitions and of single versions.
 //!
-//! A start that is accepted at the same moment may have a snapshot in which the version is still published. So a delete marks
-//! the rows, and they are purged later: every transaction that could have accepted such a start has ended by then, and what it
-//! accepted keeps its version.
+//! A start that is accepted at the same moment may have a snapshot in which the version is still published. So a delete
+//! marks the rows, and they are purged later, when every transaction that could have accepted such a start has ended; the
+//! accepted starts keep their version.
 
 use deadpool_postgres::Object;
 

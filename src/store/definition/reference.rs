@@ -1,4 +1,4 @@
-//! The references of a version: what it uses as activities.
+//! The references of a version: the definitions that it uses as activities.
 
 use deadpool_postgres::Object;
 

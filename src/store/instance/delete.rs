@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - Rows of work are locked first, then the instance, each in a statement of its own, in the lock order of a commit: a commit
-//!   in flight ends before, and the delete sees all that it wrote. If a commit holds a newer row and waits for the instance,
-//!   the delete does not wait for that row: it rolls back and begins again.
-//! - Dead letters are locked before all else, so that a concurrent replay ends before or finds nothing.
-//! - A burst that runs on another node loses its claims and writes nothing; a pending start is deleted too. Nothing recreates
-//!   the instance.
+//! - Rows of work are locked first, then the instance, each in a statement of its own, in the lock order of a commit: a
+//!   commit in flight ends first, and the delete sees everything that it wrote. If a commit holds a newer row and waits for
+//!   the instance, the delete does not wait for that row: it rolls back and begins again.
+//! - Dead letters are locked before everything else, so a concurrent replay either ends first or finds nothing.
+//! - A burst that runs on another node loses its claims and writes nothing; a pending start is also deleted. Nothing
+//!   recreates the instance.
 //! - A delete is idempotent: a caller whose outcome is unknown deletes again.
 
 use std::sync::LazyLock;

@@ -1,5 +1,6 @@
-//! Advisory locks of a schema that foreign sessions hold. Every role that may connect can take any lock whose key it computes
-//! or reads in `pg_locks`; no invariant breaks, but whatever needs the lock waits. `report`: the locks that the nodes hold.
+//! Advisory locks of a schema that foreign sessions hold. Every role that may connect can take any lock whose key it
+//! computes or reads in `pg_locks`; no invariant is violated, but whatever needs the lock waits. `report`: the locks that
+//! the nodes hold.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! Which locks the nodes of a cluster hold, as an operator sees them.
 //!
-//! The server knows keys and sessions. Names, waiting requests and the age of a lock are known to the process of a node only,
-//! which writes them on request: see [`request_reports`] and [`write_report`].
+//! The server knows keys and sessions. Names, waiting requests and the age of a lock are known only to the process of a
+//! node, which writes them on request: see [`request_reports`] and [`write_report`].
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

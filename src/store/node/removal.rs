@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Its fence rows are deleted first: that waits for its commit in flight and refuses every later one.
+//! - Its fence rows are deleted first, which waits for its commit in flight and refuses every later one.
 //! - Claims are released only after its sessions were terminated, and until none is left: the first pass skips rows that its
 //!   last commit has locked.
 //! - The mark of the removal is deleted last, so that another node finishes a removal whose node crashed.

@@ -1,4 +1,4 @@
-//! The history of an instance as one record: what an export has of it, and what an import writes.
+//! The history of an instance as one record, which an export contains and an import writes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

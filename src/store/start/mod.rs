@@ -2,12 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - The statement that accepts a start resolves the published version. One whose values were checked for another is refused.
+//! - The statement that accepts a start resolves the published version. A start whose values were checked for another
+//!   version is refused.
 //! - A direct start is inserted claimed. If its caller gets its reply only after the burst's commit, it is written with
 //!   `synchronous_commit = off`: that commit's flush covers it. A queued start is flushed before its caller gets a reply.
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
-//!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a strategy that was
-//!   published a moment ago it waits until the running instances are counted, and is refused as busy after a timeout.
+//!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a just published
+//!   strategy it waits until the running instances are counted, and is refused as busy after a timeout.
 //! - When the connection is lost, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;

@@ -1,4 +1,4 @@
-//! Events: to how many bookmarks they are given at once, whom they are for, and how long their keys are remembered.
+//! Events: how many bookmarks receive them at once, whom they are for, and how long their keys are remembered.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Fan-outs whose definition is retracted or deleted half-way, whose bookmarks end between the turn and their page, and what
+//! Fan-outs whose definition is retracted or deleted halfway, whose bookmarks end between the turn and their page, and what
 //! is reported of them.
 
 use std::time::Duration;

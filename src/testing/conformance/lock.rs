@@ -1,4 +1,4 @@
-//! What every lock provider must do. Each case stands alone, so that a test of it has a name; [`conforms`] runs all.
+//! What every lock provider must do. Each case stands alone, so that its test has a name; [`conforms`] runs all cases.
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Constants: whole numbers are worked out before the script runs, and must not overflow.
+//! Constants: whole numbers are computed before the script runs, and must not overflow.
 
 use crate::problem::{Checked, Position, Problem};
 use crate::syntax::{BinaryOp, Constant, Kind, UnaryOp};

@@ -1,4 +1,4 @@
-//! Formats of dates: the standard ones of the invariant culture, custom ones, and reading by a format.
+//! Formats of dates: the standard ones of the invariant culture, custom ones, and parsing with a format.
 
 use super::{FormatError, LONGEST};
 use crate::date_time::{

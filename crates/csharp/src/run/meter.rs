@@ -1,4 +1,4 @@
-//! What a script may use: steps, bytes and time. Each is checked where it is spent.
+//! The limits of a script: steps, bytes and time. Each is checked where it is spent.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The evaluator: it walks the checked tree.
 //!
-//! It is pure: what a script sets is collected in its [`Outcome`], which the caller applies or drops. A script that is cancelled,
-//! killed or fails half-way has therefore done nothing.
+//! It is pure: the writes of a script are collected in its [`Outcome`], which the caller applies or drops. A script that is
+//! cancelled, is killed or fails halfway has therefore changed nothing.
 
 mod argument;
 mod assign;

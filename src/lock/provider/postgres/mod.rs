@@ -1,6 +1,6 @@
 //! Advisory locks of Postgres: all locks of a node on one session.
 //!
-//! `session`: the actor that holds the connection. `message`: what nodes send each other. `full_table`: what is known of a server
+//! `session`: the actor that holds the connection. `message`: what nodes send each other. `full_table`: detects a server
 //! whose lock table is full.
 
 mod full_table;

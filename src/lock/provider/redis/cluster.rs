@@ -2,10 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - A call goes to the master of its hash slot, and where that one redirects it. An error that the server sends before a script runs
-//!   (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) leaves nothing behind; after any other one, and without an answer, it is in doubt.
-//! - No call waits for a master that is away, and none of another master waits with it.
-//! - What the nodes say of the cluster is asked for anew each second, after a redirection and after each change of a link.
+//! - A call goes to the master of its hash slot, or where that one redirects it. An error that the server sends before a
+//!   script runs (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) leaves nothing behind; after any other error, or without an answer, the
+//!   call is in doubt.
+//! - No call waits for a master that is away, and calls to other masters are not delayed by it.
+//! - The nodes' view of the cluster is requested again every second, after a redirection and after each change of a link.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

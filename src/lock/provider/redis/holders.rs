@@ -1,4 +1,4 @@
-//! Which registrations of the engine's cluster live: a lock of one that is gone is taken over.
+//! Which registrations of the engine's cluster are live: the locks of one that is gone are taken over.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};

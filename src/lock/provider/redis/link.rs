@@ -1,11 +1,11 @@
-//! The connection to one server, and a circuit breaker: while the server is away no request waits for it.
+//! The connection to one server, with a circuit breaker: while the server is away, no request waits for it.
 //!
 //! # Invariants
 //!
-//! - Each new connection takes and releases a lock of its own: a server that answers may lack the memory, the disk, the replicas or
-//!   the rights for locks. Such a server counts as away, with that cause.
-//! - A server that refuses while it is connected keeps its connection, over which leases are extended and locks are released as far
-//!   as it allows that. It counts as away until such a lock is granted again.
+//! - Each new connection takes and releases a test lock: a server that answers may lack the memory, the disk, the replicas
+//!   or the rights for locks. Such a server counts as away, with that cause.
+//! - A connected server that refuses locks keeps its connection, over which leases are extended and locks are released as
+//!   far as it allows. It counts as away until such a lock is granted again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

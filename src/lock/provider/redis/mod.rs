@@ -1,20 +1,20 @@
-//! Locks in Redis: keys with a time to live, which is extended as long as they are held.
+//! Locks in Redis: keys with a time to live, which is extended while they are held.
 //!
 //! # Invariants
 //!
 //! - A lock is a key, named by a prefix and the name of the lock; its value is the holder (of an engine: cluster and
-//!   incarnation) and the number of its grant. A lock that is shared is a sorted set of such values by the time of their end.
-//! - Release, extension and the drawing of tokens compare the value in the same script.
+//!   incarnation) and the number of its grant. A shared lock is a sorted set of such values by their expiry.
+//! - Releases, extensions and draws of tokens compare the value in the same script.
 //! - In a cluster the keys beside a lock are in its hash slot, by a tag; the name of the lock's own key is the same everywhere.
-//! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a failover
-//!   costs a repeated activity at most.
+//! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a
+//!   failover costs at most a repeated activity.
 //!
 //! # Layout
 //!
 //! - `actor`: batches and leases; `queue`: what waits for one master; `take`: grants, tokens and take-over; `holders`: which
-//!   registrations live.
+//!   registrations are live.
 //! - `links`: where the scripts run: `link`, the connection to one server, and the circuit breaker; `cluster`, the masters of a cluster.
-//! - `calls`: what the scripts are given; `*.lua`: the scripts, each with its keys and arguments at its head.
+//! - `calls`: the arguments of the scripts; `*.lua`: the scripts, each with its keys and arguments described at its head.
 
 mod actor;
 mod calls;

@@ -1,4 +1,4 @@
-//! What the scripts answer to those that take locks: tokens, or who holds them.
+//! What the scripts answer to requests for locks: tokens, or the current holders.
 
 use redis::Value;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! The executions that led to one, also through the instances that started each other.
+//! The executions that led to another one, also across instances that started each other.
 
 use std::collections::{BTreeMap, HashSet};
 

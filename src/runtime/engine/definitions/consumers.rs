@@ -1,7 +1,7 @@
-//! Publishes of definitions that belong together: one that uses others, and the consumers that are updated with it.
+//! Publishes of definitions that belong together: a definition, and the consumers that are updated with it.
 //!
-//! All is read, compiled and evaluated before the transaction, which compares what it was made from, and writes it; if that has
-//! changed meanwhile, all begins again.
+//! Everything is read, compiled and evaluated before the transaction, which compares the sources and writes the results; if
+//! a source has changed in the meantime, everything begins again.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Definitions in the form that designers can draw, and what is asked of their trees.
+//! Definitions in the form that designers can draw, and queries about their trees.
 
 use std::collections::BTreeSet;
 

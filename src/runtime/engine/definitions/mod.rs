@@ -1,8 +1,8 @@
 //! Definitions: save, publish, read.
 //!
 //! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it.
-//! `read`, `list`: what the API shows; `designers`: in the form that they can draw. `withdrawal`: retracts and deletes.
-//! `version`: which one a start runs, and reverts.
+//! `read`, `list`: what the API shows; `designers`: the form that designers can draw. `withdrawal`: retracts and deletes.
+//! `version`: the version that a start runs, and reverts.
 
 mod composition;
 mod consumers;

@@ -1,4 +1,4 @@
-//! Versions of a definition: the one that a start names, and reverts to an earlier one.
+//! Versions of a definition: the version that a start names, and reverts to an earlier one.
 
 use super::{compiled, model, new_definition, not_found, wanted};
 use crate::definition::WorkflowDefinition;

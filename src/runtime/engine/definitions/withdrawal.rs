@@ -1,4 +1,4 @@
-//! Withdrawals: what a definition loses by a retract or a delete.
+//! Withdrawals: what a retract or a delete takes from a definition.
 
 use serde_json::Value;
 

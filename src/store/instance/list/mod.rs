@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! - Definitions and version numbers become ids of versions first, because instances are indexed by these.
-//! - A few versions are read each in the order of its index; running instances, while they are few, by the rows that wait for
-//!   them, because an index of a column that bursts change would cost each commit.
-//! - A count is exact up to [`EXACT`]; beyond, or where it takes half a second, it is what the planner expects, and says so.
+//! - A few versions are each read in the order of their index; running instances, while they are few, are read by the rows
+//!   that wait for them, because an index of a column that bursts change would cost each commit.
+//! - A count is exact up to [`EXACT`]; beyond that, or if it takes half a second, it is the planner's estimate, and says so.
 
 #[cfg(test)]
 mod tests;
