@@ -13,7 +13,7 @@ use crate::expression::{ScriptScope, WorkflowFacts, is_runnable, runnable_types}
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 
-/// Bytes of an expression, or of a file of values, at most: what the API takes.
+/// The largest expression or file of values, in bytes: what the API accepts.
 const MAX_BYTES: u64 = 10 << 20;
 
 pub(super) async fn run(settings: &EvalSettings) -> Result<(), Failure> {

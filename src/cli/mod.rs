@@ -41,7 +41,7 @@ use crate::harness::{print_line, secret};
 use elsa::ElsaEnvironment;
 use settings::{Command, ProgramArguments};
 
-/// How long the tasks that are left may take to end.
+/// How long the remaining tasks may take to end.
 const RUNTIME_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs the program with the arguments and the environment of this process.

@@ -15,7 +15,7 @@ use crate::signal::RabbitSignal;
 #[cfg(feature = "rabbitmq")]
 use crate::wake::RabbitWake;
 
-/// The interval of the tries while the broker is away.
+/// The retry interval while the broker is away.
 #[cfg(feature = "rabbitmq")]
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -26,7 +26,7 @@ pub(super) struct Rabbit {
     pub(super) prefix: String,
 }
 
-/// There is none.
+/// There is no such broker.
 #[cfg(not(feature = "rabbitmq"))]
 pub(super) enum Rabbit {}
 
@@ -43,7 +43,7 @@ pub(super) async fn open(_: &ServiceSettings, _: &ElsaEnvironment, _: &str) -> R
     Err(missing())
 }
 
-/// Finds the broker, and waits for it for `service-wait`. What others have declared there must fit.
+/// Finds the broker, and waits for it for `service-wait`. Whatever others have declared there must fit.
 #[cfg(feature = "rabbitmq")]
 pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment, schema: &str) -> Result<Rabbit, Failure> {
     let rabbitmq = &settings.rabbitmq;

@@ -9,15 +9,15 @@ use crate::harness::failure::Failure;
 #[cfg(feature = "redis")]
 use crate::redis_server::{RedisServer, RedisTlsFiles};
 
-/// The interval of the tries while the server is away.
+/// The retry interval while the server is away.
 #[cfg(feature = "redis")]
 const RETRY: Duration = Duration::from_millis(500);
 
-/// A server that has answered, or need not (`abortConnect=false`).
+/// A server that has answered, or need not answer (`abortConnect=false`).
 #[cfg(feature = "redis")]
 pub(super) struct Redis(pub(super) RedisServer);
 
-/// There is none.
+/// There is no such server.
 #[cfg(not(feature = "redis"))]
 pub(super) enum Redis {}
 

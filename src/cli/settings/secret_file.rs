@@ -8,7 +8,7 @@ use crate::harness::secret::{Secret, redact};
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// The flags that may contain a secret, with what to use instead. A URL is one only with a password.
+/// The flags that may contain a secret, with what to use instead. A URL is a secret only if it has a password.
 const FLAGS: [(&str, &str); 6] = [
     ("--api-key", "--api-key-file"),
     ("--script-config", "--script-config-file"),

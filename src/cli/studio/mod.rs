@@ -107,7 +107,7 @@ fn status(settings: &Status) -> Result<(), Failure> {
     Err(Failure::reported())
 }
 
-/// Lets npm fetch the archive. It is not installed, so nothing of it runs.
+/// Lets npm fetch the archive. It is not installed, so none of its code runs.
 async fn npm_pack(folder: &Path) -> Result<(), Failure> {
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", "--pack-destination", "."])
