@@ -68,7 +68,7 @@ fn check(path: &Path, named: &Metadata, owner: u32) -> Result<()> {
     if named.file_type().is_symlink() {
         Err(refused(path, "it is a symbolic link, which is not followed"))
     } else if !named.is_file() {
-        Err(refused(path, "it is no regular file"))
+        Err(refused(path, "it is not a regular file"))
     } else if named.uid() != owner {
         let why = format!("it belongs to the user {}, not to {owner}", named.uid());
         Err(refused(path, &why))
@@ -131,7 +131,7 @@ mod tests {
         for (path, why) in [
             (&link, "symbolic link"),
             (&dangling, "symbolic link"),
-            (&folder, "no regular file"),
+            (&folder, "not a regular file"),
         ] {
             let error = open(path, owner).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");

@@ -91,7 +91,7 @@ impl Admission {
             tracing::warn!(
                 client,
                 refused,
-                "requests without the right API key were refused; the client is that of the last one"
+                "requests without the right API key were refused; the client is that of the last request"
             );
         }
     }
@@ -184,7 +184,7 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
         return ApiError::unavailable(
             "too-many-requests",
-            "The limit of requests at the same time is reached; try again.",
+            "The limit of concurrent requests is reached; try again.",
         )
         .into_response();
     };

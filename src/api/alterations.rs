@@ -102,7 +102,7 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
             .text("type")?
             .unwrap_or_default();
         if kind != "Cancel" {
-            let message = format!("The alteration {kind:?} is not supported; Cancel is.");
+            let message = format!("The alteration {kind:?} is not supported; only Cancel is.");
             return Err(ApiError::bad_request("not-supported", message.clone()).field("alterations", message));
         }
     }
@@ -117,7 +117,7 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
     // A misspelt criterion would leave a filter that all instances meet.
     if let Some(name) = fields.unknown() {
         let message =
-            format!("{name} is no criterion of a filter; leave it out, or use one that the list of instances has.");
+            format!("{name} is not a criterion of a filter; leave it out, or use one that the list of instances has.");
         return Err(ApiError::invalid_field(name, message));
     }
     if filter.as_ref() == Some(&InstanceFilter::default()) && !selects_all {

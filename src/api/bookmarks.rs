@@ -128,8 +128,8 @@ struct TokenQuery {
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
             body = ResumedByToken),
         (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
-        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
-        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
+        (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
         (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
     ))]
@@ -154,8 +154,8 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
             body = ResumedByToken),
         (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
-        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
-        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
+        (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
         (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
     ))]
@@ -197,7 +197,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
             return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
         }
         if error.code() == "instance-faulted" {
-            let message = "The instance has faulted and cannot go on.";
+            let message = "The instance has faulted and cannot continue.";
             return Err(ApiError::new(StatusCode::CONFLICT, "instance-faulted", message));
         }
     }
@@ -213,7 +213,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = Option<TokenFields>,
     responses(
-        (status = 200, description = "The token, and the URLs that resume by it.", body = ResumeToken),
+        (status = 200, description = "The token, and the URLs that resume with it.", body = ResumeToken),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`already-resumed`, `several-bookmarks` or `instance-faulted`."),
     ))]

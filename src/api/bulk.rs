@@ -114,7 +114,7 @@ async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
     request_body = DeleteFields,
     responses(
         (status = 200, description = "They are deleted.", body = InstancesDeleted),
-        (status = 202, description = "The deletion of many instances is accepted, and goes on page by page.", body = InstancesDeleted),
+        (status = 202, description = "The deletion of many instances is accepted, and continues page by page.", body = InstancesDeleted),
     ))]
 async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -144,7 +144,7 @@ async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     request_body = CancelFields,
     responses(
         (status = 200, description = "They are cancelled.", body = InstancesCancelled),
-        (status = 202, description = "The cancel of many instances is accepted, and goes on page by page.", body = InstancesCancelled),
+        (status = 202, description = "The cancel of many instances is accepted, and continues page by page.", body = InstancesCancelled),
         (status = 404, description = "`definition-not-found`: the definition has no such version."),
     ))]
 async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {

@@ -162,9 +162,9 @@ pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The schedule, also if it was paused already.", body = ScheduleView),
+        (status = 200, description = "The schedule, even if it was already paused.", body = ScheduleView),
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
-        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
 pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.pause_schedule(&id).await?))
@@ -175,9 +175,9 @@ pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: Re
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The schedule, also if it was not paused.", body = ScheduleView),
+        (status = 200, description = "The schedule, even if it was not paused.", body = ScheduleView),
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
-        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
 pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))

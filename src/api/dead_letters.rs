@@ -184,7 +184,7 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
 /// An unknown field is an error, and so is a body without criteria and without `all`: a typing error must not replay
 /// everything. A call takes at most `pageSize` dead letters and 16 MiB; `next` is the `after` of the next call.
 #[utoipa::path(post, path = "/cluster/dead-letters/replay", tag = "Dead letters", request_body = ReplayFields,
-    responses((status = 200, description = "What became of them.", body = DeadLettersReplayed)))]
+    responses((status = 200, description = "The results of the replays.", body = DeadLettersReplayed)))]
 pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let filter = filter(&mut fields)?;
@@ -265,9 +265,9 @@ pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
 #[utoipa::path(post, path = "/cluster/dead-letters/{id}/replay", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "What became of it.", body = ReplayView),
+        (status = 200, description = "The result of the replay.", body = ReplayView),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
-        (status = 409, description = "`cannot-start`: the activation strategy allows no further instance now. \
+        (status = 409, description = "`cannot-start`: the activation strategy allows no other instance now. \
             `schedule-running`: an earlier instance of its schedule runs."),
     ))]
 pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
@@ -287,8 +287,7 @@ pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBod
     responses(
         (status = 204, description = "It is deleted."),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
-        (status = 409, description = "`dead-letter-needed`: without it its instance would wait for ever; replay it, or \
-            cancel the instance."),
+        (status = 409, description = "`dead-letter-needed`: without it its instance would wait forever; replay it, or cancel the instance."),
     ))]
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_dead_letter(&id).await?;

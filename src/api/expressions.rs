@@ -59,7 +59,7 @@ struct ExpressionFields {
 /// asking for one is the error `secrets-not-available`.
 #[utoipa::path(post, path = "/expressions/evaluate", tag = "For designers",
     request_body = EvaluationFields,
-    responses((status = 200, description = "What it came to.", body = EvaluatedExpression)))]
+    responses((status = 200, description = "The result.", body = EvaluatedExpression)))]
 async fn evaluate(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let Some(expression) = fields.object("expression")? else {

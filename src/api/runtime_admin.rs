@@ -55,7 +55,7 @@ pub(super) async fn status(State(api): State<Api>) -> ApiResult {
 #[utoipa::path(post, path = "/admin/workflow-runtime/pause", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "The status of the cluster, also if it was paused already.", body = RuntimeStatus),
+        (status = 200, description = "The status of the cluster, even if it was already paused.", body = RuntimeStatus),
     ))]
 pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
@@ -66,7 +66,7 @@ pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResul
 #[utoipa::path(post, path = "/admin/workflow-runtime/resume", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "The status of the cluster, also if it was not paused.", body = RuntimeStatus),
+        (status = 200, description = "The status of the cluster, even if it was not paused.", body = RuntimeStatus),
     ))]
 pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (_, by) = request(&api, body)?;
@@ -80,7 +80,7 @@ pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResu
 #[utoipa::path(post, path = "/admin/workflow-runtime/force-drain", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "What became of the bursts.", body = Drained),
+        (status = 200, description = "What happened to the bursts.", body = Drained),
     ))]
 pub(super) async fn force_drain(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;

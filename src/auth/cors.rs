@@ -70,7 +70,7 @@ pub(crate) fn preflight() -> Response {
 /// Errors: The form of an origin, if this is none.
 #[cfg(any(test, feature = "cli"))]
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
-    let wrong = || "give an origin without a path, as https://studio.example or http://localhost:3000".to_owned();
+    let wrong = || "give an origin without a path, such as https://studio.example or http://localhost:3000".to_owned();
     let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();
     let (scheme, authority) = origin.split_once("://").ok_or_else(wrong)?;
     let uri: Uri = origin.parse().map_err(|_| wrong())?;

@@ -56,7 +56,7 @@ fn message(error: &ExpressionError) -> String {
 fn request(settings: &EvalSettings) -> Result<ExpressionRequest, Failure> {
     if !is_runnable(&settings.kind) {
         return Err(Failure::usage(format!(
-            "--type {} is no type of expression that runs; give one of {}",
+            "--type {} is not a type of expression that runs; give one of {}",
             settings.kind,
             runnable_types()
         )));

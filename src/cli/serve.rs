@@ -220,7 +220,8 @@ pub(super) async fn serve_until_stopped(
             () = engine.scripts_exhausted() => {
                 scripts_hang = true;
                 stop.request();
-                tracing::error!("stopping, as eight threads hang in scripts that cannot be interrupted; other nodes take over");
+                tracing::error!("stopping, because eight threads hang in scripts that cannot be interrupted; other \
+                                 nodes take over");
             }
         }
         stop.extend_limit(drain.timeout + LEAVE_TIME).await;

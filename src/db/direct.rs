@@ -37,7 +37,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     } = probe(&ours).await?;
     server::refuse_older(version_num, &version)?;
     if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
-        return Err(pooled("the settings of a session get lost"));
+        return Err(pooled("the settings of a session are lost"));
     }
     // A pooler gives its only client the same connection again; so another session occupies one meanwhile.
     let channel = format!("mainspring_p_{}", uuid::Uuid::new_v4().simple());
@@ -114,7 +114,7 @@ fn pooled(why: &str) -> Error {
         "pooled-connection",
         format!(
             "the database URL leads to a connection pooler, not to a session of PostgreSQL of its own ({why}); locks and \
-             notifications need one: give the address of PostgreSQL itself by --direct-database-url \
+             notifications need one: give the address of PostgreSQL itself with --direct-database-url \
              (MAINSPRING_DIRECT_DATABASE_URL)"
         ),
     )

@@ -125,7 +125,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
             "" => return Err(unreadable()),
             known if NOT_NEEDED.contains(&known) => unneeded.push(key),
             _ => parsed.notes.push(format!(
-                "the connection string has a key that is not known here and has no effect: {}",
+                "the connection string has an unknown key, which has no effect: {}",
                 shown(&key)
             )),
         }

@@ -122,8 +122,8 @@ impl Notifier {
             tracing::warn!(
                 %error,
                 refused,
-                "a notification to other nodes is lost; check-ins find work and changes meanwhile (54000: a session that listens \
-                 stays in a transaction, and the server's queue of notifications is full)"
+                "a notification to other nodes is lost; check-ins find work and changes in the meantime (54000: a \
+                 session that listens stays in a transaction, and the server's queue of notifications is full)"
             );
         }
         // Its own error would say less than that of the notification.
@@ -167,7 +167,8 @@ impl Reconnector {
                 }
                 self.current.send_replace(None);
                 tracing::warn!(
-                    "the connection for notifications was lost; it is opened again, and check-ins find work and changes meanwhile"
+                    "the connection for notifications was lost; it is opened again, and check-ins find work and \
+                     changes in the meantime"
                 );
             }
             match self.open().await {

@@ -189,7 +189,7 @@ impl Pool {
     pub(crate) async fn query_one(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Row> {
         self.query_opt(sql, params)
             .await?
-            .ok_or_else(|| Error::internal("a statement gave no row where one was due"))
+            .ok_or_else(|| Error::internal("a statement returned no row where one was expected"))
     }
 
     /// Closes all connections; a caller that waits for one gets an error.
@@ -217,7 +217,7 @@ impl Exclusive {
     pub(crate) fn client(&self) -> Result<&Object> {
         self.0
             .as_ref()
-            .ok_or_else(|| Error::internal("a connection was used after it was given back"))
+            .ok_or_else(|| Error::internal("a connection was used after it was returned"))
     }
 }
 

@@ -42,11 +42,14 @@ const LISTS: PoolBounds = PoolBounds {
 };
 
 fn busy() -> Error {
-    Error::unavailable("reads-busy", "as many reads wait for the database as may be; try again")
+    Error::unavailable(
+        "reads-busy",
+        "the limit of reads that wait for the database is reached; try again",
+    )
 }
 
 fn slow() -> Error {
-    let message = "the list takes longer than a list may; narrow it by a filter, or order it by the time of creation";
+    let message = "the list takes longer than allowed; narrow it with a filter, or order it by the time of creation";
     Error::unavailable("read-timeout", message)
 }
 

@@ -19,7 +19,7 @@ fn runtime_paused(reason: &str) -> Error {
     };
     Error::unavailable(
         "runtime-paused",
-        format!("the cluster is paused and accepts nothing{why}; try again when it was resumed"),
+        format!("the cluster is paused and accepts nothing{why}; try again when it has been resumed"),
     )
 }
 
@@ -87,8 +87,8 @@ impl From<tokio_postgres::Error> for Error {
             return Error::unavailable("database-refused", message).caused_by(error);
         }
         if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
-            let message = "the database that answers is a standby, or takes no writes; try again, and if it stays \
-                           so give the address of the primary, or all hosts";
+            let message = "the database that answers is a standby or does not take writes; try again, and if this \
+                           persists give the address of the primary, or all hosts";
             return Error::unavailable("database-read-only", message).caused_by(error);
         }
         if let Some(paused) = error.as_db_error().filter(|error| error.code().code() == PAUSED) {
@@ -110,11 +110,11 @@ impl From<tokio_postgres::Error> for Error {
                     Some("53") => "it has run out of memory, connections or disk",
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",
-                    _ => "it reports an error of its own",
+                    _ => "it reports an internal error",
                 };
                 let message = format!(
-                    "the database refuses this for a reason that is not the request's: {what} (SQLSTATE {code}); try again \
-                     after the repair"
+                    "the database refuses this for a reason unrelated to the request: {what} (SQLSTATE {code}); try \
+                     again after the repair"
                 );
                 Error::unavailable("database-fault", message).caused_by(error)
             }

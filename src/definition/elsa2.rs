@@ -48,7 +48,7 @@ pub(crate) fn refuse(value: &Value) -> Result<()> {
     };
     let message = format!(
         "This is a workflow definition of Elsa 2, with its activities and connections at the top; definitions of Elsa 3 have a root \
-         activity, and other activities and expressions, so that none can be converted.{uses} Build the workflow again in Elsa Studio 3, \
+         activity, and other activities and expressions, so none can be converted.{uses} Build the workflow again in Elsa Studio 3, \
          or export it from an Elsa 3 server, and import that file"
     );
     Err(Error::invalid("elsa-2-definition", message.clone()).field("root", message))

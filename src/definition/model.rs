@@ -207,9 +207,7 @@ impl WorkflowDefinition {
 fn too_deep() -> Error {
     Error::invalid(
         "nesting-too-deep",
-        format!(
-            "The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a workflow of their own"
-        ),
+        format!("The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a separate workflow"),
     )
 }
 

@@ -103,7 +103,7 @@ async fn handle(stop: &Shutdown, mut interrupt: Signal, mut terminate: Signal) -
             () = either(&mut interrupt, &mut terminate) => if began.elapsed() >= DUPLICATE_SIGNAL {
                 return "stopped at once";
             },
-            () = is_over => return "the shutdown took too long, and is ended; other nodes take over what was running",
+            () = is_over => return "the shutdown took too long and is ended; other nodes take over what was running",
             // The sender is part of `stop`.
             _ = limits.changed() => {}
         }

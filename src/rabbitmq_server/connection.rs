@@ -158,7 +158,7 @@ async fn connect_to(
     let opening = Connection::connector(uri, Runtime::new(runtime()), take, properties);
     let opened = tokio::time::timeout(address.connect_timeout + ANSWER_TIMEOUT, opening).await;
     let connection = opened
-        .map_err(|_| unavailable(&place, "it speaks no AMQP, or asks for TLS (amqps://)"))?
+        .map_err(|_| unavailable(&place, "it does not speak AMQP, or requires TLS (amqps://)"))?
         .map_err(|error| failed(&place, &error, &Asked::Connection(address)))?;
     Ok(BrokerConnection {
         connection,
@@ -183,7 +183,7 @@ pub(super) fn failed(place: &str, error: &lapin::Error, asked: &Asked<'_>) -> Er
         ErrorKind::ProtocolError(error) => error.kind().clone(),
         ErrorKind::MissingHeartbeatError => return unavailable(place, "it no longer answers"),
         _ if matches!(asked, Asked::Connection(_)) => {
-            return unavailable(place, "it ended the connection; does it ask for TLS (amqps://)?");
+            return unavailable(place, "it ended the connection; does it require TLS (amqps://)?");
         }
         _ => return unavailable(place, "the connection ended"),
     };

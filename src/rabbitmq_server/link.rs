@@ -159,7 +159,8 @@ async fn keep(
             if error.code() == REFUSED {
                 refused = Some((error.message().to_owned(), Instant::now()));
             }
-            tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");
+            tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is retried, and check-ins \
+                                             find work and changes in the meantime");
         }
         tried.send_if_modified(|tried| {
             let is_first = tried.is_none();

@@ -63,7 +63,7 @@ pub(crate) async fn follow(
                     error = send(server, publisher, channel, &own, &mut outgoing) => error,
                     _ = switches.changed() => unavailable(&server.place(), "another server has become the master"),
                 };
-                tracing::debug!(%error, channel, "a subscription has ended; there will be another one");
+                tracing::debug!(%error, channel, "a subscription has ended; another one follows");
                 availability.inspect(|availability| availability.failed());
             }
             Err(error) => match availability {

@@ -121,7 +121,7 @@ pub(crate) enum AcceptedCancel {
 pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<AcceptedCancel> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
     let row = send(pool, instance, CANCEL, &params).await?;
-    let row = row.ok_or_else(|| Error::internal("a cancel gave no row"))?;
+    let row = row.ok_or_else(|| Error::internal("a cancel returned no row"))?;
     Ok(
         match (row.get::<_, Option<i64>>("id"), row.get::<_, bool>("is_known")) {
             (Some(work), _) => AcceptedCancel::Accepted(WorkId(work)),

@@ -52,7 +52,7 @@ pub(super) struct ActivityHandleFields {
 #[utoipa::path(post, path = "/tests/activities", tag = "Definitions",
     request_body = ActivityTestFields,
     responses(
-        (status = 200, description = "What it did; `Running`: it would wait.", body = ActivityTested),
+        (status = 200, description = "What the activity did; `Running` means that it would wait.", body = ActivityTested),
         (status = 404, description = "`definition-not-found` or `activity-not-found`: the version or the activity does not exist."),
     ))]
 pub(super) async fn test(State(api): State<Api>, body: RequestBody) -> ApiResult {

@@ -39,7 +39,7 @@ pub(super) struct ImportFiles {
     request_body(content = ImportFiles, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The number of definitions that were imported.", body = Count),
-        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, those before it are imported."),
+        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
 pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {

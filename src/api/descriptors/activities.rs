@@ -105,6 +105,6 @@ pub(super) fn version(fields: &mut Fields) -> Result<Option<i32>, ApiError> {
 }
 
 pub(super) fn unknown_type(type_name: &str) -> ApiError {
-    let message = format!("This node knows no activity type {type_name}, or not in this version.");
+    let message = format!("This node does not know the activity type {type_name}, or not in this version.");
     ApiError::new(StatusCode::NOT_FOUND, "activity-type-not-found", message)
 }

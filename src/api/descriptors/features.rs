@@ -88,7 +88,7 @@ pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
 
 /// Gets a feature of Elsa that is served.
 #[utoipa::path(get, path = "/features/installed/{name}", tag = "For designers",
-    params(("name" = String, Path, description = "Its full name, as `Elsa.Scheduling`.")),
+    params(("name" = String, Path, description = "Its full name, such as `Elsa.Scheduling`.")),
     responses(
         (status = 200, description = "The feature.", body = Feature),
         (status = 404, description = "`feature-not-found`: this server does not have it."),

@@ -49,7 +49,7 @@ const LOG_PERSISTENCE: [(&str, &str, &str); 4] = [
     ),
     (
         "Inherit",
-        "As what contains it; values of a workflow are recorded.",
+        "Like the values of its container; those of a workflow are recorded.",
         "Elsa.Workflows.LogPersistence.Strategies.Inherit, Elsa.Workflows.Core",
     ),
     (

@@ -34,7 +34,7 @@ const VARIABLE_TYPES: [(&str, &str, &str); 25] = [
         "DateTimeOffset",
         "A point in time with its offset from UTC.",
     ),
-    ("Primitives", "TimeSpan", "A length of time, as 1.12:00:00."),
+    ("Primitives", "TimeSpan", "A length of time, such as 1.12:00:00."),
     ("Lookups", "StringDictionary", "Texts by name."),
     ("Lookups", "ObjectDictionary", "Values by name."),
     ("Lookups", "StringMap", "Texts by name."),

@@ -137,11 +137,15 @@ fn time_filters(value: Option<Value>) -> Result<Vec<TimeFilter>, ApiError> {
             let timestamp = fields.text("timestamp")?.unwrap_or_default();
             Ok(TimeFilter {
                 column: named(&COLUMNS, &column)
-                    .ok_or_else(|| wrong(format!("The column {column:?} is none of {}.", words(&COLUMNS))))?,
-                operator: named(&OPERATORS, &operator)
-                    .ok_or_else(|| wrong(format!("The operator {operator:?} is none of {}.", words(&OPERATORS))))?,
+                    .ok_or_else(|| wrong(format!("The column {column:?} is not one of {}.", words(&COLUMNS))))?,
+                operator: named(&OPERATORS, &operator).ok_or_else(|| {
+                    wrong(format!(
+                        "The operator {operator:?} is not one of {}.",
+                        words(&OPERATORS)
+                    ))
+                })?,
                 timestamp: time(&timestamp)
-                    .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is no time with an offset.")))?,
+                    .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is not a time with an offset.")))?,
             })
         })
         .collect()

@@ -60,7 +60,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = VariableFields,
     responses(
-        (status = 200, description = "They are set: all variables.", body = Counted<InstanceVariable>),
+        (status = 200, description = "They are set; the response has all variables.", body = Counted<InstanceVariable>),
         (status = 400, description = "`unknown-variable`: the definition declares no such variable; nothing is set."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`instance-busy`, `instance-finished`: nothing is set."),

@@ -144,7 +144,7 @@ async fn measure(
                     outcome.times.push(time);
                 }
             }
-            None => eprintln!("{name}: no burst was executed again"),
+            None => eprintln!("{name}: no burst was repeated"),
         }
         if round < settings.rounds {
             cluster.complete().await?;

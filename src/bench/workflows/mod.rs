@@ -48,7 +48,7 @@ impl Scenario {
 
 pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<(), Failure> {
     if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http) {
-        return Err(Failure::usage("--instances is not for --mode execute and http"));
+        return Err(Failure::usage("--instances does not apply to --mode execute or http"));
     }
     let environment = describe_environment(target.database_url()?).await?;
     let definition = definition(settings)?;

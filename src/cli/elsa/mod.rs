@@ -96,7 +96,7 @@ impl ElsaEnvironment {
                         Some(seconds) => found.lock_expiry = Some(seconds),
                         None => found
                             .warnings
-                            .push(format!("{name} is no number of seconds and has no effect")),
+                            .push(format!("{name} is not a number of seconds and has no effect")),
                     }
                     found.of_redis.push(name);
                 }

@@ -26,14 +26,14 @@ pub(super) struct Rabbit {
     pub(super) prefix: String,
 }
 
-/// There is no such broker.
+/// It has no values without the feature.
 #[cfg(not(feature = "rabbitmq"))]
 pub(super) enum Rabbit {}
 
 /// The error of a program that cannot use RabbitMQ.
 pub(super) fn missing() -> Failure {
     Failure::usage(
-        "this program was built without RabbitMQ: build it with `--features program`, or leave --signal and --wake out",
+        "this program was built without RabbitMQ: build it with `--features program`, or leave out --signal and --wake",
     )
 }
 

@@ -17,14 +17,15 @@ const RETRY: Duration = Duration::from_millis(500);
 #[cfg(feature = "redis")]
 pub(super) struct Redis(pub(super) RedisServer);
 
-/// There is no such server.
+/// It has no values without the feature.
 #[cfg(not(feature = "redis"))]
 pub(super) enum Redis {}
 
 /// The error of a program that cannot use Redis.
 pub(super) fn missing() -> Failure {
     Failure::usage(
-        "this program was built without Redis: build it with `--features program`, or leave --lock-provider and --signal out",
+        "this program was built without Redis: build it with `--features program`, or leave out --lock-provider and \
+         --signal",
     )
 }
 

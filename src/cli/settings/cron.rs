@@ -50,8 +50,9 @@ pub(crate) enum OverlapRule {
 
 fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let at = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc));
-    let at =
-        at.map_err(|_| "give a time with its offset, as 2026-03-28T00:00:00Z or 2026-03-28T00:00:00+01:00".to_owned())?;
+    let at = at.map_err(|_| {
+        "give a time with its offset, such as 2026-03-28T00:00:00Z or 2026-03-28T00:00:00+01:00".to_owned()
+    })?;
     if at < DateTime::UNIX_EPOCH {
         return Err("no occurrence is calculated before 1970".to_owned());
     }

@@ -50,7 +50,7 @@ Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, o
 selected service, 4 the node hung.";
 
 const AFTER_SERVE_HELP: &str = "\
-More settings are in the file of --config and the environment: mainspring settings";
+More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
@@ -130,7 +130,7 @@ fn refuse_as_flags(command: &clap::Command, matches: &ArgMatches) -> Result<(), 
         let name = argument.get_long().unwrap_or_default();
         if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
             let message = format!(
-                "--{name} is not a flag of `serve`: set {}, or {name} in the file of --config\n",
+                "--{name} is not a flag of `serve`: set {}, or {name} in the --config file\n",
                 variable(name)
             );
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
@@ -337,7 +337,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let numeric = numeric.as_deref().unwrap_or(text);
     numeric
         .parse()
-        .map_err(|_| "give an address and a port, as 127.0.0.1:5001 or [::1]:5001".to_owned())
+        .map_err(|_| "give an address and a port, such as 127.0.0.1:5001 or [::1]:5001".to_owned())
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ const FLAGS: [(&str, &str); 6] = [
     ("--script-config", "--script-config-file"),
     ("--database-url", "--database-password-file"),
     ("--direct-database-url", "--database-password-file"),
-    ("--redis-url", "redis-url-file in the file of --config"),
-    ("--rabbitmq-url", "rabbitmq-url-file in the file of --config"),
+    ("--redis-url", "redis-url-file in the --config file"),
+    ("--rabbitmq-url", "rabbitmq-url-file in the --config file"),
 ];
 
 /// The text of a file, without the line break at its end.

@@ -181,7 +181,7 @@ impl Serve {
         let secret = self.token_secret();
         if secret.is_some_and(|secret| secret.len() < 16) {
             return Err(Failure::usage(
-                "a token-secret needs at least 16 bytes, best random ones",
+                "a token-secret needs at least 16 bytes, preferably random",
             ));
         }
         if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {

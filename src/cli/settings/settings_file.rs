@@ -156,7 +156,7 @@ fn parsed(text: &str) -> Result<Vec<Setting>, String> {
     let setting = |(name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
         let (name, line) = (name.get_ref().to_string(), line(name.span().start));
         let values = values_of(value.get_ref()).ok_or_else(|| {
-            format!("line {line}: {name} is a text, a whole number, true or false, or a list of them")
+            format!("line {line}: {name} must be a text, a whole number, true or false, or a list of them")
         })?;
         Ok(Setting {
             name,
@@ -209,13 +209,13 @@ fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>, String> {
     for (setting, value) in strays.flat_map(|setting| setting.values.iter().map(move |value| (setting, value))) {
         let name = value.split_once('=').map(|(name, _)| name).ok_or_else(|| {
             format!(
-                "line {}: {SCRIPT_CONFIG} is a table, or a list of texts NAME=VALUE",
+                "line {}: {SCRIPT_CONFIG} must be a table, or a list of texts NAME=VALUE",
                 setting.line
             )
         })?;
         if is_known(name) {
             return Err(format!(
-                "line {}: {name} stands in {SCRIPT_CONFIG}, where scripts can read it; move it above",
+                "line {}: {name} is in {SCRIPT_CONFIG}, where scripts can read it; move it above",
                 setting.line
             ));
         }
@@ -253,7 +253,7 @@ fn switch(setting: &Setting) -> Result<Vec<String>, String> {
     match &*setting.values {
         [value] if value == "true" => Ok(vec![format!("--{}", setting.name)]),
         [value] if value == "false" => Ok(Vec::new()),
-        _ => Err(format!("line {}: {} is true or false", setting.line, setting.name)),
+        _ => Err(format!("line {}: {} must be true or false", setting.line, setting.name)),
     }
 }
 
@@ -338,7 +338,7 @@ mod tests {
             ),
             ("workers = 1.5", &["line 1: workers is a text, a whole number"]),
             ("workers = [1, 2]", &["line 1:", "cannot be used multiple times"]),
-            ("no-migrate = 1", &["line 1: no-migrate is true or false"]),
+            ("no-migrate = 1", &["line 1: no-migrate must be true or false"]),
             ("workers = 1\nworkers = 2", &["line 2: duplicate key"]),
             ("\napi-key = \"s3cret", &["line 2:"]),
             (

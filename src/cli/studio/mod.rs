@@ -119,7 +119,8 @@ async fn npm_pack(folder: &Path) -> Result<(), Failure> {
         Ok(Ok(output)) => output,
         Ok(Err(error)) if error.kind() == ErrorKind::NotFound => {
             return Err(Failure::failed(format!(
-                "there is no npm here. Install npm, or fetch the package on another machine (npm pack {}@{}) and install it \
+                "npm is not installed. Install it, or fetch the package on another machine (npm pack {}@{}) and \
+                 install it \
                  with --from {FILE}",
                 Studio::PACKAGE,
                 Studio::VERSION

@@ -48,7 +48,7 @@ impl Engine {
     /// A place among the tests that run at once.
     pub(super) fn test_permit(&self) -> Result<SemaphorePermit<'_>> {
         self.inner.tests.try_acquire().map_err(|_| {
-            let message = format!("this node runs {MOST_TESTS} tests of activities and expressions already; try again");
+            let message = format!("this node already runs {MOST_TESTS} tests of activities and expressions; try again");
             Error::unavailable("too-many-requests", message)
         })
     }

@@ -232,8 +232,8 @@ fn unknown(instance: &str) -> Error {
 /// The error of a request whose start left no trace.
 fn lost(instance: &InstanceId) -> Error {
     Error::unknown_outcome(
-        "nothing shows what became of the start: it was deleted, or the database crashed before it was flushed; look the \
-         instance up before trying again",
+        "nothing shows what happened to the start: it was deleted, or the database crashed before it was flushed; \
+         look the instance up before trying again",
     )
     .instance(instance.as_str())
 }

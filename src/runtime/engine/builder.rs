@@ -304,7 +304,7 @@ impl EngineBuilder {
         }
         for type_name in &self.disabled {
             if !self.catalogue.remove(type_name) {
-                tracing::warn!(type_name, "an activity type is disabled that this node does not know");
+                tracing::warn!(type_name, "an activity type that this node does not know is disabled");
             }
         }
         if self.settings.roles.is_empty() {

@@ -157,7 +157,7 @@ impl Engine {
         Ok(Error::conflict(
             "instance-faulted",
             format!(
-                "the instance {:?} has faulted at the activity {:?} and cannot go on; its incidents say why",
+                "the instance {:?} has faulted at the activity {:?} and cannot continue; its incidents say why",
                 id.as_str(),
                 activity.unwrap_or_default()
             ),
@@ -191,9 +191,6 @@ impl Engine {
 fn already_resumed(id: &InstanceId) -> Error {
     Error::conflict(
         "already-resumed",
-        format!(
-            "the instance {:?} does not wait at this bookmark (any more)",
-            id.as_str()
-        ),
+        format!("the instance {:?} is not waiting at this bookmark", id.as_str()),
     )
 }

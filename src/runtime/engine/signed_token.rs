@@ -63,7 +63,7 @@ impl<'a> Unverified<'a> {
 impl<P: Permission> SignedToken<P> {
     /// The token as a text.
     pub(super) fn write(&self, key: &[u8]) -> Result<String> {
-        let json = serde_json::to_vec(self).map_err(|error| Error::internal("a token is no JSON").caused_by(error))?;
+        let json = serde_json::to_vec(self).map_err(|error| Error::internal("a token is not JSON").caused_by(error))?;
         let payload = URL_SAFE_NO_PAD.encode(json);
         let signature = URL_SAFE_NO_PAD.encode(Self::mac(key, &payload)?.finalize().into_bytes());
         let text = format!("{VERSION}.{payload}.{signature}");
@@ -98,8 +98,8 @@ impl<P: Permission> SignedToken<P> {
     }
 
     pub(super) fn invalid() -> Error {
-        Error::invalid("invalid-token", "this is no token of this engine")
-            .field(P::PARAMETER, "is no token of this engine")
+        Error::invalid("invalid-token", "this is not a token of this engine")
+            .field(P::PARAMETER, "is not a token of this engine")
     }
 
     pub(super) fn expired() -> Error {

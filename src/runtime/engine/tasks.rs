@@ -129,8 +129,7 @@ impl Engine {
         if why.code() == "instance-faulted" {
             return Ok(why);
         }
-        let message =
-            format!("the task {id:?} does not wait (any more): it was completed, or its workflow went on without it");
+        let message = format!("the task {id:?} is not waiting: it was completed, or its workflow continued without it");
         Ok(Error::conflict("task-completed", message))
     }
 }

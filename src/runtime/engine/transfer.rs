@@ -105,8 +105,8 @@ impl Engine {
         };
         let state = InstanceState::from_bytes(&row.state)?;
         if state.holds_secret() {
-            let message = "the instance goes on with a value that is made of a secret, which a file would show; export it when \
-                           that activity has ended";
+            let message = "the instance continues with a value made from a secret, which a file would show; export \
+                           it when that activity has ended";
             return Err(Error::conflict("instance-holds-secret", message).instance(id.as_str()));
         }
         let mut file = Map::new();
@@ -200,8 +200,8 @@ impl Engine {
             _ => None,
         };
         let own = own.ok_or_else(|| {
-            let why = "it has no field mainspring: only instances that this engine exported can be imported, as the state \
-                       of another engine cannot be continued here";
+            let why = "it has no field mainspring: only instances that this engine exported can be imported, \
+                       because the state of another engine cannot be continued here";
             refused(name, why)
         })?;
         let file: InstanceFile = serde_json::from_value(own)
@@ -238,7 +238,7 @@ impl Engine {
         let (mut elapsed, mut record) = (Duration::ZERO, None);
         if let Some(history) = file.history {
             if !YEARS.contains(&history.began_at.year()) {
-                return Err(refused(name, "its history began at no time of the calendar"));
+                return Err(refused(name, "its history begins at an invalid time"));
             }
             elapsed = history.age(version.at);
             let row = history.into_row(counter, sequence);
@@ -265,7 +265,7 @@ impl Engine {
 }
 
 fn exists(id: &InstanceId) -> String {
-    format!("an instance with the id {:?} exists, or is about to", id.as_str())
+    format!("an instance with the id {:?} exists, or is being created", id.as_str())
 }
 
 fn refused(name: &str, why: &str) -> Error {
@@ -308,7 +308,7 @@ fn dues(state: &InstanceState, timers: Vec<FileTimer>) -> Result<Vec<DueRow>, St
         let due = by_id.remove(bookmark.id.as_str());
         let due = due.ok_or_else(|| format!("the bookmark {} has no timer (a dead letter, perhaps)", bookmark.id))?;
         if !YEARS.contains(&due.year()) {
-            return Err("a timer is due at no time of the calendar".to_owned());
+            return Err("a timer is due at an invalid time".to_owned());
         }
         dues.push(DueRow {
             no: 0,

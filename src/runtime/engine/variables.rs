@@ -231,7 +231,7 @@ async fn set_locked(
         }
     }
     if state.status() == Status::Finished {
-        let message = "the instance has ended: its variables are its result, and stay";
+        let message = "the instance has ended: its variables are its result, and do not change";
         return Err(Error::conflict("instance-finished", message).instance(id.as_str()));
     }
     failpoint::hit("variables.loaded").await?;

@@ -82,7 +82,11 @@ fn warn(state: &InstanceState, incident: &Incident, is_final: bool, left_out: u3
         ?fault,
         left_out,
         "{}",
-        if is_final { "an activity failed; its instance is faulted and goes on no more" } else { "an activity failed; other branches go on" },
+        if is_final {
+            "an activity failed; its instance is faulted and does not continue"
+        } else {
+            "an activity failed; other branches continue"
+        },
     );
 }
 

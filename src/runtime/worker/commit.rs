@@ -84,7 +84,7 @@ impl Finished {
         let made = commit.continued.map(|work| (work, ClaimNo(1)));
         let (work, claim_no) = kept
             .or(made)
-            .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
+            .ok_or_else(|| Error::internal("a burst that yielded has no row under which to continue"))?;
         let claim = Claim::Work(work, claim_no);
         claims.add(claim.clone());
         let clock = DatabaseClock::read(commit.committed_at);

@@ -78,7 +78,7 @@ async fn is_published(node: &NodeContext, tenant: &TenantId, definition_id: &str
     match read::is_published(&node.database.pool, tenant, definition_id).await {
         Ok(is_published) => is_published,
         Err(error) => {
-            tracing::debug!(%error, "whether a definition is published cannot be read; the commit decides");
+            tracing::debug!(%error, "cannot read whether a definition is published; the commit decides");
             true
         }
     }

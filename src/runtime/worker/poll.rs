@@ -364,7 +364,7 @@ async fn lock(node: &NodeContext, found: Vec<InstanceKey>) -> Result<Vec<Locked>
         Ok(guards) => guards,
         Err(error) if node.locks.instances.is_provided() && error.is_transient() => {
             // Nothing is claimed yet: it is found again, at this node or another one. The provider says once that it is away.
-            tracing::debug!(%error, instances = found.len(), "no lock can be taken now; what needs one waits");
+            tracing::debug!(%error, instances = found.len(), "no lock can be taken now; whatever needs one waits");
             metrics::counter!("mainspring_lock_tries_failed_total").increment(1);
             node.claims.defer(found);
             return Ok(Vec::new());

@@ -49,7 +49,7 @@ impl RedisSignal {
     /// `invalid-redis-url` and `redis-refused` where a setting must change, `redis-unavailable`.
     pub async fn connect(url: &str, name: &str) -> Result<Self> {
         if name.len() > LONGEST_NAME {
-            let message = "the name under which members of a signal meet has 255 bytes at most";
+            let message = "the name under which members of a signal meet has at most 255 bytes";
             return Err(Error::invalid("invalid-settings", message));
         }
         let server = RedisServer::parse(url)?;

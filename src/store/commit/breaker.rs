@@ -133,7 +133,7 @@ impl Breaker {
         if !is_logged {
             tracing::warn!(
                 %error,
-                "the database refuses commits for a reason that is not the work's; claiming pauses and resumes by itself"
+                "the database refuses commits for a reason unrelated to the work; claiming pauses and resumes by itself"
             );
         }
     }

@@ -282,7 +282,7 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()
         (_, true) => Ok(()),
         (true, false) => Err(Error::conflict(
             "dead-letter-needed",
-            "without this dead letter its instance would wait for ever: replay it, or cancel the instance first",
+            "without this dead letter its instance would wait forever: replay it, or cancel the instance first",
         )),
         (false, false) => Err(not_found(&id.to_string())),
     }

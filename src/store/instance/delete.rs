@@ -69,7 +69,7 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
             client.batch_execute("ROLLBACK").await?;
             attempts += 1;
             if attempts >= MAX_ATTEMPTS {
-                let message = "the instance could not be deleted, as it got new work each time; try again";
+                let message = "the instance could not be deleted because it got new work each time; try again";
                 return Err(Error::unavailable("database-busy", message));
             }
         }

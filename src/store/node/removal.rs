@@ -91,7 +91,8 @@ pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Resu
         Err(error) => {
             tracing::warn!(
                 %incarnation, %error,
-                "the sessions of a removed node cannot be terminated, only the fence protects: make the owner of the schema a \
+                "the sessions of a removed node cannot be terminated, so only the fence protects: make the owner of \
+                 the schema a \
                  member of the role that the nodes log in as, or of pg_signal_backend"
             );
             Ok(())

@@ -67,7 +67,7 @@ pub(crate) struct NewStart {
 fn no_connection() -> Error {
     Error::unavailable(
         "database-unavailable",
-        "starts cannot be accepted, as there is no connection to the database",
+        "starts cannot be accepted because there is no connection to the database",
     )
 }
 
@@ -137,7 +137,7 @@ enum StartOutcome {
 pub(crate) fn cannot_start() -> Error {
     Error::conflict(
         "cannot-start",
-        "the activation strategy of the workflow allows no further instance now; an instance that runs counts",
+        "the activation strategy of the workflow allows no other instance now; a running instance counts",
     )
 }
 

@@ -38,11 +38,15 @@ async fn a_node_exits_with_a_remedy_where_its_redis_cannot_be_used() {
     ends(start(&format!("redis://:falsch@127.0.0.1:{port}")), 2, &["password"]);
     ends(start("redis://:geheim@127.0.0.1:1"), 3, &["127.0.0.1:1"]);
     ends(start(&format!("127.0.0.1:{port},pasword=geheim")), 2, &["pasword"]);
-    ends(start(&format!("rediss://:geheim@127.0.0.1:{port}")), 3, &["no TLS"]);
+    ends(
+        start(&format!("rediss://:geheim@127.0.0.1:{port}")),
+        3,
+        &["not speak TLS"],
+    );
     ends(
         start(&format!("127.0.0.1:{port},serviceName=m,password=geheim")),
         2,
-        &["no sentinel"],
+        &["not a sentinel"],
     );
     ends(
         start(&format!("redis-cluster://:geheim@127.0.0.1:{port}")),

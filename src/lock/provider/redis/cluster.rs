@@ -154,7 +154,7 @@ impl ClusterLink {
                     return Ok(seen);
                 }
                 Ok(seen) => apart = Some(seen),
-                Err(error) => tracing::debug!(%error, "a node does not say what it sees of the cluster"),
+                Err(error) => tracing::debug!(%error, "a node does not report its view of the cluster"),
             }
         }
         match (self.server.discover().await, apart) {
@@ -213,7 +213,7 @@ impl ClusterLink {
         let place = self.server.place();
         let lacks = |why: &str| Error::unavailable("redis-unavailable", format!("the Redis cluster {place} {why}"));
         if !seen.is_ok {
-            self.note_away(lacks("is down, as its nodes see it (CLUSTER INFO)"));
+            self.note_away(lacks("is down according to its nodes (CLUSTER INFO)"));
             return false;
         }
         if !seen.topology.is_complete() {

@@ -48,7 +48,7 @@ impl Holders {
         let gone: HashSet<i64> = match self.owner.gone(asked.clone()).await {
             Ok(gone) => gone.into_iter().collect(),
             Err(error) => {
-                tracing::debug!(%error, "whether the holders of locks live cannot be read");
+                tracing::debug!(%error, "cannot read whether the holders of locks are live");
                 return HashSet::new();
             }
         };

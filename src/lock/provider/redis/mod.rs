@@ -119,13 +119,13 @@ impl RedisLockOptions {
     fn check(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid("invalid-settings", what.to_owned()));
         if self.expiry < Duration::from_millis(500) || self.expiry > Duration::from_secs(3600) {
-            return refuse("the expiry of locks is 500 ms to 1 h");
+            return refuse("the expiry of locks must be 500 ms to 1 h");
         }
         if self.min_validity.is_zero() || self.min_validity >= self.expiry {
-            return refuse("the minimum validity of locks is longer than zero and shorter than their expiry");
+            return refuse("the minimum validity of locks must be longer than zero and shorter than their expiry");
         }
         if self.prefix.len() > 255 {
-            return refuse("the prefix of locks has 255 bytes at most");
+            return refuse("the prefix of locks has at most 255 bytes");
         }
         Ok(())
     }
