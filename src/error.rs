@@ -159,7 +159,7 @@ impl Error {
         matches!(self.0.kind, Kind::Unavailable | Kind::LostLock | Kind::Fenced)
     }
 
-    /// The engine was shut down: no retry of the call succeeds. Another node may answer it.
+    /// The engine was shut down, so no retry of the call can succeed. Another node may answer it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.0.kind, Kind::Stopped)
     }
@@ -174,7 +174,7 @@ impl Error {
         matches!(self.0.kind, Kind::TooLarge)
     }
 
-    /// What is stored already has used up the budget of its kind: the same call succeeds once there is room.
+    /// Stored data has used up the budget of its kind: the same call succeeds once there is room.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, Kind::OverBudget)
     }

@@ -79,8 +79,8 @@ text_id! {
 }
 
 impl InstanceId {
-    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so that ids made
-    /// together are adjacent in every index, and a commit writes few pages; 74 bits are random.
+    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so ids made together
+    /// are adjacent in every index, and a commit writes few pages; 74 bits are random.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().simple().to_string())
     }
@@ -185,8 +185,8 @@ impl fmt::Display for BurstId {
 pub struct StimulusHash(pub [u8; 32]);
 
 impl StimulusHash {
-    /// The key of the hash in the two-integer space of advisory locks. Two hashes with one key exclude each other, which
-    /// costs time only, so 32 bits are enough.
+    /// The key of the hash in the two-integer space of advisory locks. Two hashes with the same key exclude each other,
+    /// which only costs time, so 32 bits are enough.
     pub fn lock_key(&self) -> i32 {
         let [a, b, c, d, ..] = self.0;
         i32::from_be_bytes([a, b, c, d])

@@ -74,11 +74,11 @@ const PREFIX: &str = "/elsa/api";
 /// The options of the REST API.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// The address that the server listens on. It and the names of the loopback are admitted in `Host`.
+    /// The address that the server listens on. It and the loopback names are admitted in `Host`.
     pub listen: SocketAddr,
-    /// Further host names that are admitted, without a port; `*` admits every name.
+    /// Additional host names to admit, without a port; `*` admits every name.
     pub allowed_hosts: Vec<String>,
-    /// The origins of pages that may call this server, besides its own: `https://studio.example`.
+    /// The origins of pages that may call this server, besides its own, such as `https://studio.example`.
     pub cors_origins: Vec<String>,
     /// Elsa Studio, which is served at `/studio`.
     pub studio: Option<Studio>,
@@ -86,7 +86,7 @@ pub struct ApiOptions {
     pub studio_polls: bool,
     /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
-    /// The limit of requests in flight; a further one gets 503. Default: 1,024.
+    /// The limit of requests in flight; an additional one gets 503. Default: 1,024.
     pub max_requests: usize,
     /// How long a client may take to send its body. Default: 30 s.
     pub body_timeout: Duration,

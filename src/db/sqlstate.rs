@@ -110,7 +110,7 @@ impl From<tokio_postgres::Error> for Error {
                     Some("53") => "it has run out of memory, connections or disk",
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",
-                    _ => "it reports an internal error",
+                    _ => "it reports an error of its own",
                 };
                 let message = format!(
                     "the database refuses this for a reason unrelated to the request: {what} (SQLSTATE {code}); try \

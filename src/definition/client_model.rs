@@ -78,7 +78,7 @@ fn input(fields: &Map<String, Value>) -> Value {
     Value::Object(parts.flatten().collect())
 }
 
-/// What an item of a list is recognized by: its id, else its name.
+/// What identifies an item of a list: its id, or else its name.
 fn identity(item: &Value) -> Option<String> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     text("id").or_else(|| text("name")).map(str::to_owned)

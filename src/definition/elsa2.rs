@@ -54,7 +54,7 @@ pub(crate) fn refuse(value: &Value) -> Result<()> {
     Err(Error::invalid("elsa-2-definition", message.clone()).field("root", message))
 }
 
-/// A definition of Elsa 2 in a value: itself, or within so many levels of envelopes and lists.
+/// A definition of Elsa 2 in a value: the value itself, or within this many levels of envelopes and lists.
 fn find(value: &Value, levels: usize) -> Option<&Map<String, Value>> {
     match value {
         Value::Object(fields) if is_definition(fields) => Some(fields),
@@ -67,8 +67,8 @@ fn find(value: &Value, levels: usize) -> Option<&Map<String, Value>> {
     }
 }
 
-/// An object without a root activity, and with activities at the top as only Elsa 2 writes them. One with a type is an activity
-/// of Elsa 3: a flowchart has the same lists.
+/// An object without a root activity, and with activities at the top as only Elsa 2 writes them. An object with a type is an
+/// activity of Elsa 3: a flowchart has the same lists.
 fn is_definition(fields: &Map<String, Value>) -> bool {
     let is_container = ["root", "type"]
         .iter()

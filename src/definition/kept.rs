@@ -219,7 +219,7 @@ fn is_same_or_absent(one: Option<&Value>, other: Option<&Value>) -> bool {
     }
 }
 
-/// Whether two values are the same after a way through JavaScript, whose numbers have 53 bits.
+/// Whether two values are the same after a trip through JavaScript, whose numbers have 53 bits.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -65,7 +65,7 @@ pub(crate) fn placeholder(original: &Value, reason: &str, outcomes: &[String]) -
     Value::Object(fields)
 }
 
-/// The metadata of a placeholder; without a reason of ours it is Elsa's placeholder.
+/// The metadata of a placeholder; without our own reason it is Elsa's placeholder.
 fn shown_metadata(original: RawActivity<'_>, reason: Option<&str>) -> Map<String, Value> {
     let metadata = original.get(METADATA).and_then(Value::as_object);
     let mut shown = metadata.map(readable_metadata).unwrap_or_default();
@@ -171,7 +171,7 @@ pub(super) fn original(placeholder: &Map<String, Value>) -> Option<Value> {
     Some(original)
 }
 
-/// Takes over what the author changed of an object in the original.
+/// Applies the author's changes of an object to the original.
 fn merge(original: &mut Map<String, Value>, name: &str, mut edited: Map<String, Value>, shown: Map<String, Value>) {
     let was = original.get(name).and_then(Value::as_object).cloned();
     put_back(&mut edited, was.as_ref().unwrap_or(&Map::new()), &shown);

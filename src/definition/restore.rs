@@ -23,8 +23,8 @@ pub(crate) fn restore<E>(definition: &mut Map<String, Value>, admit: Admit<'_, E
     }
 }
 
-/// A placeholder may be anywhere: the properties of an unknown activity are not known. What nests deeper than a definition may
-/// is refused afterwards.
+/// A placeholder may be anywhere, because the properties of an unknown activity are not known. Values nested deeper than a
+/// definition may be are refused afterwards.
 fn walk<E>(value: &mut Value, depth: usize, admit: Admit<'_, E>) -> Result<(), E> {
     if depth > MAX_DEPTH {
         return Ok(());

@@ -115,16 +115,16 @@ use crate::Result;
 /// ended during the request, and those of an unreachable database. All but the first are transient
 /// ([`Error::is_transient`](crate::Error::is_transient)).
 pub trait LockProvider: Send + Sync {
-    /// Waits until all locks of the request are granted, at most for this long (then `lock-timeout`). Cancellation safe:
-    /// dropped anywhere, it leaves nothing locked.
+    /// Waits until all locks of the request are granted, for at most this long (then `lock-timeout`). Cancellation safe: a
+    /// future dropped at any point leaves nothing locked.
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>>;
 
     /// Takes the locks if all are free now; returns `None` if another request holds one or queues for it. Does not queue.
     /// Cancellation safe.
     fn try_acquire(&self, request: LockRequest) -> BoxFuture<'_, Result<Option<LockHandle>>>;
 
-    /// The same for each of several requests, as the engine asks for the instances that a poll has found. A provider answers it
-    /// in one round trip; the default asks one after the other. Cancellation safe.
+    /// The same for each of several requests; the engine uses it for the instances that a poll has found. A provider should
+    /// answer in one round trip; the default asks one after another. Cancellation safe.
     fn try_acquire_many(&self, requests: Vec<LockRequest>) -> BoxFuture<'_, Result<Vec<Option<LockHandle>>>> {
         Box::pin(async move {
             let mut handles = Vec::with_capacity(requests.len());
@@ -135,21 +135,22 @@ pub trait LockProvider: Send + Sync {
         })
     }
 
-    /// The names that other processes release, as far as this one was refused them lately: a node polls when one comes. A hint,
-    /// which may be lost, late or superfluous. The default has none, and a node tries again in a tenth of a second.
+    /// The names that other processes release, if this one was recently refused them: a node polls when one arrives. Each is
+    /// a hint, which may be lost, late or superfluous. The default has none, and a node tries again in a tenth of a second.
     fn freed(&self) -> BoxStream<'static, Arc<str>> {
         Box::pin(futures_util::stream::pending())
     }
 
-    /// This provider for one registration of an engine, which may name it in what it writes: then another node takes over the locks
-    /// of a process that was killed once the cluster has removed it. None: as it is. Called within a tokio runtime.
+    /// This provider for one registration of an engine. If it names the registration in what it writes, another node can
+    /// take over the locks of a killed process once the cluster has removed it. `None` means that it is used as it is.
+    /// Called within a tokio runtime.
     fn registered(&self, _owner: LockOwner) -> Option<Arc<dyn LockProvider>> {
         None
     }
 
-    /// Where it keeps locks: alike for two providers that see each other's, and different otherwise, as far as it is known. An engine
-    /// does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is left out until the
-    /// server has answered. None: not compared.
+    /// Where it keeps locks: equal for two providers that see each other's locks, and different otherwise, as far as is
+    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server,
+    /// which is left out until the server has answered. `None` means that domains are not compared.
     fn domain(&self) -> Option<String> {
         None
     }
@@ -159,7 +160,8 @@ pub trait LockProvider: Send + Sync {
         false
     }
 
-    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. `None` if it is not away, or the
+    /// cause is not known.
     fn away_cause(&self) -> Option<String> {
         None
     }

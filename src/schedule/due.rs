@@ -30,9 +30,9 @@ pub(crate) struct Fire {
 /// What fires now, and what is due next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FireDecision {
-    /// What fires, the oldest first; at most 1,000.
+    /// What fires, oldest first; at most 1,000.
     pub fire: Vec<Fire>,
-    /// What is due next. None: the schedule has ended.
+    /// What is due next; `None` if the schedule has ended.
     pub next: Option<PlannedFire>,
     /// The new [`Progress::last_occurrence`].
     pub last_occurrence: Option<DateTime<Utc>>,
@@ -191,8 +191,8 @@ impl Schedule {
         }
     }
 
-    /// The last occurrence before `before` and later than `floor`, by asking for the next one of ever earlier instants,
-    /// and then by bisection. `hint` is a first estimate of how far it lies back.
+    /// The last occurrence before `before` and later than `floor`, found by asking for the next one after ever earlier
+    /// instants, and then by bisection. `hint` is a first estimate of how far it lies back.
     fn previous(
         &self,
         before: DateTime<Utc>,

@@ -71,7 +71,7 @@ struct OccurrenceCursor<'a> {
     zone: &'a Zone,
     rules: ClockChangeRules,
     from: i64,
-    /// The period that was used last: most often it is also the next one.
+    /// The period that was used last; most often it is also the next one.
     known: Option<OffsetPeriod>,
 }
 

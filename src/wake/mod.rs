@@ -39,12 +39,12 @@ pub use provider::rabbitmq::RabbitWake;
 
 /// Carries wake notifications between the nodes of a cluster.
 pub trait WakeTransport: Send + Sync {
-    /// Notifies the other nodes, soon. Never waits, and may be called anywhere.
+    /// Notifies the other nodes soon. It never waits, and may be called anywhere.
     fn notify(&self, notifications: Vec<WakeNotification>);
 
-    /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
-    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is
-    /// left out until the server has answered. None: not compared.
+    /// What carries the notifications: equal for two members that receive each other's, and different otherwise, as far as
+    /// is known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server,
+    /// which is left out until the server has answered. `None` means that domains are not compared.
     fn domain(&self) -> Option<String> {
         None
     }
@@ -54,13 +54,14 @@ pub trait WakeTransport: Send + Sync {
         false
     }
 
-    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. `None` if it is not away, or the
+    /// cause is not known.
     fn away_cause(&self) -> Option<String> {
         None
     }
 
-    /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
-    /// is. Called for each registration, within a tokio runtime.
+    /// This service for one cluster, if many share its server: members of two clusters receive nothing from each other.
+    /// `None` means that it is used as it is. Called for each registration, within a tokio runtime.
     fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn WakeTransport>> {
         None
     }
@@ -87,11 +88,11 @@ pub enum WakeNotification {
     InstanceCancelled(InstanceId),
     /// This instance is observed at the sender: a node that changes it sends [`WakeNotification::InstanceChanged`], for a while.
     InstanceObserved(InstanceId),
-    /// This instance, which is observed, was changed.
+    /// This observed instance was changed.
     InstanceChanged(InstanceId),
-    /// The cluster was paused or resumed: read which.
+    /// The cluster was paused or resumed: read which of them.
     PauseChanged,
-    /// An instance has ended that kept other instances of its schedule from starting: a queued occurrence may start.
+    /// An instance that kept other instances of its schedule from starting has ended: a queued occurrence may start.
     OverlapEnded,
 }
 
@@ -111,7 +112,7 @@ enum Incoming {
 }
 
 impl WakeSubscription {
-    /// A subscription to a transport of another crate: what other members send, and [`WakeNotification::Poll`] in the place of
+    /// A subscription to a transport in another crate: what other members send, and [`WakeNotification::Poll`] in place of
     /// what may have been lost. The stream ends with the transport.
     pub fn new(notifications: impl Stream<Item = Arc<[WakeNotification]>> + Send + 'static) -> Self {
         Self(Incoming::Stream(Box::pin(notifications)))
@@ -121,7 +122,7 @@ impl WakeSubscription {
         Self(Incoming::Queue { receiver, own })
     }
 
-    /// The next notifications, [`WakeNotification::Poll`] after an overrun of the queue; none when the transport has
+    /// The next notifications, or [`WakeNotification::Poll`] after an overrun of the queue; `None` once the transport has
     /// ended. Cancellation safe.
     pub async fn recv(&mut self) -> Option<Arc<[WakeNotification]>> {
         match &mut self.0 {

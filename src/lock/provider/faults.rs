@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Why a file could not be opened.
 pub(super) struct FileFault {
     message: String,
-    /// The lock whose file it is; none: no file can be opened.
+    /// The lock whose file it is; `None` if no file can be opened.
     key: Option<LockKey>,
 }
 

@@ -62,12 +62,12 @@ pub(super) struct RemoteWaiter {
 /// What other processes know of this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Announcement {
-    /// Not that it waits.
+    /// They do not know that it waits.
     #[default]
     None,
-    /// That it waits: it has sent `Waiting`.
+    /// They know that it waits: it has sent `Waiting`.
     Waiting,
-    /// That it is next: another process has sent the `Handoff`.
+    /// They know that it is next: another process has sent the `Handoff`.
     Next,
 }
 
@@ -86,7 +86,7 @@ pub(in crate::lock) struct Handoff {
 pub(in crate::lock) enum LockMessage {
     /// The sender waits for it, to hold it in this mode.
     Waiting(LockKey, LockMode),
-    /// The sender waits for it no more.
+    /// The sender no longer waits for it.
     Withdrawn(LockKey),
     Handoff(Handoff),
 }

@@ -55,7 +55,7 @@ pub(super) type GrantSender = oneshot::Sender<bool>;
 /// What keeps the locks that other processes see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
-    /// None: only this process takes the locks.
+    /// No backend: only this process takes the locks.
     InProcess,
     /// A backend that does not notify of a free key; with the most keys at a time.
     Polled(usize),

@@ -33,7 +33,7 @@ const LIFETIME: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     state: Mutex<State>,
-    /// Something is observed, here or elsewhere.
+    /// Whether something is observed, here or elsewhere.
     is_any: AtomicBool,
     /// Notified when something is observed here that was not before.
     added: Notify,
@@ -51,7 +51,7 @@ struct State {
 /// An instance that is observed here.
 #[derive(Debug, Default)]
 struct Here {
-    /// Its version in the database at the last check-in; none: not read yet.
+    /// Its version in the database at the last check-in; `None` if not read yet.
     version: Option<Option<i64>>,
     observers: Vec<(u64, Arc<Changes>)>,
 }

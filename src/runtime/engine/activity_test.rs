@@ -53,12 +53,12 @@ impl Engine {
         })
     }
 
-    /// Runs one activity of a version, and what it contains, in memory: no instance is written, and nothing waits. Inputs are
-    /// evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
-    /// properties), or their defaults. What the activity does outside, it does.
+    /// Runs one activity of a version, and what it contains, in memory: no instance is written, and nothing waits. Inputs
+    /// are evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
+    /// properties), or their defaults. External effects of the activity are real.
     ///
     /// # Errors
-    /// No such version or activity: [`Error::is_not_found`]. Dropping the future ends the test.
+    /// [`Error::is_not_found`] if the version or the activity does not exist. Dropping the future ends the test.
     pub async fn test_activity(&self, of: &DefinitionHandle, activity: &ActivityHandle) -> Result<ActivityTested> {
         let node = self.accepting()?;
         // The row, as this node may not know yet.

@@ -14,8 +14,8 @@ impl Engine {
         self.inner.interpreter.catalogue()
     }
 
-    /// Evaluates an expression within the limits of a burst; nothing of it is kept. It reads no secret: one that asks for a
-    /// secret fails with `secrets-not-available`.
+    /// Evaluates an expression within the limits of a burst; nothing is stored. It reads no secrets: an expression that asks
+    /// for one fails with `secrets-not-available`.
     ///
     /// # Errors
     /// `scripts-busy` and `too-many-requests`. Dropping the future ends the evaluation.

@@ -18,9 +18,10 @@ use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
 
 impl Engine {
-    /// Resumes an instance at a bookmark, runs it until it waits again or ends, and returns its state. A bookmark that was
-    /// resumed before: [`Error::is_conflict`], code `already-resumed`, or `instance-faulted` if the instance has faulted; a
-    /// resume that became a dead letter: [`Error::is_dead_lettered`]. The same idempotency key waits for the same outcome.
+    /// Resumes an instance at a bookmark, runs it until it waits again or ends, and returns its state.
+    /// [`Error::is_conflict`] if the bookmark was resumed before, code `already-resumed`, or `instance-faulted` if the
+    /// instance has faulted; [`Error::is_dead_lettered`] if the resume became a dead letter. The same idempotency key waits
+    /// for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
         self.resume_of_generation(request, None).await
     }
@@ -164,9 +165,9 @@ impl Engine {
         ))
     }
 
-    /// Cancels an instance: from now on a running burst of it cannot commit. Returns once the instance is cancelled, or
-    /// after the answer timeout; false: it had finished before. A cancel that became a dead letter:
-    /// [`Error::is_dead_lettered`].
+    /// Cancels an instance: from then on a running burst of it cannot commit. Returns once the instance is cancelled, or
+    /// after the answer timeout; false if it had finished before. [`Error::is_dead_lettered`] if the cancel became a dead
+    /// letter.
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;

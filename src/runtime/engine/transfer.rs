@@ -45,14 +45,14 @@ const ENTRIES_OF_ONE_READ: u32 = 1_000;
 /// The years of times in a file.
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=9999;
 
-/// What an export has besides the state.
+/// What an export contains besides the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportParts {
     /// The bookmarks, in Elsa's form. An import does not need them.
     pub bookmarks: bool,
-    /// The executions of activities; the history with them.
+    /// The executions of activities; with them, the history.
     pub activity_executions: bool,
-    /// The journal; the history with it.
+    /// The journal; with it, the history.
     pub journal: bool,
 }
 
@@ -85,7 +85,7 @@ struct Import {
 
 impl Engine {
     /// Exports an instance as of its last commit: Elsa's `ExportedWorkflowState`, with the field `mainspring`, from which
-    /// [`Engine::import_instances`] makes it again. A start that has not run yet: `instance-busy`.
+    /// [`Engine::import_instances`] recreates it. `instance-busy` if the start has not run yet.
     pub async fn export_instance(&self, id: &InstanceId, parts: ExportParts) -> Result<Value> {
         let node = self.node()?;
         let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
@@ -162,8 +162,8 @@ impl Engine {
     }
 
     /// Imports instances from files of [`Engine::export_instance`], each under its name, and returns how many. All files are
-    /// checked before the first instance is written; each instance is written whole or not at all. Instances begin anew as rows:
-    /// they are created now, and their timers are due when they were.
+    /// checked before the first instance is written; each instance is written as a whole or not at all. Imported instances
+    /// are new rows: they are created now, and their timers keep their due times.
     pub async fn import_instances(&self, files: Vec<(String, Value)>) -> Result<u64> {
         let node = self.accepting()?;
         if files.is_empty() || files.len() > MAX_INSTANCES {
@@ -193,7 +193,7 @@ impl Engine {
         writing.await.map_err(|_| Error::internal("the import failed"))?
     }
 
-    /// Checks one file, and makes the commit of it.
+    /// Checks one file, and makes the commit for it.
     async fn prepare(&self, node: &NodeContext, name: &str, file: Value) -> Result<Import> {
         let own = match file {
             Value::Object(mut fields) => fields.shift_remove("mainspring"),

@@ -21,8 +21,8 @@ const LONGEST_NAME: usize = 255;
 /// The form of the messages: the JSON of a [`DefinitionChange`].
 const VERSION: u32 = 1;
 
-/// Cache notifications between all members of one name on one Redis server of version 6.0 or newer. In an engine the cluster is added
-/// to the name. While the server is away, check-ins bring the changes. Dropping it ends it.
+/// Cache notifications between all members with one name on one Redis server of version 6.0 or newer. In an engine the
+/// cluster is added to the name. While the server is away, check-ins bring the changes. Dropping it ends it.
 pub struct RedisSignal {
     server: RedisServer,
     name: String,
@@ -109,7 +109,7 @@ impl RedisSignal {
     }
 }
 
-/// What an event is to a subscriber; none: it was sent by no node.
+/// What an event means to a subscriber; `None` if no node has sent it.
 fn decode(event: &ChannelEvent) -> Option<CacheNotification> {
     match event {
         ChannelEvent::Subscribed => Some(CacheNotification::Invalidate),

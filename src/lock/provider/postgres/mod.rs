@@ -140,24 +140,23 @@ impl Default for PostgresLockOptions {
 }
 
 impl PostgresLockOptions {
-    /// A name in one schema is another lock than the same name in another schema; the default is `mainspring`. The schema
-    /// need not exist.
+    /// The same name in two schemas is two different locks; the default is `mainspring`. The schema need not exist.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many providers share the server's lock table, at most; the default is 3. Each holds no more than its part of
-    /// half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`; further
-    /// requests wait.
+    /// The maximum number of providers that share the server's lock table; the default is 3. Each holds no more than its
+    /// part of half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`;
+    /// additional requests wait.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.budget = Budget::Nodes(nodes);
         self
     }
 
-    /// How many locks this provider holds at most, whatever the size of the server's lock table.
+    /// The maximum number of locks that this provider holds, whatever the size of the server's lock table.
     #[must_use]
     pub fn most_locks(mut self, locks: usize) -> Self {
         self.budget = Budget::Locks(locks);
@@ -165,9 +164,9 @@ impl PostgresLockOptions {
     }
 }
 
-/// Locks in PostgreSQL: advisory locks of the session of one connection, free when it ends, as it does with the process or the
-/// last clone. A lost connection loses all handles; the next call opens another one. A transaction pooler (pgbouncer in
-/// transaction mode) must not be in between: it shares the session among clients.
+/// Locks in PostgreSQL: advisory locks of the session of one connection, which are free when it ends, as it does with the
+/// process or the last clone. A lost connection loses all handles; the next call opens another connection. No transaction
+/// pooler (pgbouncer in transaction mode) may be in between, because it shares the session among clients.
 #[derive(Clone)]
 pub struct PostgresLocks {
     shared: Arc<Shared>,

@@ -277,7 +277,7 @@ impl Actor {
         Ok(())
     }
 
-    /// The session with most entries in the lock table; none: it cannot be read.
+    /// The session with most entries in the lock table; `None` if it cannot be read.
     async fn most_locks(&self) -> Option<String> {
         let client = &self.session.client;
         let asked = client.query_opt(&self.statements.most_locks, &[]).await;

@@ -57,16 +57,16 @@ struct Lease {
     valid_until: LeaseTime,
     extended: LeaseTime,
     is_extending: bool,
-    /// When its extension was sent last.
+    /// When its extension was last sent.
     asked: Option<LeaseTime>,
-    /// The token of the grant; none: it was given out.
+    /// The token of the grant; `None` once it was given out.
     token: Option<u64>,
 }
 
 /// An exchange that is to be sent.
 struct Exchange {
     batch: Batch,
-    /// Whose queue it was in; none: its keys are those of one request.
+    /// Whose queue it was in; `None` if its keys are those of one request.
     master: Option<MasterNumber>,
     released: Vec<Written>,
     taken: Vec<Written>,
@@ -85,7 +85,7 @@ struct Extended {
     /// With the value of the lease that was extended.
     keys: Vec<(LockKey, Written)>,
     sent: LeaseTime,
-    /// For each key 1, or 0; none: the server has not answered.
+    /// For each key 1 or 0; `None` if the server has not answered.
     answers: Vec<Option<i64>>,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct MasterNumber(u64);
 struct Master {
     link: Arc<RedisLink>,
     number: MasterNumber,
-    /// When a node led to it that still has the hash slot: it may have none yet, so that no node names it.
+    /// When a node that still has the hash slot led to it: it may have no slot yet, so no node names it.
     asked: Option<Instant>,
     _keeper: AbortOnDropHandle<()>,
 }
@@ -137,7 +137,7 @@ impl ClusterLink {
         }
     }
 
-    /// What a node says of the cluster: one with a link if possible, and one that sees it serve.
+    /// What a node reports about the cluster: preferably a node with a link, and one that sees it serve.
     async fn read_view(&self) -> Result<ClusterView> {
         let mut open: Vec<_> = {
             let map = self.map();
@@ -198,7 +198,7 @@ impl ClusterLink {
         }
     }
 
-    /// Reads the nonce. False: its master does not answer.
+    /// Reads the nonce. Returns false if its master does not answer.
     async fn agree(&self) -> bool {
         let master = self.master_of(RedisServer::nonce_slot());
         match master.and_then(|(link, _)| link.connection()) {
@@ -207,7 +207,7 @@ impl ClusterLink {
         }
     }
 
-    /// Whether all serves, by what a node sees and what the links are.
+    /// Whether everything serves, judging by a node's view and the links.
     fn judge(&self, seen: &ClusterView, is_linked: bool, has_nonce: bool) -> bool {
         self.is_down.store(!seen.is_ok, Ordering::Relaxed);
         let place = self.server.place();
@@ -350,7 +350,7 @@ impl ClusterLink {
         answers
     }
 
-    /// The calls by the link that they use. What has no master is left out.
+    /// The calls by the link that they use. Calls without a master are left out.
     fn groups(&self, calls: &[ScriptCall], open: Vec<(usize, Route)>) -> Vec<(Destination, Vec<usize>)> {
         let mut map = self.map();
         let mut groups: Vec<(Destination, Vec<usize>)> = Vec::new();

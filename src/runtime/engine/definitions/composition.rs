@@ -221,7 +221,8 @@ impl Engine {
         Err(changing())
     }
 
-    /// The activity types that definitions are: each version that is usable as an activity. One that is not published is hidden.
+    /// The activity types that definitions provide: each version that is usable as an activity. An unpublished version is
+    /// hidden.
     pub async fn workflow_activities(&self) -> Result<Vec<Descriptor>> {
         let rows = store::types(self.node()?.database.reads.lists(), &self.inner.tenant).await?;
         let mut descriptors = Vec::with_capacity(rows.len());

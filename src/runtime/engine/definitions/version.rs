@@ -55,11 +55,11 @@ impl Engine {
         Ok(Some(found.version_id))
     }
 
-    /// Makes a new draft with the content of an earlier version; a draft that is the newest version so far stays as it is.
-    /// If the newest version is published and equal, nothing is written, and it is returned.
+    /// Makes a new draft with the content of an earlier version; a draft that is currently the newest version stays as it
+    /// is. If the newest version is published and equal, nothing is written, and that version is returned.
     ///
     /// # Errors
-    /// No such version: [`Error::is_not_found`]. Dropping the future makes the draft or not.
+    /// [`Error::is_not_found`] if the version does not exist. Dropping the future may or may not create the draft.
     pub async fn revert(&self, id: &DefinitionId, version: i32) -> Result<Published> {
         let read = self.definition_now(id, VersionOptions::Specific(version)).await;
         let read = read.map_err(|error| if error.is_not_found() { not_found(id) } else { error })?;
