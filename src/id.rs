@@ -106,7 +106,7 @@ impl ActivityExecutionId {
         Self(format!("{instance}:{number}"))
     }
 
-    /// The instance and the number within it; none: the text is no id of an execution.
+    /// The instance and the number within it; `None` if the text is not the id of an execution.
     pub(crate) fn parts(&self) -> Option<(&str, u64)> {
         let (instance, number) = self.0.rsplit_once(':')?;
         let is_number = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());

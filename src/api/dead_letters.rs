@@ -100,7 +100,7 @@ struct ElsaListFields {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReplayView {
-    /// False: it was not needed any more, and was deleted.
+    /// False if it was no longer needed, and was deleted.
     replayed: bool,
     /// The row of work that it is now.
     queue_item_id: Option<String>,

@@ -91,7 +91,7 @@ impl Notifier {
         self.received.subscribe()
     }
 
-    /// Sends payloads, each below 8,000 bytes, in one statement. Dropped, all or none are sent.
+    /// Sends payloads, each below 8,000 bytes, in one statement. If the future is dropped, all or none are sent.
     pub(crate) async fn notify(&self, channel: &str, payloads: &[String]) -> Result<()> {
         let session = self.current.borrow().clone().ok_or_else(|| {
             Error::unavailable(

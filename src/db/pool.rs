@@ -26,7 +26,7 @@ pub(super) struct PoolBounds {
     pub(super) answer: Duration,
     /// For a caller without a connection.
     pub(super) busy: fn() -> Error,
-    /// For a statement that takes longer than its session allows; none: as any other statement.
+    /// For a statement that takes longer than its session allows; `None` means as for any other statement.
     pub(super) slow: Option<fn() -> Error>,
     /// A connection rests for as long as its statement took: it uses half of a processor at most.
     pub(super) rests: bool,

@@ -73,7 +73,8 @@ impl DatabaseUrl {
         Ok(config)
     }
 
-    /// How an impostor of the server could get the password. None: it could not, there is no password, or the server is local.
+    /// How an impostor of the server could get the password. `None` if it could not, there is no password, or the server is
+    /// local.
     pub(super) fn exposure(&self) -> Option<String> {
         let has_password = self.config.get_password().is_some() || self.password_file.is_some();
         if !has_password || self.is_local() || self.config.get_channel_binding() == ChannelBinding::Require {

@@ -121,7 +121,7 @@ impl Kept {
 /// The property of a flowchart.
 pub(crate) const CONNECTIONS: &str = "connections";
 
-/// What an item of a list is recognized by; none: it was not shown.
+/// What identifies an item of a list; `None` if it was not shown.
 type Identity = fn(&Value) -> Option<String>;
 
 /// The ends of a connection in the form that designers read.

@@ -119,7 +119,7 @@ pub(crate) fn readable_custom_properties(custom: &Map<String, Value>) -> Map<Str
     readable
 }
 
-/// The text of the original in a placeholder; none: it is none.
+/// The text of the original in a placeholder; `None` if it is not one.
 pub(super) fn original_text(fields: &Map<String, Value>) -> Option<&str> {
     let is_placeholder = fields.get("type").and_then(Value::as_str) == Some(PLACEHOLDER);
     fields.get(ORIGINAL).and_then(Value::as_str).filter(|_| is_placeholder)

@@ -17,7 +17,7 @@ const FILE: &str = "MAINSPRING_TEST_CALLS";
 pub(crate) struct CallActivity(PathBuf);
 
 impl CallActivity {
-    /// None: this process records no calls.
+    /// `None` if this process records no calls.
     pub(crate) fn of_environment() -> Option<Self> {
         std::env::var_os(FILE).map(|path| Self(path.into()))
     }

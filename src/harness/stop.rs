@@ -30,7 +30,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Shutdown {
     requested: CancellationToken,
-    /// How long the shutdown may take, from its request on; none: as long as it takes.
+    /// How long the shutdown may take, from its request on; `None` means without a limit.
     limit: Arc<watch::Sender<Option<Duration>>>,
 }
 

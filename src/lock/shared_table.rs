@@ -196,7 +196,7 @@ impl SharedTable {
         until != u64::MAX && LeaseTime::now().nanos() >= until
     }
 
-    /// Until when every lease is valid; none: there are no leases.
+    /// Until when every lease is valid; `None` if there are no leases.
     #[cfg(feature = "redis")]
     pub(super) fn set_valid_until(&self, until: Option<LeaseTime>) {
         let until = until.map_or(u64::MAX, LeaseTime::nanos);

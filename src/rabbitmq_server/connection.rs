@@ -34,7 +34,7 @@ enum Source {
     File(PathBuf),
 }
 
-/// An open connection. Dropped, it ends, with the thread that the client has for it.
+/// An open connection. Dropping it ends it, with the client's thread for it.
 pub(super) struct BrokerConnection {
     pub(super) connection: Connection,
     _cut: DropGuard,

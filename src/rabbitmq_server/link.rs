@@ -62,7 +62,7 @@ impl RabbitLink {
         }
     }
 
-    /// Why the last try to connect failed, or the connection has ended since. None: it is open.
+    /// Why the last try to connect failed, or the connection has ended since. `None` if it is open.
     pub(super) fn away_cause(&self) -> Option<String> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -145,14 +145,14 @@ impl AsyncDNSResolver for HostOf {
     }
 }
 
-/// A connection that receives what is published. Dropped, it ends.
+/// A connection that receives what is published, until it is dropped.
 pub(crate) struct Subscriber {
     connection: MultiplexedConnection,
     received: mpsc::UnboundedReceiver<PushInfo>,
 }
 
 impl Subscriber {
-    /// The next message; none: the connection has ended. Cancellation safe.
+    /// The next message; `None` if the connection has ended. Cancellation safe.
     pub(super) async fn next(&mut self) -> Option<Msg> {
         loop {
             let push = self.received.recv().await?;

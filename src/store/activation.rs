@@ -78,7 +78,7 @@ async fn stages(pool: &Pool, tenant: Option<&str>, definition: Option<&str>) -> 
 }
 
 /// Does the steps that a publish left, if any. [`Error::is_unavailable`]: another transaction did not end in time, and a later
-/// attempt does them. Dropped, each step is done or not.
+/// attempt does them. If the future is dropped, each step is done or not.
 pub(crate) async fn finish_publish(
     pool: &Pool,
     lock_class: i32,

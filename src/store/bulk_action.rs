@@ -91,7 +91,7 @@ struct Found {
     is_last: bool,
 }
 
-/// Accepts a bulk action. Dropped, it was accepted or not.
+/// Accepts a bulk action. If the future is dropped, it may or may not be accepted.
 pub(crate) async fn accept(pool: &Pool, tenant: &TenantId, id: &str, deletes: bool, filter: &Value) -> Result<()> {
     pool.query(ACCEPT, &[&tenant.as_str(), &id, &deletes, filter]).await?;
     Ok(())
@@ -116,7 +116,7 @@ pub(crate) async fn next(pool: &Pool, except: &[String]) -> Result<Option<BulkAc
     }))
 }
 
-/// Writes the next page. Dropped half-way, it is not written.
+/// Writes the next page. If the future is dropped halfway, it is not written.
 pub(crate) async fn page(
     pool: &Pool,
     action: &BulkActionState,

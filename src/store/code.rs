@@ -17,7 +17,7 @@ macro_rules! codes {
                     self as i16
                 }
 
-                /// The code that a column holds; none: a newer program wrote it.
+                /// The code that a column holds; `None` if a newer program wrote it.
                 #[allow(dead_code, reason = "some codes are only written")]
                 pub(crate) fn from_number(number: i16) -> Option<Self> {
                     match number {

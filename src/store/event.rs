@@ -86,7 +86,7 @@ const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) const RANDOM_KEY_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
-/// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
+/// published a moment ago is not ready, or if the outcome is in doubt. If the future is dropped, the event may be published.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<PublishedEvent> {
     let deadline = Instant::now() + UNSEEDED_TIMEOUT;
     let mut doubt_ends = None;

@@ -121,7 +121,7 @@ struct Locked {
 }
 
 /// Does the next step of the oldest fan-out that no other node works on, except of those in `except`. `page`: how its page is
-/// written. Dropped half-way, the step is not done.
+/// written. If the future is dropped halfway, the step is not done.
 pub(crate) async fn step(
     pool: &Pool,
     lock_class: i32,

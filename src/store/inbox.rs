@@ -19,7 +19,7 @@ pub(crate) struct InboxBudget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InboxWeight {
     pub(crate) tenant: TenantId,
-    /// None: all stimuli of the tenant.
+    /// `None` means all stimuli of the tenant.
     pub(crate) hash: Option<StimulusHash>,
     pub(crate) bytes: u64,
     pub(crate) is_full: bool,

@@ -38,7 +38,8 @@ pub(super) async fn begin(client: &Object, tenant: &str, definition: &str, hashe
     Ok(())
 }
 
-/// Writes one page; none if nothing is to be matched that another node is not busy with. Dropped, the page is written or not.
+/// Writes one page; `None` if nothing is left to match that another node is not busy with. If the future is dropped, the
+/// page is written or not.
 pub(crate) async fn page(pool: &Pool) -> Result<Option<MatchPage>> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;

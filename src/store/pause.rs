@@ -77,8 +77,10 @@ pub(crate) async fn read(pool: &Pool) -> Result<PauseRow> {
     })
 }
 
-/// Changes the mode; false: it was in this mode, or drains. Returns when no earlier transaction accepts or claims any more.
-/// [`Error::is_unavailable`]: the mode is changed, and one of them did not end in time. Dropped, the mode may be changed.
+/// Changes the mode; returns false if it was in this mode, or drains. Returns when no earlier transaction accepts or claims
+/// any more.
+/// [`Error::is_unavailable`] if the mode is changed, but one of them did not end in time. If the future is dropped, the mode
+/// may be changed.
 pub(crate) async fn set(pool: &Pool, mode: PauseMode, reason: Option<&str>, requested_by: &str) -> Result<bool> {
     failpoint::hit("pause.set").await?;
     let params: [&(dyn ToSql + Sync); 3] = [&mode.number(), &reason, &requested_by];

@@ -150,7 +150,7 @@ pub(crate) struct ScheduleRow {
     pub(crate) id: String,
     pub(crate) definition_id: DefinitionId,
     pub(crate) activity_id: ActivityId,
-    /// None: it nests too deep for serde_json.
+    /// `None` if it nests too deep for serde_json.
     pub(crate) spec: Option<Value>,
     pub(crate) anchor: DateTime<Utc>,
     pub(crate) version: i64,

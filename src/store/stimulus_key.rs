@@ -73,7 +73,7 @@ impl StimulusKey<'_> {
 }
 
 /// The instance that an event is for: the one that it names, else the one that the id of its activity execution names. If they
-/// differ, nothing can match. None: an id of another form is that of no execution.
+/// differ, nothing can match. `None` for an id of another form, which belongs to no execution.
 pub(super) fn target(instance: Option<&InstanceId>, activity_execution_id: Option<&str>) -> Option<InstanceId> {
     instance.cloned().or_else(|| {
         let execution = ActivityExecutionId::new(activity_execution_id?);

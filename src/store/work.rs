@@ -28,7 +28,7 @@ const CANCELLED_PAGE: i64 = 1_000;
 pub(crate) enum AcceptedResume {
     /// Accepted as this row of work.
     New(WorkId),
-    /// Accepted before under its idempotency key, as this row; none: too long ago to know.
+    /// Accepted before under its idempotency key, as this row; `None` if that was too long ago to know.
     Existing(Option<WorkId>),
 }
 

@@ -26,7 +26,7 @@ pub struct Bounds<'s> {
     pub memory: usize,
     /// Bytes of its text.
     pub output: usize,
-    /// Who bounds its time. None: only its steps bound it.
+    /// Who bounds its time. `None` if only its steps bound it.
     pub caller: Option<&'s dyn Steps>,
 }
 

@@ -33,7 +33,7 @@ const MAX_TIMES: usize = 20;
 /// The longest text to search for.
 const MAX_SEARCH: usize = 1_000;
 
-/// Takes the filter out of the fields; none: no instance can meet it.
+/// Takes the filter out of the fields; `None` if no instance can meet it.
 pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
     let status = fields.keyword("status", &STATUSES)?.map(str::to_owned);
     let sub_status = fields.keyword("subStatus", &SUB_STATUSES)?.map(str::to_owned);

@@ -54,7 +54,7 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// The term in which this node may fire at this moment; none: it may not. Ask before each batch of fires.
+    /// The term in which this node may fire at this moment; `None` if it may not. Ask before each batch of fires.
     pub(crate) fn may_fire(&self) -> Option<Term> {
         if !self.reports.borrow().is_fresh() {
             return None;

@@ -274,7 +274,7 @@ impl Table {
         self.in_use += 1;
     }
 
-    /// Adds a request. None: the provider has ended, and the reply is dropped.
+    /// Adds a request. `None` if the provider has ended; the reply is then dropped.
     pub(super) fn submit(
         &mut self,
         request: KeyRequest,

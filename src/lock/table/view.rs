@@ -38,7 +38,7 @@ pub(crate) struct KeyView {
     pub(crate) key: LockKey,
     /// The backend holds it for this process.
     pub(crate) held: bool,
-    /// The name that its longest owner uses, or the first request in the queue; none: it is kept for the process itself.
+    /// The name that its longest owner uses, or the first request in the queue; `None` if it is kept for the process itself.
     pub(crate) name: Option<Arc<str>>,
     /// For how long the longest owner has held it.
     pub(crate) held_for: Option<Duration>,

@@ -97,7 +97,7 @@ impl DefinitionCache {
         }
     }
 
-    /// Compares with the revision of a check-in; true: notifications were lost.
+    /// Compares with the revision of a check-in; returns true if notifications were lost.
     pub(crate) fn verify(&self, revision: i64) -> bool {
         let mut state = self.state();
         let missed = revision > state.revision;

@@ -103,7 +103,7 @@ pub(crate) fn instances_of(name: &str) -> impl Iterator<Item = InstanceKey> {
 pub(crate) struct InstanceLock {
     instance: InstanceId,
     guard: Option<LockHandle>,
-    /// The worker of the burst; none: it was released, as the commit waits for a lock of another transaction.
+    /// The worker of the burst; `None` if it was released because the commit waits for a lock of another transaction.
     worker: Option<OwnedSemaphorePermit>,
 }
 

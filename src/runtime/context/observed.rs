@@ -114,8 +114,8 @@ impl Observed {
             .store(!state.here.is_empty() || !state.elsewhere.is_empty(), Relaxed);
     }
 
-    /// Adds an observer of an instance, which counts as changed: what came before is not lost. None: as many
-    /// instances are observed as may be.
+    /// Adds an observer of an instance, which counts as changed: what came before is not lost. `None` if the maximum number
+    /// of instances is already observed.
     pub(crate) fn observe(self: &Arc<Self>, id: &InstanceId, changes: &Arc<Changes>) -> Option<Observation> {
         let mut state = self.state();
         let is_new = !state.here.contains_key(id);

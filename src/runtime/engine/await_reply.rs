@@ -43,7 +43,7 @@ impl Engine {
         self.await_first_commit(instance, accepted_by, deadline).await
     }
 
-    /// Waits until any node has consumed a row; none: it met nothing. A row that became a dead letter:
+    /// Waits until any node has consumed a row; `None` if it matched nothing. A row that became a dead letter:
     /// [`Error::is_dead_lettered`].
     pub(super) async fn await_row(&self, reply: PendingReply, deadline: Instant) -> Result<Option<Executed>> {
         let PendingReply {

@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the burst of an accepted resume; none: its bookmark was resumed before.
+    /// Waits for the burst of an accepted resume; `None` if its bookmark was resumed before.
     pub(super) async fn await_resume(
         &self,
         node: &NodeContext,

@@ -38,7 +38,7 @@ pub(super) struct SignedToken<P> {
     pub(super) tenant: String,
     #[serde(flatten)]
     pub(super) permission: P,
-    /// Milliseconds since 1970. None: it does not expire.
+    /// Milliseconds since 1970. `None` if it does not expire.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(super) expires: Option<i64>,
 }

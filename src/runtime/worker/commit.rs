@@ -42,7 +42,7 @@ pub(super) enum Committed {
 }
 
 impl Finished {
-    /// Commits the burst and waits for the outcome. Dropped half-way, the writer goes on by itself.
+    /// Commits the burst and waits for the outcome. If the future is dropped halfway, the writer continues by itself.
     pub(super) async fn commit(self, node: &NodeContext, claims: &BurstClaims) -> Result<Committed> {
         let Self {
             mut rows,

@@ -65,7 +65,7 @@ impl Drop for WakeOnDrop {
     }
 }
 
-/// Runs an instance until it waits or ends, and replies to the callers. False: no work is left for it.
+/// Runs an instance until it waits or ends, and replies to the callers. Returns false if no work is left for it.
 async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     let Loaded {
         locked,

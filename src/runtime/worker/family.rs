@@ -117,7 +117,7 @@ impl BurstChildren<'_> {
         })
     }
 
-    /// Why the burst must not be committed; none: it may be.
+    /// Why the burst must not be committed; `None` if it may be.
     pub(super) fn into_stop(self) -> Option<StopCause> {
         let family = self.family.into_inner()?;
         let mut stop = family.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +228,8 @@ impl Family {
         }
     }
 
-    /// Commits a child after its first burst. Dropped half-way, the writer goes on by itself, within the fences.
+    /// Commits a child after its first burst. If the future is dropped halfway, the writer continues by itself, within the
+    /// fences.
     async fn commit(&self, child: &ChildStart, definition: DefinitionRef, mut result: BurstResult) -> Result<ChildRun> {
         let rests = result.status == Status::Running && !result.yielded;
         result.state.note_first_rest(rests);

@@ -158,7 +158,8 @@ impl Poller<'_> {
         Next::Poll
     }
 
-    /// A permit for a poll. It queues like every request, so that requests cannot starve it. None: nothing more is claimed.
+    /// A permit for a poll. It queues like every request, so that requests cannot starve it. `None` if nothing more is
+    /// claimed.
     async fn first_permit(&self) -> Option<OwnedSemaphorePermit> {
         let (lifecycle, workers) = (&self.node.lifecycle, &self.node.claims.workers);
         if workers.permits.available_permits() == 0 {

@@ -121,7 +121,7 @@ impl PollState {
         on.unwrap_or(head)
     }
 
-    /// Notes how far a poll of the oldest work has come. True: there may be more.
+    /// Notes how far a poll of the oldest work has come. Returns true if there may be more.
     pub(super) fn advance(&mut self, found: &PolledWork, shard: Shard) -> bool {
         let has_skipped = self.steps > 0;
         self.position = found.last.filter(|_| found.full);

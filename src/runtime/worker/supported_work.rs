@@ -36,7 +36,7 @@ pub(super) struct SupportedWork(Mutex<Progress>);
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// No supported work is older, except what becomes visible late. None: nothing was polled yet.
+    /// No supported work is older, except what becomes visible late. `None` if nothing was polled yet.
     horizon: Option<DateTime<Utc>>,
     /// When the next due time of supported work was read last.
     asked_due: Option<Instant>,

@@ -59,7 +59,7 @@ pub(super) fn due_delay(node: &NodeContext) -> Duration {
     delay.flatten().unwrap_or_default()
 }
 
-/// How long a node waits before it polls; none: it has no room.
+/// How long a node waits before it polls; `None` if it has no room.
 fn poll_delay(room: usize, workers: usize) -> Option<Duration> {
     if room == 0 {
         return None;

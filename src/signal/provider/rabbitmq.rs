@@ -22,7 +22,7 @@ const LONGEST_SENDER: usize = 64;
 #[derive(Clone)]
 pub struct RabbitSignal(Arc<RabbitMember<Changes>>);
 
-/// The changes that wait to be sent, in order. None: any definition may have changed.
+/// The changes that wait to be sent, in order. `None` if any definition may have changed.
 #[derive(Default)]
 struct Changes {
     waiting: Mutex<Vec<Option<DefinitionChange>>>,

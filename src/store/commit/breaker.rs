@@ -61,7 +61,7 @@ struct State {
 }
 
 struct OpenState {
-    /// The shape that was refused; none: something else than a commit.
+    /// The shape that was refused; `None` for something other than a commit.
     shape: Option<StatementShape>,
     reason: String,
     /// The time of the next probe.

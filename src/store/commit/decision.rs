@@ -91,8 +91,8 @@ pub(super) enum Leaving {
     IdTaken,
 }
 
-/// Whether the requests of a batch that the server refused are losers, which a read classifies. None: the batch failed, and
-/// [`after_failure`] decides. `in_doubt`: an earlier attempt may have been committed.
+/// Whether the requests of a batch that the server refused are losers, which a read classifies. `None` if the batch failed,
+/// and [`after_failure`] decides. `in_doubt`: an earlier attempt may have been committed.
 pub(super) fn after_refusal(broken: &BatchError, size: usize, in_doubt: bool) -> Option<Leaving> {
     if in_doubt && broken.failure != ErrorClass::Connection {
         return Some(Leaving::Repeated);

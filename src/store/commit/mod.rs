@@ -141,7 +141,7 @@ pub(crate) struct WaitingBookmark {
 pub(crate) struct NestedBurst {
     /// The outermost parent.
     pub(crate) root: InstanceId,
-    /// Its version when it was loaded; none: it is new itself.
+    /// Its version when it was loaded; `None` if it is new itself.
     pub(crate) expected: Option<InstanceVersion>,
     /// The claims of its burst, which are checked and not consumed.
     pub(crate) claims: Vec<Claim>,
@@ -155,7 +155,7 @@ pub(crate) struct NestedBurst {
 pub(crate) struct CommitRequest {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
-    /// The version that was loaded; none: a new instance.
+    /// The version that was loaded; `None` for a new instance.
     pub(crate) expected: Option<InstanceVersion>,
     pub(crate) burst: BurstId,
     pub(crate) definition: DefinitionRef,

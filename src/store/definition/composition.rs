@@ -92,7 +92,7 @@ pub(crate) struct PlannedWrite<'a> {
     pub(crate) new: &'a NewDefinition,
     /// The version that is written, where other definitions of the plan name it.
     pub(crate) becomes: Option<(VersionId, i32)>,
-    /// None: it stays a draft.
+    /// `None` if it stays a draft.
     pub(crate) starts: Option<StartSources<'a>>,
 }
 
@@ -109,7 +109,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) writes: Vec<PlannedWrite<'a>>,
 }
 
-/// Writes what was planned in one transaction; none: something that it was planned from has changed, and nothing is written.
+/// Writes what was planned in one transaction; `None` if something that it was planned from has changed, and nothing is
+/// written.
 pub(crate) async fn write(pool: &Pool, lock_class: i32, plan: &Plan<'_>) -> Result<Option<Vec<Saved>>> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -298,7 +299,7 @@ pub(super) async fn refuse_used(
     ))
 }
 
-/// What references mean now, in their order; none: there is no version that can be used.
+/// What references mean now, in their order; `None` if there is no version that can be used.
 pub(crate) async fn resolve(
     pool: &Pool,
     tenant: &TenantId,

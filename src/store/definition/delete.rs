@@ -88,7 +88,7 @@ pub(crate) async fn definition_of(pool: &Pool, tenant: &TenantId, version: &Vers
 }
 
 /// Purges those of these deleted versions that nothing has; returns how many. Waits until every transaction has ended that
-/// could have accepted a start of one. Dropped, or after an error, a cluster job purges them.
+/// could have accepted a start of one. If the future is dropped, or after an error, a cluster job purges them.
 pub(crate) async fn purge(pool: &Pool, tenant: &TenantId, versions: &[String]) -> Result<usize> {
     activation::wait_for_writers(pool).await?;
     let mut purged = 0;

@@ -39,7 +39,7 @@ pub(crate) struct Deleted {
     pub(crate) made: i64,
 }
 
-/// Deletes an instance; none: it does not exist. Dropped, the delete has happened or not.
+/// Deletes an instance; `None` if it does not exist. If the future is dropped, the delete has happened or not.
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<Option<Deleted>> {
     failpoint::hit("delete.before").await?;
     let connection = pool.exclusive().await?;

@@ -83,7 +83,7 @@ fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
 /// What is known of a child before it runs in the burst of its parent.
 #[derive(Debug)]
 pub(crate) struct ChildBefore {
-    /// The published version of its definition; none: there is no such version.
+    /// The published version of its definition; `None` if there is no such version.
     pub(crate) definition: Option<DefinitionRef>,
     /// No activation strategy refuses a start.
     pub(crate) starts_always: bool,
@@ -163,7 +163,7 @@ pub(crate) async fn execution_state(
     }))
 }
 
-/// The state of an instance that another one started; none: none did, or there is no such instance.
+/// The state of an instance that another one started; `None` if none did, or there is no such instance.
 pub(crate) async fn state_of_child(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Vec<u8>>> {
     let row = pool.query_opt(PARENT, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| row.get("state")))
@@ -215,7 +215,7 @@ pub(crate) struct OpenBookmarks {
     pub(crate) bookmarks: Vec<BookmarkId>,
 }
 
-/// The bookmarks of an instance; none: there is no such instance.
+/// The bookmarks of an instance; `None` if there is no such instance.
 pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<OpenBookmarks>> {
     let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| OpenBookmarks {

@@ -44,11 +44,11 @@ pub(crate) async fn held_locks(pool: &Pool, schema_key: &str) -> Result<Vec<Lock
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LockReport {
-    /// None: the lock is not held in the server.
+    /// `None` if the lock is not held in the server.
     pub(crate) key: Option<i64>,
     #[serde(default)]
     pub(crate) shared: bool,
-    /// None: no request of the process owns it at the moment.
+    /// `None` if no request of the process owns it at the moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -139,8 +139,8 @@ pub(crate) struct NodeState {
     pub(crate) is_late: bool,
     /// It has recorded that it hangs.
     pub(crate) is_hung: bool,
-    /// One of its connections is idle: its process runs, or ended a moment ago. None: the owner of the schema may not see the
-    /// state of its connections.
+    /// One of its connections is idle: its process runs, or ended a moment ago. `None` if the owner of the schema may not
+    /// see the state of its connections.
     pub(crate) is_alive: Option<bool>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct NewEntry<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewExecution<'a> {
     pub(crate) status: &'a str,
-    /// Microseconds since the burst began; none: in an earlier commit.
+    /// Microseconds since the burst began; `None` if it began in an earlier commit.
     pub(crate) started: Option<i64>,
     pub(crate) completed: Option<i64>,
     pub(crate) activity_state: &'a Value,

@@ -52,9 +52,9 @@ pub(crate) struct NewStart {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
     pub(crate) definition_id: DefinitionId,
-    /// The version; none: the published one.
+    /// The version; `None` means the published one.
     pub(crate) version_id: Option<VersionId>,
-    /// The version for which its values were checked, an empty one if none was published then; none: any.
+    /// The version for which its values were checked, an empty one if none was published then; `None` means any.
     pub(crate) checked_version: Option<VersionId>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,

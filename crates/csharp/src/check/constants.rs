@@ -3,7 +3,7 @@
 use crate::problem::{Checked, Position, Problem};
 use crate::syntax::{BinaryOp, Constant, Kind, UnaryOp};
 
-/// Two constants as one; none: they are not both whole numbers.
+/// Two constants as one; `None` if they are not both whole numbers.
 pub(super) fn fold(op: BinaryOp, left: &Kind, right: &Kind, at: Position) -> Checked<Option<Constant>> {
     let (Kind::Constant(left), Kind::Constant(right)) = (left, right) else {
         return Ok(None);

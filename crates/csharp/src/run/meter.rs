@@ -17,7 +17,7 @@ pub struct Bounds<'a> {
     pub bytes: usize,
     /// Bytes of JSON that it may return, with its variables.
     pub result_bytes: usize,
-    /// Who bounds its time. None: only its steps bound it.
+    /// Who bounds its time. `None` if only its steps bound it.
     pub caller: Option<&'a dyn Steps>,
 }
 

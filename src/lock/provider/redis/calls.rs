@@ -62,7 +62,7 @@ pub(super) struct ScriptCall {
     counter: String,
     keys: Vec<String>,
     arguments: Vec<String>,
-    /// Where its key is; none: it is for the only server.
+    /// Where its key is; `None` if it is for the only server.
     pub(super) slot: Option<HashSlot>,
 }
 

@@ -23,7 +23,7 @@ impl Holders {
         }
     }
 
-    /// The registration that has written a value; none: another cluster, or no engine.
+    /// The registration that has written a value; `None` if it belongs to another cluster, or to no engine.
     pub(super) fn incarnation_of(&self, value: &str) -> Option<i64> {
         let (holder, _) = value.rsplit_once(':')?;
         let (cluster, incarnation) = holder.rsplit_once('/')?;

@@ -180,7 +180,7 @@ impl Engine {
         Ok(found.map(|(_, composition)| composition).unwrap_or_default())
     }
 
-    /// Marks a draft as started, with the versions that it uses. False: it changed meanwhile.
+    /// Marks a draft as started, with the versions that it uses. Returns false if it changed in the meantime.
     pub(super) async fn start_composed_draft(&self, node: &NodeContext, version: &VersionId) -> Result<bool> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
         let rows = store::used_versions(pool, tenant, &[version.as_str()]).await?;

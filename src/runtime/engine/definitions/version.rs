@@ -11,8 +11,8 @@ use crate::store::definition::{self, VersionSelector, draft};
 use crate::{Error, Result, compute};
 
 impl Engine {
-    /// The id of the version that a start runs; none: the one that is published when the start is accepted. A draft is marked
-    /// as started before, so that what the instance runs on never changes.
+    /// The id of the version that a start runs; `None` means the one that is published when the start is accepted. A draft
+    /// is marked as started before, so that what the instance runs on never changes.
     pub(in crate::runtime::engine) async fn version_to_start(
         &self,
         node: &NodeContext,

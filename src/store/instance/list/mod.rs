@@ -146,7 +146,7 @@ pub(crate) struct ListedRows {
     pub(crate) rows: Vec<InstanceRow>,
     pub(crate) total: u64,
     pub(crate) is_estimate: bool,
-    /// Behind the last row; none: there is none behind.
+    /// Behind the last row; `None` if there is none behind.
     pub(crate) next: Option<ListCursor>,
 }
 
@@ -290,7 +290,7 @@ pub(crate) async fn list(
     })
 }
 
-/// Resolves what the statements need; none: no instance can match.
+/// Resolves what the statements need; `None` if no instance can match.
 async fn parameters<'a>(
     pools: ListPools<'_>,
     tenant: &'a TenantId,
@@ -341,7 +341,7 @@ async fn parameters<'a>(
     }))
 }
 
-/// The versions that a filter means; none: any.
+/// The versions that a filter means; `None` means any.
 pub(crate) async fn version_ids(
     pools: ListPools<'_>,
     tenant: &TenantId,
