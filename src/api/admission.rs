@@ -129,7 +129,7 @@ impl Admission {
     }
 }
 
-/// In the extensions of a request that has the key of this server. What needs no key answers more to it.
+/// In the extensions of a request that has the key of this server. Routes that need no key answer more to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShowsKey;
 

@@ -56,16 +56,16 @@ struct PlanView {
     jobs: Vec<Value>,
 }
 
-/// What is done with many instances.
+/// An action on many instances.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct Plan {
     /// Its id.
     id: String,
-    /// What is done.
+    /// The action.
     alterations: Vec<Alteration>,
-    /// With which instances.
+    /// The instances that it applies to.
     workflow_instance_filter: Value,
     /// `Running` or `Completed`.
     status: String,
@@ -75,7 +75,7 @@ struct Plan {
     started_at: Option<DateTime<Utc>>,
     /// When it finished.
     completed_at: Option<DateTime<Utc>>,
-    /// Instances so far.
+    /// Instances processed so far.
     processed: u64,
     /// Instances that were left out.
     failed: u64,

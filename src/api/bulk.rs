@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         ))
 }
 
-/// Which instances to delete: those that meet all criteria, of which there must be one.
+/// Which instances to delete: those that meet all criteria; at least one is required.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
@@ -55,7 +55,7 @@ struct DeleteFields {
 struct InstancesDeleted {
     /// How many.
     deleted: u64,
-    /// The bulk action that goes on.
+    /// The bulk action that continues.
     plan_id: Option<String>,
 }
 
@@ -81,13 +81,13 @@ struct CancelFields {
 struct InstancesCancelled {
     /// How many.
     cancelled: u64,
-    /// The first bulk action that goes on.
+    /// The first bulk action that continues.
     plan_id: Option<String>,
-    /// All bulk actions that go on.
+    /// All bulk actions that continue.
     plan_ids: Option<Vec<String>>,
 }
 
-/// Lists the bulk actions that go on page by page, and those that finished last.
+/// Lists the bulk actions that continue page by page, and those that finished last.
 #[utoipa::path(get, path = "/cluster/bulk-actions", tag = "Instances",
     params(PageQuery),
     responses(

@@ -81,7 +81,7 @@ pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// The states of a schedule.
 const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 
-/// A schedule, with the properties that are asked for most at the top level.
+/// A schedule, with the most requested properties at the top level.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Schedule)]
 #[serde(rename_all = "camelCase")]
@@ -183,7 +183,7 @@ pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: R
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))
 }
 
-/// Starts an instance of a schedule now, also of a paused one.
+/// Starts an instance of a schedule now, even if it is paused.
 ///
 /// The occurrences of the schedule stay as they are.
 #[utoipa::path(post, path = "/cluster/schedules/{id}/trigger", tag = "Cluster",

@@ -80,8 +80,8 @@ pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestB
 
 /// Triggers the event of a token, for one instance.
 ///
-/// The token, which `createEventTriggerUrl` of a script has made, authenticates the request, which needs no API key. It can
-/// be used until it expires; the event has no input.
+/// The token, which a script's `createEventTriggerUrl` has created, authenticates the request, which needs no API key. It
+/// can be used until it expires; the event has no input.
 #[utoipa::path(method(get, post), path = TRIGGER_BY_TOKEN, tag = "Events",
     params(("t" = String, Query, description = "The token."), IdempotencyKey),
     responses(

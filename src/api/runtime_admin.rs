@@ -22,18 +22,18 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(force_drain))
 }
 
-/// Why, and who asks.
+/// The reason, and who requests it.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct PauseFields {
-    /// Why; the status shows it.
+    /// The reason, which the status shows.
     reason: Option<String>,
-    /// Who asks; absent, the credentials of the request and its node.
+    /// Who requests it; if absent, the credentials of the request and its node.
     requested_by: Option<String>,
 }
 
-/// What became of the bursts under way.
+/// What happened to the bursts under way.
 #[derive(Serialize, ToSchema)]
 struct Drained {
     /// The outcome.
@@ -75,8 +75,8 @@ pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResu
 
 /// Pauses the cluster and stops each burst before its next activity.
 ///
-/// What is complete is committed, and the rest goes on after the resume. The response comes when no burst is under way, or
-/// after ten seconds.
+/// Completed activities are committed, and the rest continues after the resume. The response comes when no burst is under
+/// way, or after ten seconds.
 #[utoipa::path(post, path = "/admin/workflow-runtime/force-drain", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(

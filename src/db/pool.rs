@@ -120,8 +120,8 @@ impl Pool {
         })
     }
 
-    /// Runs one statement and returns its rows. The text must be a constant: it is prepared once per connection. Dropped, the
-    /// server still finishes the statement.
+    /// Runs one statement and returns its rows. The text must be a constant: it is prepared once per connection. If the
+    /// future is dropped, the server still finishes the statement.
     pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = self.client().await?;
         let began = Instant::now();

@@ -46,9 +46,10 @@ pub(super) struct ActivityHandleFields {
     activity_node_id: Option<String>,
 }
 
-/// Runs one activity of a version, and keeps nothing of it.
+/// Runs one activity of a version, and stores nothing.
 ///
-/// Inputs are evaluated as configured, variables have their test values or defaults. What the activity does outside, it does.
+/// Inputs are evaluated as configured, variables have their test values or defaults. External effects of the activity are
+/// real.
 #[utoipa::path(post, path = "/tests/activities", tag = "Definitions",
     request_body = ActivityTestFields,
     responses(

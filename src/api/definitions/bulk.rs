@@ -161,7 +161,7 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
-/// Deletes several definitions with all versions.
+/// Deletes several definitions with all their versions.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-definition-id", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(

@@ -27,7 +27,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(json!({"consumingWorkflowDefinitionIds": consumers})).into_response())
 }
 
-/// Updates the definitions that use one as an activity, where its options ask for it.
+/// Updates the definitions that use one as an activity, if its options ask for it.
 #[utoipa::path(post, path = "/workflow-definitions/{id}/update-references", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,

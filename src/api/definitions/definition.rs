@@ -46,7 +46,7 @@ pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBo
 
 /// Ends the publication of a definition.
 ///
-/// Its triggers and schedules go; instances stay.
+/// Its triggers and schedules are deleted; instances stay.
 #[utoipa::path(post, path = "/workflow-definitions/{id}/retract", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,

@@ -12,7 +12,7 @@ use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 use crate::id::VersionId;
 
-/// Gets an activity of a version and all that it contains.
+/// Gets an activity of a version and everything that it contains.
 #[utoipa::path(get, path = "/workflow-definitions/subgraph/{id}", tag = "Definitions",
     params(
         ("id" = String, Path, description = "The id of the version."),

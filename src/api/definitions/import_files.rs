@@ -34,7 +34,7 @@ pub(super) struct ImportFiles {
 
 /// Imports files: each definition becomes a draft.
 ///
-/// JSON files that are no workflows are dropped. If any file cannot be read, nothing is imported.
+/// JSON files that are not workflows are dropped. If any file cannot be read, nothing is imported.
 #[utoipa::path(post, path = "/workflow-definitions/import-files", tag = "Definitions",
     request_body(content = ImportFiles, content_type = "multipart/form-data"),
     responses(

@@ -114,7 +114,7 @@ pub(super) async fn incident() -> Response {
     json_response(&LIST)
 }
 
-/// Lists the strategies for what of an activity is recorded.
+/// Lists the strategies for what is recorded of an activity.
 #[utoipa::path(get, path = "/descriptors/log-persistence-strategies", tag = "For designers",
     responses((status = 200, description = "All strategies.", body = Counted<TypedStrategy>)))]
 pub(super) async fn log_persistence() -> Response {

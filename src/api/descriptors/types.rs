@@ -84,7 +84,7 @@ pub(super) async fn storage_drivers() -> Json<Value> {
 
 /// Lists the converters that fit between an output and what it is bound to.
 ///
-/// The program has none; they are those of a program that embeds the engine.
+/// This program has none; a program that embeds the engine can have some.
 #[utoipa::path(get, path = "/descriptors/output-converters", tag = "For designers",
     params(
         ("sourceType" = String, Query, description = "The type of the output."),

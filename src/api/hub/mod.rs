@@ -74,7 +74,7 @@ struct Transport {
     transfer_formats: [&'static str; 1],
 }
 
-/// Makes a token for one connection to the hub.
+/// Creates a token for one connection to the hub.
 ///
 /// The connection is a WebSocket at `/elsa/hubs/workflow-instance?id=TOKEN`, and needs no key.
 #[utoipa::path(post, path = path::HUB_NEGOTIATION, tag = "Live", responses(

@@ -25,7 +25,7 @@ const ARCHIVE: &str = "workflow-instances.zip";
 /// The most bytes of the files of one archive.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What a file has besides the state.
+/// What a file contains besides the state.
 #[derive(IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +44,7 @@ pub(super) struct InstanceExportFields {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 pub(super) struct InstancesExportFields {
-    /// Their ids, at most 100; those that do not exist are left out.
+    /// Their ids, at most 100; unknown ones are left out.
     ids: Vec<String>,
     #[serde(flatten)]
     parts: InstanceExportFields,

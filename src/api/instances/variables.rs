@@ -18,7 +18,7 @@ use crate::runtime::{InstanceExecutionState, InstanceVariable};
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a schema")]
 pub(super) struct VariableFields {
-    /// The variables to set; the others stay.
+    /// The variables to set; the others do not change.
     variables: Vec<VariableValue>,
 }
 
@@ -32,7 +32,7 @@ struct VariableValue {
     value: Value,
 }
 
-/// Gets whether an instance goes on.
+/// Gets whether an instance still runs.
 #[utoipa::path(get, path = "/workflow-instances/{id}/execution-state", tag = "Instances",
     params(("id" = String, Path, description = "The id of the instance.")),
     responses(

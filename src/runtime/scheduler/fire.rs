@@ -37,7 +37,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Fires until the incarnation drains or stops; returns when it closes or stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
-    // Dropped half-way, the other one has written each schedule or not.
+    // The other future may be dropped halfway: it has written each schedule or not.
     tokio::select! {
         () = fire_when_due(&node) => {}
         () = update_time_zones(&node) => {}

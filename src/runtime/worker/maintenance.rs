@@ -49,7 +49,7 @@ async fn vacuum(node: &NodeContext) {
             () = trigger.due() => {}
         }
         trigger.reset();
-        // Dropped half-way, the server ends it with the connection.
+        // If it is dropped halfway, the server ends it with the connection.
         let vacuumed = tokio::select! {
             () = stop.cancelled() => return,
             vacuumed = maintenance::vacuum(&node.database.connector) => vacuumed,

@@ -17,8 +17,8 @@ pub(super) trait PagingJob {
     /// A check-in shows that nothing is left: what is kept from one call of `write_pages` to the next is not needed.
     fn forget(&mut self) {}
 
-    /// Writes one page after the other until nothing is left that this node can do. Dropped half-way, a page is written as a
-    /// whole or not at all.
+    /// Writes one page after another until nothing is left that this node can do. If the future is dropped halfway, a page
+    /// is written as a whole or not at all.
     fn write_pages(&mut self) -> impl Future<Output = ()> + Send;
 }
 

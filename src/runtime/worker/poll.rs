@@ -48,7 +48,7 @@ pub(crate) async fn run(node: Arc<NodeContext>, watched: WatchedPart) {
         supported: &supported,
         state: PollState::default(),
     };
-    // Dropped half-way, the other one has read something.
+    // The other future may be dropped halfway: it has only read.
     tokio::select! {
         () = poller.run(&watched) => {}
         () = supported_work::poll_backlog_periodically(&node, &supported) => {}

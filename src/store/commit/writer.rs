@@ -87,8 +87,8 @@ impl<G: CommitGuard + 'static> CommitWriter<G> {
         &self.breaker
     }
 
-    /// Sends a request and waits for its outcome. `guard` is held until the outcome is known and comes back with it. Dropped
-    /// half-way, the commit continues and then drops the guard.
+    /// Sends a request and waits for its outcome. `guard` is held until the outcome is known and comes back with it. If the
+    /// future is dropped halfway, the commit continues and then drops the guard.
     pub(crate) async fn commit(&self, request: Box<CommitRequest>, guard: G) -> Result<CommitReply<G>> {
         let instance = request.instance.clone();
         let (reply, outcome) = oneshot::channel();

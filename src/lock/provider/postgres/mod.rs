@@ -74,8 +74,8 @@ impl SessionLocks {
         Ok((Self { table, full }, task))
     }
 
-    /// Tries to take the lock of each instance at once; none for one that is held or waited for. Dropped half-way, it
-    /// releases what was taken.
+    /// Tries to take the lock of each instance at once; `None` for one that is held or waited for. If the future is dropped
+    /// halfway, it releases the taken locks.
     pub(crate) async fn try_instances(&self, instances: &[(TenantId, InstanceId)]) -> Result<Vec<Option<LockHandle>>> {
         let named = |(tenant, instance): &(TenantId, InstanceId)| {
             let key = LockKey::instance(self.table.namespace(), tenant, instance);

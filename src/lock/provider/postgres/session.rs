@@ -301,7 +301,7 @@ impl Actor {
     /// One round trip. Nothing in it waits for a lock, so only an unresponsive connection or database takes long.
     async fn exchange(&self, batch: Batch) -> Result<BatchResult> {
         let sent = Instant::now();
-        // An exchange that is dropped half-way leaves its keys in doubt; the error ends the session.
+        // An exchange that is dropped halfway leaves its keys in doubt; the error ends the session.
         let mut result = tokio::select! {
             biased;
             result = within(ANSWER_TIMEOUT, self.pipeline(batch)) => result?,
