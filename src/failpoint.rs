@@ -6,7 +6,7 @@
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `panic`: panic, each time from now on;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
-//! - `hang:PATH`: once the file `PATH` exists, never go on;
+//! - `hang:PATH`: once the file `PATH` exists, never continue;
 //! - `block:PATH`: while the file `PATH` exists, keep the thread;
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.

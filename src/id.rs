@@ -86,7 +86,7 @@ impl InstanceId {
     }
 
     /// The id of an instance that an execution starts: 32 hexadecimal digits, the same for a repeated burst. `seed` differs
-    /// between instances that had the same id one after the other; `number` counts the children of the execution.
+    /// between instances that had the same id one after another; `number` counts the children of the execution.
     pub(crate) fn of_child(execution: &ActivityExecutionId, seed: i64, number: u64) -> Self {
         Self::of_hash(&Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str())))
     }

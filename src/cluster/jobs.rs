@@ -24,7 +24,7 @@ fn interval(job: Job) -> Duration {
     }
 }
 
-/// Runs due jobs, while the check-ins go on. Dead letters of stimuli are kept for `dead_letter_lifetime`.
+/// Runs due jobs, while the check-ins continue. Dead letters of stimuli are kept for `dead_letter_lifetime`.
 pub(super) async fn run_due(
     own: Incarnation,
     take_over: TakeOver,

@@ -31,7 +31,7 @@ const WRITES_PER_WAIT: f64 = 10.0;
 /// The pause after a failure of the watch; jittered.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Watches the neighbours, one after the other, while the check-ins go on.
+/// Watches the neighbours, one after another, while the check-ins continue.
 pub(super) async fn watch(own: Incarnation, take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
     let (mut connection, mut removed) = (None, BTreeSet::new());
     loop {

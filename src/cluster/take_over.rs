@@ -136,7 +136,7 @@ impl TakeOver {
     }
 }
 
-/// Takes over from the expired nodes of each check-in, while the check-ins go on.
+/// Takes over from the expired nodes of each check-in, while the check-ins continue.
 pub(super) async fn remove_expired(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
     let mut removed = BTreeSet::new();
     while reports.changed().await.is_ok() {

@@ -205,7 +205,7 @@ impl ConnectionState {
         self.end.cancelled().await;
     }
 
-    /// The handler of a WebSocket goes on with the stream.
+    /// The handler of a WebSocket continues with the stream.
     pub(super) fn upgrade(&self) {
         self.enter(Phase::Upgraded);
     }

@@ -65,7 +65,7 @@ impl Cron {
     }
 }
 
-/// A search that goes on where it found the last one.
+/// A search that continues where it found the last one.
 struct OccurrenceCursor<'a> {
     cron: &'a Cron,
     zone: &'a Zone,

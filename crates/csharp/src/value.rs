@@ -88,7 +88,7 @@ const MOST_COMPARED: usize = 100_000;
 /// The deepest anonymous object or tuple.
 const DEEPEST: usize = 100;
 
-/// Lists may be nested as deep as there is memory: what they refer to is dropped one after the other, without recursion.
+/// Lists may be nested as deep as there is memory: what they refer to is dropped one after another, without recursion.
 fn release(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         match value {

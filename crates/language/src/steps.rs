@@ -5,7 +5,7 @@
 ///
 /// Time, turns among several scripts and cancellation are the caller's: a language has no clock and no thread.
 pub trait Steps {
-    /// Returns when the work goes on. The caller may keep it waiting meanwhile, so that other work has its turn.
+    /// Returns when the work continues. The caller may keep it waiting meanwhile, so that other work has its turn.
     ///
     /// # Errors
     /// The work ends here, without a result.

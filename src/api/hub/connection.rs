@@ -37,7 +37,7 @@ enum End {
     Asked,
     /// For this reason of the client's doing.
     Refused(&'static str),
-    /// The node leaves: another one goes on.
+    /// The node leaves: another one continues.
     Leaving,
 }
 

@@ -222,7 +222,7 @@ impl Table {
         entry.announcement = Announcement::None;
         if entry.remote.is_empty() {
             if quota_used_up {
-                // A process whose `Waiting` was lost sends it again; until then this one goes on.
+                // A process whose `Waiting` was lost sends it again; until then this one continues.
                 self.handoffs.push(Handoff {
                     key,
                     next: Vec::new(),

@@ -227,7 +227,7 @@ impl BurstClaims {
             .unwrap_or_default()
     }
 
-    /// Adds the row under which a burst that yielded goes on.
+    /// Adds the row under which a burst that yielded continues.
     pub(crate) fn add(&self, claim: Claim) {
         let mut state = self.in_flight.state();
         if let Some(burst) = state

@@ -192,7 +192,7 @@ impl NodeContext {
         }
     }
 
-    /// What is known of the pause: bursts stop if the cluster drains, and all loops go on if it was resumed.
+    /// What is known of the pause: bursts stop if the cluster drains, and all loops continue if it was resumed.
     pub(crate) fn pause_known(&self, pause: Pause) {
         let Some(before) = self.pause.set(pause) else { return };
         self.interpreter.stop_bursts(pause.mode == PauseMode::Draining);

@@ -78,7 +78,7 @@ impl Engine {
                             Err(_) => {}
                         }
                     }
-                    // A burst that yielded has consumed the row, and goes on.
+                    // A burst that yielded has consumed the row, and continues.
                     if let Some(executed) = self.executed_by(&instance, deadline).await?
                         && !executed.pending
                     {

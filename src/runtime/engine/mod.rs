@@ -301,7 +301,7 @@ impl Engine {
             let report = node.lifecycle.reports.borrow();
             (report.check_in.has_api_peers, report.check_in.has_worker_peers)
         };
-        // Without another worker it goes on until the shutdown.
+        // Without another worker it continues until the shutdown.
         if has_worker_peers {
             node.begin_drain();
         }

@@ -114,7 +114,7 @@ async fn worker_briefly(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
     permit.filter(|_| !node.lifecycle.is_draining())
 }
 
-/// Accepts a start in a task of its own, which goes on if the request is dropped.
+/// Accepts a start in a task of its own, which continues if the request is dropped.
 pub(super) async fn in_task<F>(
     node: &Arc<NodeContext>,
     accepting: impl FnOnce(Arc<NodeContext>, AcceptedSender) -> F,

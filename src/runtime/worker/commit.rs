@@ -28,7 +28,7 @@ pub(super) enum Committed {
         state: Box<InstanceState>,
         commit: Commit,
     },
-    /// The burst yielded and goes on.
+    /// The burst yielded and continues.
     Yielded {
         next: Box<Prepared>,
         consumed: Vec<(WorkId, bool)>,
@@ -129,7 +129,7 @@ fn consumed(rows: &[ClaimedRow], unmatched: &[usize]) -> Vec<(WorkId, bool)> {
     works.collect()
 }
 
-/// The row under which a burst that yielded goes on: the commit has kept it, or made it.
+/// The row under which a burst that yielded continues: the commit has kept it, or made it.
 fn continuing_row(claim: Claim, clock: DatabaseClock, is_followed: bool, had_begun: bool) -> ClaimedRow {
     ClaimedRow {
         had_begun,

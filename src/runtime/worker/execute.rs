@@ -77,7 +77,7 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    // A panic counts against the rows: without an end of its own the burst would be repeated for ever.
+    // A panic counts against the rows: without an end of its own the burst would be repeated forever.
     let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, &claims)).catch_unwind();
     let executed = steps.await.unwrap_or_else(|panic| {
         metrics::counter!("mainspring_burst_panics_total").increment(1);

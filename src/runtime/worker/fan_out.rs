@@ -67,7 +67,7 @@ impl PagingJob for FanOuts<'_> {
 
     async fn write_pages(&mut self) {
         let (node, failing) = (self.node, &mut self.failing);
-        // Others go on while one is full.
+        // Others continue while one is full.
         let mut full: HashMap<FanOutId, Full> = HashMap::new();
         loop {
             let now = Instant::now();

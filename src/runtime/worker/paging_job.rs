@@ -48,6 +48,6 @@ pub(super) async fn run(node: &NodeContext, mut job: impl PagingJob) {
             () = job.write_pages() => {}
         }
     }
-    // Other nodes go on. The owner of this task takes its end for a failure.
+    // Other nodes continue. The owner of this task takes its end for a failure.
     lifecycle.stop.cancelled().await;
 }

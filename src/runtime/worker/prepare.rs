@@ -43,7 +43,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Takes the lock of an instance that now exists. Returns false if another session holds it, or the attempt timed out;
-    /// the next poll that finds the row goes on with it.
+    /// the next poll that finds the row continues with it.
     pub(super) async fn lock(&mut self, node: &NodeContext) -> bool {
         if self.locked.lock.is_held() {
             return true;

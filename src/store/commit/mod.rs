@@ -147,7 +147,7 @@ pub(crate) struct NestedBurst {
     pub(crate) claims: Vec<Claim>,
     /// The child has not ended.
     pub(crate) lives: bool,
-    /// It has yielded: the commit makes the row of work that it goes on under.
+    /// It has yielded: the commit makes the row of work that it continues under.
     pub(crate) continues: bool,
 }
 

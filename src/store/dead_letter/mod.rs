@@ -275,7 +275,7 @@ pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Re
     })
 }
 
-/// Deletes a dead letter. One without which a running instance would wait for ever: [`Error::is_conflict`].
+/// Deletes a dead letter. One without which a running instance would wait forever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
     let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
     match (row.get("known"), row.get("deleted")) {

@@ -139,7 +139,7 @@ pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId
         .transpose()
 }
 
-/// Whether an instance goes on. `status` and `sub_status` are numbers of the schema.
+/// Whether an instance continues. `status` and `sub_status` are numbers of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutionStateRow {
     pub(crate) status: i16,
@@ -147,7 +147,7 @@ pub(crate) struct ExecutionStateRow {
     pub(crate) updated_at: DateTime<Utc>,
 }
 
-/// Reads whether an instance goes on, and nothing else of it.
+/// Reads whether an instance continues, and nothing else of it.
 pub(crate) async fn execution_state(
     pool: &Pool,
     tenant: &TenantId,

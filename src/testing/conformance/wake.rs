@@ -123,7 +123,7 @@ async fn a_slow_subscriber_receives_a_poll((one, two): Pair) {
         }
     }
     one.notify(vec![WakeNotification::WorkDone(WorkId(1))]);
-    // Either every notification, or one that says that some were lost; and the subscription goes on.
+    // Either every notification, or one that says that some were lost; and the subscription continues.
     for subscription in [&mut quick, &mut slow] {
         let mut received = std::collections::HashSet::new();
         while !received.contains(&WakeNotification::Poll) && received.len() < count {

@@ -117,7 +117,7 @@ async fn a_user_with_the_documented_rights_is_enough() {
 #[derive(Clone, Copy, PartialEq)]
 enum Failover {
     Killed,
-    /// It goes on later, and knows nothing of another one.
+    /// It continues later, and knows nothing of another one.
     Paused,
     /// Killed; the replica that is promoted has seen none of the keys that are held.
     NeverSeen,
@@ -252,7 +252,7 @@ async fn sentinels_that_know_no_such_master_end_a_start() {
     ends(start(&database, &url, &[]), 2, &["`unknown`", "serviceName"]);
 }
 
-/// A master that was stopped, and goes on as if it were one: nothing that it has is believed.
+/// A master that was stopped, and continues as if it were one: nothing that it has is believed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_former_master_holds_is_not_asked_for() {
     if !long() {

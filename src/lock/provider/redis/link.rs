@@ -59,7 +59,7 @@ pub(super) struct RedisLink {
     /// Why the connected server keeps no locks.
     refusal: Mutex<Option<Arc<Error>>>,
     refused: Notify,
-    /// One that a master of a cluster has, as far as it is known.
+    /// One that a master of a cluster has, as far as is known.
     slot: Mutex<Option<HashSlot>>,
     broken: Notify,
 }
