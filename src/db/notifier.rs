@@ -6,7 +6,6 @@
 //! - [`Notification::Reconnected`] comes after LISTEN: a receiver that reads the database then misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
 //! - An error that the server answers to a NOTIFY is a lost hint: the connection listens on. Only one that does not answer is replaced.
-//! - A queue of the server that was full is emptied as soon as its readers allow it.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
 use std::sync::Arc;
@@ -20,7 +19,6 @@ use crate::refusals::Refusals;
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
-const EMPTY_QUEUE: &str = include_str!("../../sql/queries/channel/empty_queue.sql");
 
 /// Notifications that a slow receiver may fall behind; each has at most 8 kB.
 const RECEIVER_QUEUE: usize = 256;
@@ -125,8 +123,6 @@ impl Notifier {
                  stays in a transaction, and the server's queue of notifications is full)"
             );
         }
-        // Its own error would say less than that of the notification.
-        let _: Result<_> = within(SEND_TIMEOUT, session.client.batch_execute(EMPTY_QUEUE)).await;
         Err(error)
     }
 }
