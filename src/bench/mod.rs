@@ -4,7 +4,9 @@
 //! last line. Experiments that answer questions about the engine are a package of their own, `benches/experiments`.
 
 mod failover;
+pub(crate) mod finished_counter;
 mod locks;
+pub(crate) mod measured_workflow;
 pub(crate) mod nodes;
 mod observe;
 pub(crate) mod report;
