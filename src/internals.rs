@@ -5,6 +5,10 @@
 //! `benches/experiments`.
 
 #[cfg(feature = "bench")]
+pub use crate::bench::finished_counter::finished_instances;
+#[cfg(feature = "bench")]
+pub use crate::bench::measured_workflow::{WorkflowOptions, measured_workflow, name_of};
+#[cfg(feature = "bench")]
 pub use crate::bench::nodes::{count_violations, node_options, with_nodes, with_schema};
 #[cfg(feature = "bench")]
 pub use crate::bench::report::{Latencies, Measured, add_fields, describe_environment, nearest_rank};

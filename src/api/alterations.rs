@@ -26,8 +26,21 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 struct AlterationFields {
     /// `{type: "Cancel"}`; others are not supported yet.
     alterations: Vec<Alteration>,
-    /// The criteria of the list of instances, and `emptyFilterSelectsAll`.
-    filter: Option<Map<String, Value>>,
+    /// With which instances.
+    filter: Option<AlterationFilter>,
+}
+
+/// The instances that meet all criteria: those of the list of instances.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct AlterationFilter {
+    /// A filter without any criterion selects all instances; it is refused otherwise.
+    empty_filter_selects_all: Option<bool>,
+    /// Empty: instances cannot be selected by their activities.
+    activity_filters: Option<Vec<Value>>,
+    #[serde(flatten)]
+    criteria: Map<String, Value>,
 }
 
 /// An alteration.

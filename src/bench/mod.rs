@@ -4,7 +4,9 @@
 //! the last line. Experiments that answer questions about the engine are a separate package, `benches/experiments`.
 
 mod failover;
+pub(crate) mod finished_counter;
 mod locks;
+pub(crate) mod measured_workflow;
 pub(crate) mod nodes;
 mod observe;
 pub(crate) mod report;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::measured_workflow::WorkflowOptions;
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, duration, few, many, several};
 
@@ -28,13 +29,6 @@ pub(crate) enum BenchCommand {
     Workflows(BenchWorkflows),
     /// Measure the time from an event until the instance that waits for it has run
     Signals(BenchSignals),
-}
-
-/// The value as written on the command line.
-pub(super) fn name_of(value: impl ValueEnum) -> String {
-    value
-        .to_possible_value()
-        .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// A fault of a node.
@@ -190,24 +184,6 @@ pub(crate) enum Mode {
     Event,
 }
 
-/// When bursts commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CommitAt {
-    /// At their end
-    Burst,
-    /// Also after each activity
-    Activity,
-}
-
-/// The journal level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JournalSetting {
-    /// Journal and activity executions are written
-    Full,
-    /// Neither is written
-    Off,
-}
-
 /// Settings of `bench workflows`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchWorkflows {
@@ -218,12 +194,8 @@ pub(crate) struct BenchWorkflows {
     /// How instances are started
     #[arg(long, value_enum, default_value = "dispatch")]
     pub(crate) mode: Mode,
-    /// When bursts commit
-    #[arg(long, value_enum, default_value = "burst")]
-    pub(crate) commit: CommitAt,
-    /// The journal level
-    #[arg(long, value_enum, default_value = "full")]
-    pub(crate) journal: JournalSetting,
+    #[command(flatten)]
+    pub(crate) options: WorkflowOptions,
     /// The number of clients that start instances
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = count)]
     pub(crate) clients: usize,

@@ -17,8 +17,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::measured_workflow::name_of;
 use super::report::{Latencies, Measured, describe_environment};
-use super::settings::{BenchSignals, BenchWake, name_of};
+use super::settings::{BenchSignals, BenchWake};
 use super::{nodes, observe};
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;

@@ -7,7 +7,6 @@
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
 //! - An error that the server returns for a NOTIFY is a lost hint: the connection continues to listen. Only a connection
 //!   that does not answer is replaced.
-//! - A full queue of the server is emptied as soon as its readers allow it.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
 use std::sync::Arc;
@@ -21,7 +20,6 @@ use crate::refusals::Refusals;
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
-const EMPTY_QUEUE: &str = include_str!("../../sql/queries/channel/empty_queue.sql");
 
 /// Notifications that a slow receiver may fall behind; each has at most 8 kB.
 const RECEIVER_QUEUE: usize = 256;
@@ -126,8 +124,6 @@ impl Notifier {
                  session that listens stays in a transaction, and the server's queue of notifications is full)"
             );
         }
-        // Its own error would say less than that of the notification.
-        let _: Result<_> = within(SEND_TIMEOUT, session.client.batch_execute(EMPTY_QUEUE)).await;
         Err(error)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mainspring::internals::{count, few, many};
+use mainspring::internals::{WorkflowOptions, count, few, many};
 
 /// Experiments that answer questions about Mainspring's engine
 #[derive(Debug, Parser)]
@@ -57,42 +57,6 @@ pub(crate) enum Experiment {
     Snapshot(Snapshot),
     /// Count the statements and round trips of a workflow
     Statements(Statements),
-}
-
-/// The value as the command line has it.
-pub(crate) fn name_of(value: impl ValueEnum) -> String {
-    value
-        .to_possible_value()
-        .map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// When bursts commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CommitAt {
-    /// At their end
-    Burst,
-    /// After each activity, too
-    Activity,
-}
-
-/// The journal level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JournalSetting {
-    /// Journal and activity executions are written
-    Full,
-    /// Neither is written
-    Off,
-}
-
-/// The options of the workflows.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct WorkflowOptions {
-    /// When bursts commit
-    #[arg(long, value_enum, default_value = "burst")]
-    pub(crate) commit: CommitAt,
-    /// The journal level
-    #[arg(long, value_enum, default_value = "full")]
-    pub(crate) journal: JournalSetting,
 }
 
 /// What workflows are made of.
