@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A statement that accepts a request, or claims a row, reads the mode in its own snapshot: no round trip is added.
-//! - [`set`] returns after every transaction that had locked the tables of such statements when the change was committed has
-//!   ended. A statement takes its locks before its snapshot, so whatever is accepted after the return has read the pause.
+//! - [`set`] waits for every transaction that had locked the tables of such statements when the change was committed. A
+//!   statement takes its locks before its snapshot, so whatever is accepted after the return has read the pause.
 //! - Cancels are accepted and claimed all the same.
 
 use std::time::Duration;

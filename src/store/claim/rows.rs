@@ -4,7 +4,7 @@
 //! a second form of it claims what fits. Instances whose rows have an order are claimed by a separate statement. A large
 //! state is read by a separate statement once it is known to fit.
 //!
-//! An instance is loaded before its rows are claimed, in an older snapshot: a cancel that is accepted in between is either
+//! An instance is loaded before its rows are claimed, in an older snapshot: either a cancel that is accepted in between is
 //! claimed, or the version differs from the loaded one and the burst cannot be committed.
 
 use std::collections::HashMap;
