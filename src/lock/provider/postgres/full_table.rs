@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::refusals::Refusals;
 
-/// So many probes one after another find no room: one alone may have met a burst of this cluster.
+/// This many consecutive probes find no room: one alone may have met a burst of this cluster.
 const PROBES: u32 = 2;
 
 /// What is known of it. A table that is full for longer than a moment is named.

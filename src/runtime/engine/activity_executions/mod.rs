@@ -105,7 +105,7 @@ pub struct ActivityExecutionStats {
     pub started_count: u64,
     /// Those that completed or were cancelled.
     pub completed_count: u64,
-    /// Executions that have not: they run, wait or have faulted.
+    /// Executions that did not: they run, wait or have faulted.
     pub uncompleted_count: u64,
     /// Whether one waits at a bookmark.
     pub is_blocked: bool,
