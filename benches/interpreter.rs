@@ -189,7 +189,7 @@ fn run_sample(bencher: Bencher, name: &str) {
 /// The activities of a flowchart in the next benchmark, without the workflow and the flowchart.
 const CHART: usize = 1000;
 
-/// Runs a flowchart of 1,000 activities by counts and with tokens: one after the other, and in 250 forks of two branches that
+/// Runs a flowchart of 1,000 activities by counts and with tokens: one after another, and in 250 forks of two branches that
 /// come together again.
 #[divan::bench(args = ["counter, chain", "token, chain", "counter, forks", "token, forks"])]
 fn flowchart(bencher: Bencher, name: &str) {

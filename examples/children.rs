@@ -1,4 +1,4 @@
-//! A workflow that starts an instance of another one for each item of a list, and goes on when all have ended.
+//! A workflow that starts an instance of another one for each item of a list, and continues when all have ended.
 //!
 //! `DATABASE_URL=postgres://user:password@localhost/name cargo run --example children`
 

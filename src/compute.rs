@@ -1,9 +1,8 @@
-//! Long computations, off the threads that run the tasks.
+//! Long computations, off the threads that run tasks.
 //!
-//! They run on the runtime's threads for blocking work, as many at once as half of the processors, at least one; the checks of
-//! publishes have as many places of their own. The
-//! caller receives the result, or an error for a panic. A dropped caller does not stop the computation, which keeps its
-//! permit until it ends.
+//! They run on the runtime's blocking threads, as many at once as half of the processors, and at least one; the checks of
+//! publishes have as many places of their own. The caller receives the result, or an error after a panic. A dropped caller
+//! does not stop the computation, which keeps its permit until it ends.
 
 use std::sync::{Arc, LazyLock};
 use std::thread;

@@ -1,8 +1,8 @@
 //! The public error type of the crate.
 //!
-//! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …), the
-//! stable kebab-case [`Error::code`] is for programs, the message for operators. So new kinds break no caller. A provider of
-//! another crate makes its errors with [`Error::invalid`], [`Error::unavailable`] and [`Error::lost_lock`].
+//! An [`Error`] is opaque. Predicates show what a caller can do ([`Error::is_transient`], [`Error::is_conflict`], …); the
+//! stable kebab-case [`Error::code`] is for programs, and the message is for operators. So new kinds break no caller. A
+//! provider in another crate creates its errors with [`Error::invalid`], [`Error::unavailable`] and [`Error::lost_lock`].
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -159,7 +159,7 @@ impl Error {
         matches!(self.0.kind, Kind::Unavailable | Kind::LostLock | Kind::Fenced)
     }
 
-    /// The engine was shut down: no retry of the call succeeds. Another node may answer it.
+    /// The engine was shut down, so no retry of the call can succeed. Another node may answer it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.0.kind, Kind::Stopped)
     }
@@ -174,7 +174,7 @@ impl Error {
         matches!(self.0.kind, Kind::TooLarge)
     }
 
-    /// What is stored already has used up the budget of its kind: the same call succeeds once there is room.
+    /// Stored data has used up the budget of its kind: the same call succeeds once there is room.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, Kind::OverBudget)
     }

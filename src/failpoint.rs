@@ -6,13 +6,13 @@
 //! - `abort`: end the process at once, as `kill -9` does;
 //! - `panic`: panic, each time from now on;
 //! - `stall:PATH`: write `PATH.reached`, then wait until the file `PATH` exists;
-//! - `hang:PATH`: once the file `PATH` exists, never go on;
+//! - `hang:PATH`: once the file `PATH` exists, never continue;
 //! - `block:PATH`: while the file `PATH` exists, keep the thread;
 //! - `error`: make the step fail, as with a lost connection, each time from now on;
 //! - `cut`: the same, only once.
 //!
-//! `@n` exempts the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`), and let one
-//! fail for it (`failing`).
+//! `@n` skips the first `n - 1` passages. A unit test can also record the points that a future passes (`watched`), and make
+//! one fail for it (`failing`).
 
 /// Does nothing without the feature `failpoints`.
 #[cfg(not(any(test, feature = "failpoints")))]

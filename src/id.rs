@@ -79,14 +79,14 @@ text_id! {
 }
 
 impl InstanceId {
-    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so that ids made
-    /// together are adjacent in every index, and a commit writes few pages; 74 bits are random.
+    /// A new id, in Elsa's form: 32 hexadecimal digits. It begins with the time (RFC 9562, version 7), so ids made together
+    /// are adjacent in every index, and a commit writes few pages; 74 bits are random.
     pub fn random() -> Self {
         Self(uuid::Uuid::now_v7().simple().to_string())
     }
 
     /// The id of an instance that an execution starts: 32 hexadecimal digits, the same for a repeated burst. `seed` differs
-    /// between instances that had the same id one after the other; `number` counts the children of the execution.
+    /// between instances that had the same id one after another; `number` counts the children of the execution.
     pub(crate) fn of_child(execution: &ActivityExecutionId, seed: i64, number: u64) -> Self {
         Self::of_hash(&Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str())))
     }
@@ -106,7 +106,7 @@ impl ActivityExecutionId {
         Self(format!("{instance}:{number}"))
     }
 
-    /// The instance and the number within it; none: the text is no id of an execution.
+    /// The instance and the number within it; `None` if the text is not the id of an execution.
     pub(crate) fn parts(&self) -> Option<(&str, u64)> {
         let (instance, number) = self.0.rsplit_once(':')?;
         let is_number = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -185,8 +185,8 @@ impl fmt::Display for BurstId {
 pub struct StimulusHash(pub [u8; 32]);
 
 impl StimulusHash {
-    /// The key of the hash in the two-integer space of advisory locks. Two hashes with one key exclude each other, which
-    /// costs time only, so 32 bits are enough.
+    /// The key of the hash in the two-integer space of advisory locks. Two hashes with the same key exclude each other,
+    /// which only costs time, so 32 bits are enough.
     pub fn lock_key(&self) -> i32 {
         let [a, b, c, d, ..] = self.0;
         i32::from_be_bytes([a, b, c, d])

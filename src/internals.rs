@@ -1,8 +1,13 @@
-//! What the benchmarks, experiments and tests of this repository use beside the public interface. Not a part of it.
+//! What the benchmarks, experiments and tests of this repository use beside the public interface. It is not part of that
+//! interface.
 //!
-//! The interpreter and its scripts; with the feature `bench`, what `mainspring bench` measures with, for the package
+//! It has the interpreter and its scripts; with the feature `bench`, also the tools of `mainspring bench`, for the package
 //! `benches/experiments`.
 
+#[cfg(feature = "bench")]
+pub use crate::bench::finished_counter::finished_instances;
+#[cfg(feature = "bench")]
+pub use crate::bench::measured_workflow::{WorkflowOptions, measured_workflow, name_of};
 #[cfg(feature = "bench")]
 pub use crate::bench::nodes::{count_violations, node_options, with_nodes, with_schema};
 #[cfg(feature = "bench")]

@@ -1,7 +1,7 @@
 //! A clustered workflow engine whose only infrastructure is one PostgreSQL database. It runs Elsa Workflows 3 definitions.
 //!
-//! Nothing accepted is lost, an instance has one writer, a timer fires once, and a crashed node is taken over. Locks, hints,
-//! timers and failover use what PostgreSQL has; there is no other server.
+//! Accepted work is never lost, an instance has one writer, a timer fires once, and a crashed node is taken over. Locks,
+//! hints, timers and failover use what PostgreSQL provides; no other server is needed.
 //!
 //! ```no_run
 //! use mainspring::{Engine, Result, definition::WorkflowDefinition, runtime::StartRequest};
@@ -19,26 +19,27 @@
 //!
 //! # Layout
 //!
-//! Imports run downward and in no circle. Public, for users of the library:
+//! Imports run downward and never in a circle. The public modules, for users of the library:
 //!
 //! - [`Engine`] and [`runtime`]: start, resume, cancel, events, definitions, schedules, dead letters, views
-//! - [`activity`]: the trait for activities of a program, and Elsa's own
-//! - [`definition`]: Elsa's JSON model; [`schedule`]: cron, intervals, time zones, what is due
-//! - [`lock`], [`signal`], [`wake`]: three services that are usable alone and replaceable in an engine
-//! - [`error`], [`id`]: the error with its questions, and the ids
+//! - [`activity`]: the trait for a program's own activities, and Elsa's activities
+//! - [`definition`]: Elsa's JSON model; [`schedule`]: cron, intervals, time zones and due occurrences
+//! - [`lock`], [`signal`], [`wake`]: three services that can be used alone and replaced in an engine
+//! - [`error`], [`id`]: the error with its predicates, and the ids
 //! - `testing` (feature `testing`): the suites that every provider of these services must pass
 //! - `api` (feature `http`): Elsa's REST API as a router and a server
 //!
-//! Private, from above: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http` and `auth` (server
-//! and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster` (membership, check-in,
-//! take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db` (rows, SQL, connections),
-//! `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
-//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in messages),
-//! `refusals` (what is refused again and again), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for benches.
+//! The private modules, from the top: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http`
+//! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
+//! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
+//! (rows, SQL, connections), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
+//! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
+//! messages), `refusals` (repeated refusals), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
+//! benches.
 //!
-//! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words, `docs/reference` is
-//! the exact contract, `examples/embedded.rs` a whole program. A future of this crate may be dropped at any await; each method says
-//! what is cancelled then.
+//! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
+//! `docs/reference` is the exact contract, and `examples/embedded.rs` is a complete program. A future of this crate may be
+//! dropped at any await; each method says what is then cancelled.
 #![deny(unsafe_code)]
 
 pub mod activity;

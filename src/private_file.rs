@@ -1,8 +1,8 @@
 //! Files that only their owner may read. A link or file of another user in their place is refused.
 //!
 //! A missing file is created with mode 0600, by `O_EXCL`, which follows no symbolic link. An existing one is checked
-//! first and compared with the opened file, so a link that was created in between is found, too. Opening neither
-//! truncates nor creates, so a refused target is unchanged.
+//! first and compared with the opened file, so a link created in between is also found. Opening neither truncates nor
+//! creates, so a refused target is unchanged.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind, Result};
@@ -68,7 +68,7 @@ fn check(path: &Path, named: &Metadata, owner: u32) -> Result<()> {
     if named.file_type().is_symlink() {
         Err(refused(path, "it is a symbolic link, which is not followed"))
     } else if !named.is_file() {
-        Err(refused(path, "it is no regular file"))
+        Err(refused(path, "it is not a regular file"))
     } else if named.uid() != owner {
         let why = format!("it belongs to the user {}, not to {owner}", named.uid());
         Err(refused(path, &why))
@@ -131,7 +131,7 @@ mod tests {
         for (path, why) in [
             (&link, "symbolic link"),
             (&dangling, "symbolic link"),
-            (&folder, "no regular file"),
+            (&folder, "not a regular file"),
         ] {
             let error = open(path, owner).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");

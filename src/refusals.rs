@@ -1,4 +1,4 @@
-//! What is refused again and again is counted, and logged at intervals: clients must not fill the log.
+//! Repeated refusals are counted, and logged at intervals, so that clients cannot fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,3 +1,3 @@
-//! Texts of any length, as a message quotes them.
+//! Texts of any length, shortened for messages.
 
 pub(crate) use mainspring_language::shortened;

@@ -1,8 +1,8 @@
 //! Admission of requests, before their route: the host, the origin, the API key, and the limit of requests in flight. The
 //! health endpoints are open: a supervisor needs no key, and they disclose nothing.
 //!
-//! A request is in flight until its response has been sent: the permit lives as long as the body, so that clients which read
-//! slowly count, too.
+//! A request is in flight until its response has been sent: the permit lives as long as the body, so slow readers count as
+//! well.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Admission {
             tracing::warn!(
                 client,
                 refused,
-                "requests without the right API key were refused; the client is that of the last one"
+                "requests without the right API key were refused; the client is that of the last request"
             );
         }
     }
@@ -129,7 +129,7 @@ impl Admission {
     }
 }
 
-/// In the extensions of a request that has the key of this server. What needs no key answers more to it.
+/// In the extensions of a request that has the key of this server. Routes that need no key answer more to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShowsKey;
 
@@ -184,7 +184,7 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
     let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
         return ApiError::unavailable(
             "too-many-requests",
-            "The limit of requests at the same time is reached; try again.",
+            "The limit of concurrent requests is reached; try again.",
         )
         .into_response();
     };

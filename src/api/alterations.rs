@@ -1,4 +1,4 @@
-//! Alterations of many instances, as far as there are any: cancels.
+//! Alterations of many instances: only cancels exist.
 
 use axum::Json;
 use axum::extract::State;
@@ -26,8 +26,21 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 struct AlterationFields {
     /// `{type: "Cancel"}`; others are not supported yet.
     alterations: Vec<Alteration>,
-    /// The criteria of the list of instances, and `emptyFilterSelectsAll`.
-    filter: Option<Map<String, Value>>,
+    /// With which instances.
+    filter: Option<AlterationFilter>,
+}
+
+/// The instances that meet all criteria: those of the list of instances.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct AlterationFilter {
+    /// A filter without any criterion selects all instances; it is refused otherwise.
+    empty_filter_selects_all: Option<bool>,
+    /// Empty: instances cannot be selected by their activities.
+    activity_filters: Option<Vec<Value>>,
+    #[serde(flatten)]
+    criteria: Map<String, Value>,
 }
 
 /// An alteration.
@@ -56,16 +69,16 @@ struct PlanView {
     jobs: Vec<Value>,
 }
 
-/// What is done with many instances.
+/// An action on many instances.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct Plan {
     /// Its id.
     id: String,
-    /// What is done.
+    /// The action.
     alterations: Vec<Alteration>,
-    /// With which instances.
+    /// The instances that it applies to.
     workflow_instance_filter: Value,
     /// `Running` or `Completed`.
     status: String,
@@ -75,7 +88,7 @@ struct Plan {
     started_at: Option<DateTime<Utc>>,
     /// When it finished.
     completed_at: Option<DateTime<Utc>>,
-    /// Instances so far.
+    /// Instances processed so far.
     processed: u64,
     /// Instances that were left out.
     failed: u64,
@@ -102,7 +115,7 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
             .text("type")?
             .unwrap_or_default();
         if kind != "Cancel" {
-            let message = format!("The alteration {kind:?} is not supported; Cancel is.");
+            let message = format!("The alteration {kind:?} is not supported; only Cancel is.");
             return Err(ApiError::bad_request("not-supported", message.clone()).field("alterations", message));
         }
     }
@@ -117,7 +130,7 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
     // A misspelt criterion would leave a filter that all instances meet.
     if let Some(name) = fields.unknown() {
         let message =
-            format!("{name} is no criterion of a filter; leave it out, or use one that the list of instances has.");
+            format!("{name} is not a criterion of a filter; leave it out, or use one that the list of instances has.");
         return Err(ApiError::invalid_field(name, message));
     }
     if filter.as_ref() == Some(&InstanceFilter::default()) && !selects_all {

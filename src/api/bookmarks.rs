@@ -38,7 +38,7 @@ pub(super) fn url_routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(by_path))
 }
 
-/// The input of the activity that waits.
+/// The input of the waiting activity.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a schema")]
 struct ResumeInput {
@@ -51,9 +51,9 @@ struct ResumeInput {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct ResumeFields {
-    /// The bookmark; absent, the instance must have exactly one.
+    /// The bookmark; if absent, the instance must have exactly one.
     bookmark_id: Option<String>,
-    /// The input of the activity that waits, by name.
+    /// The input of the waiting activity, by name.
     input: Option<Map<String, Value>>,
 }
 
@@ -62,9 +62,9 @@ struct ResumeFields {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct TokenFields {
-    /// The bookmark; absent, the instance must have exactly one.
+    /// The bookmark; if absent, the instance must have exactly one.
     bookmark_id: Option<String>,
-    /// For how long the token is valid; absent, without limit.
+    /// How long the token is valid; without limit if absent.
     #[schema(minimum = 1, maximum = 2147483647)]
     lifetime_seconds: Option<u32>,
 }
@@ -81,7 +81,7 @@ struct ResumeToken {
     token: String,
 }
 
-/// What a resume by a token answers.
+/// The response to a resume by a token.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
@@ -94,10 +94,10 @@ enum ResumedByToken {
     Started(Started),
 }
 
-/// All that the holder of a token learns: what an instance holds is not meant for each holder of its link.
+/// All that the holder of a token learns, because the data of an instance is not meant for every holder of its link.
 #[derive(Serialize, ToSchema)]
 struct ResumeOutcome {
-    /// `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Executing`, `Pending` or `Accepted` while it goes on.
+    /// `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Executing`, `Pending` or `Accepted` while it continues.
     status: String,
 }
 
@@ -120,7 +120,8 @@ struct TokenQuery {
 
 /// Resumes an instance by a token in the query.
 ///
-/// The token authenticates the request, which needs no API key. Without one, the answer has the status of the instance only.
+/// The token authenticates the request, which needs no API key. Without a key, the answer has only the status of the
+/// instance.
 #[utoipa::path(method(get, post), path = RESUME_BY_QUERY, tag = "Resuming",
     params(("t" = String, Query, description = "The token."), TokenQuery, IdempotencyKey),
     request_body = Option<ResumeInput>,
@@ -128,8 +129,8 @@ struct TokenQuery {
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
             body = ResumedByToken),
         (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
-        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
-        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
+        (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
         (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
     ))]
@@ -146,7 +147,8 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
 
 /// Resumes an instance by a token in the path.
 ///
-/// The token authenticates the request, which needs no API key. Without one, the answer has the status of the instance only.
+/// The token authenticates the request, which needs no API key. Without a key, the answer has only the status of the
+/// instance.
 #[utoipa::path(method(get, post), path = RESUME_BY_PATH, tag = "Resuming",
     params(("token" = String, Path, description = "The token."), TokenQuery, IdempotencyKey),
     request_body = Option<ResumeInput>,
@@ -154,8 +156,8 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
         (status = 200, description = "The instance waits again or has ended; with `async`, the resume is accepted.",
             body = ResumedByToken),
         (status = 202, description = "The instance is still running at the answer timeout.", body = ResumedByToken),
-        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
-        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark any more. \
+        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
+        (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
         (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
     ))]
@@ -197,7 +199,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
             return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
         }
         if error.code() == "instance-faulted" {
-            let message = "The instance has faulted and cannot go on.";
+            let message = "The instance has faulted and cannot continue.";
             return Err(ApiError::new(StatusCode::CONFLICT, "instance-faulted", message));
         }
     }
@@ -213,7 +215,7 @@ async fn resume_by_token(api: &Api, token: &str, query: Option<Fields>, request:
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = Option<TokenFields>,
     responses(
-        (status = 200, description = "The token, and the URLs that resume by it.", body = ResumeToken),
+        (status = 200, description = "The token, and the URLs that resume with it.", body = ResumeToken),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`already-resumed`, `several-bookmarks` or `instance-faulted`."),
     ))]

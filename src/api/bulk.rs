@@ -1,4 +1,4 @@
-//! Bulk actions on workflow instances: cancel and delete many at once.
+//! Bulk actions on workflow instances: cancels and deletes of many at once.
 
 use axum::Json;
 use axum::extract::State;
@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         ))
 }
 
-/// Which instances to delete: those that meet all criteria, of which there must be one.
+/// Which instances to delete: those that meet all criteria; at least one is required.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
@@ -55,7 +55,7 @@ struct DeleteFields {
 struct InstancesDeleted {
     /// How many.
     deleted: u64,
-    /// The bulk action that goes on.
+    /// The bulk action that continues.
     plan_id: Option<String>,
 }
 
@@ -81,13 +81,13 @@ struct CancelFields {
 struct InstancesCancelled {
     /// How many.
     cancelled: u64,
-    /// The first bulk action that goes on.
+    /// The first bulk action that continues.
     plan_id: Option<String>,
-    /// All bulk actions that go on.
+    /// All bulk actions that continue.
     plan_ids: Option<Vec<String>>,
 }
 
-/// Lists the bulk actions that go on page by page, and those that finished last.
+/// Lists the bulk actions that continue page by page, and those that finished last.
 #[utoipa::path(get, path = "/cluster/bulk-actions", tag = "Instances",
     params(PageQuery),
     responses(
@@ -114,7 +114,7 @@ async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
     request_body = DeleteFields,
     responses(
         (status = 200, description = "They are deleted.", body = InstancesDeleted),
-        (status = 202, description = "The deletion of many instances is accepted, and goes on page by page.", body = InstancesDeleted),
+        (status = 202, description = "The deletion of many instances is accepted, and continues page by page.", body = InstancesDeleted),
     ))]
 async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -144,7 +144,7 @@ async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     request_body = CancelFields,
     responses(
         (status = 200, description = "They are cancelled.", body = InstancesCancelled),
-        (status = 202, description = "The cancel of many instances is accepted, and goes on page by page.", body = InstancesCancelled),
+        (status = 202, description = "The cancel of many instances is accepted, and continues page by page.", body = InstancesCancelled),
         (status = 404, description = "`definition-not-found`: the definition has no such version."),
     ))]
 async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {

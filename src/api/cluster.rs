@@ -81,7 +81,7 @@ pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// The states of a schedule.
 const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 
-/// A schedule, with the properties that are asked for most at the top level.
+/// A schedule, with the most requested properties at the top level.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Schedule)]
 #[serde(rename_all = "camelCase")]
@@ -162,9 +162,9 @@ pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The schedule, also if it was paused already.", body = ScheduleView),
+        (status = 200, description = "The schedule, even if it was already paused.", body = ScheduleView),
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
-        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
 pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.pause_schedule(&id).await?))
@@ -175,15 +175,15 @@ pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: Re
     params(("id" = String, Path, description = "The id of the schedule.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The schedule, also if it was not paused.", body = ScheduleView),
+        (status = 200, description = "The schedule, even if it was not paused.", body = ScheduleView),
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
-        (status = 409, description = "`schedule-changing`: nodes fired the schedule meanwhile; try again."),
+        (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
 pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))
 }
 
-/// Starts an instance of a schedule now, also of a paused one.
+/// Starts an instance of a schedule now, even if it is paused.
 ///
 /// The occurrences of the schedule stay as they are.
 #[utoipa::path(post, path = "/cluster/schedules/{id}/trigger", tag = "Cluster",

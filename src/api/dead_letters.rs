@@ -74,9 +74,9 @@ struct ReplayFields {
     criteria: DeadLetterCriteria,
     /// Replays all; needed if there are no criteria.
     all: Option<bool>,
-    /// Only after the dead letter with this id: `next` of the call before.
+    /// Only after the dead letter with this id: `next` of the previous call.
     after: Option<String>,
-    /// The most dead letters of this call; 100 if absent.
+    /// The maximum number of dead letters of this call; 100 if absent.
     #[schema(minimum = 1, maximum = 1000)]
     page_size: Option<u32>,
 }
@@ -96,13 +96,13 @@ struct ElsaListFields {
     page_size: Option<u32>,
 }
 
-/// What became of a dead letter that was replayed.
+/// The result of the replay of a dead letter.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReplayView {
-    /// False: it was not needed any more, and was deleted.
+    /// False if it was no longer needed, and was deleted.
     replayed: bool,
-    /// The row of work that it is now.
+    /// Its new row of work.
     queue_item_id: Option<String>,
     /// `NotNeeded`, if it was not replayed.
     reason: Option<&'static str>,
@@ -118,11 +118,11 @@ struct ElsaDeadLetter {
     id: String,
     /// Null.
     tenant_id: Option<String>,
-    /// The row of work that it was, or its bookmark.
+    /// Its former row of work, or its bookmark.
     original_queue_item_id: Option<String>,
     /// Its instance.
     workflow_instance_id: Option<InstanceId>,
-    /// The correlation id of that instance, or that the stimulus was for.
+    /// The correlation id of that instance, or the one that the stimulus was for.
     correlation_id: Option<String>,
     /// The bookmark that it was to resume.
     bookmark_id: Option<BookmarkId>,
@@ -132,7 +132,7 @@ struct ElsaDeadLetter {
     activity_instance_id: Option<String>,
     /// The activity type that waits for such a stimulus.
     activity_type_name: Option<String>,
-    /// When it was accepted; of a delay, when it became a dead letter.
+    /// When it was accepted; for a delay, when it became a dead letter.
     original_created_at: DateTime<Utc>,
     /// When it became a dead letter.
     dead_lettered_at: DateTime<Utc>,
@@ -148,7 +148,7 @@ struct ElsaDeadLetter {
     last_error_message: Option<String>,
     /// True.
     can_replay: bool,
-    /// Null: a dead letter that was replayed does not exist any more.
+    /// Null: a replayed dead letter no longer exists.
     replayed_at: Option<DateTime<Utc>>,
     /// Null.
     replayed_queue_item_id: Option<String>,
@@ -181,10 +181,10 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
 
 /// Replays the dead letters that meet all criteria, oldest first.
 ///
-/// An unknown field is an error, and so is a body without criteria and without `all`: a typing error must not replay
-/// everything. A call takes at most `pageSize` dead letters and 16 MiB; `next` is the `after` of the next call.
+/// An unknown field is an error, and so is a body without criteria and without `all`: a typo must not replay everything. A
+/// call takes at most `pageSize` dead letters and 16 MiB; `next` is the `after` of the next call.
 #[utoipa::path(post, path = "/cluster/dead-letters/replay", tag = "Dead letters", request_body = ReplayFields,
-    responses((status = 200, description = "What became of them.", body = DeadLettersReplayed)))]
+    responses((status = 200, description = "The results of the replays.", body = DeadLettersReplayed)))]
 pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let filter = filter(&mut fields)?;
@@ -261,13 +261,13 @@ pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
 
 /// Turns a dead letter into work again.
 ///
-/// If it is not needed any more, because its instance has finished, it is only deleted.
+/// If it is no longer needed because its instance has finished, it is only deleted.
 #[utoipa::path(post, path = "/cluster/dead-letters/{id}/replay", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "What became of it.", body = ReplayView),
+        (status = 200, description = "The result of the replay.", body = ReplayView),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
-        (status = 409, description = "`cannot-start`: the activation strategy allows no further instance now. \
+        (status = 409, description = "`cannot-start`: the activation strategy allows no other instance now. \
             `schedule-running`: an earlier instance of its schedule runs."),
     ))]
 pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
@@ -287,8 +287,7 @@ pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBod
     responses(
         (status = 204, description = "It is deleted."),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
-        (status = 409, description = "`dead-letter-needed`: without it its instance would wait for ever; replay it, or \
-            cancel the instance."),
+        (status = 409, description = "`dead-letter-needed`: without it its instance would wait forever; replay it, or cancel the instance."),
     ))]
 pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
     api.engine.delete_dead_letter(&id).await?;

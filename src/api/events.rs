@@ -58,7 +58,7 @@ const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
         (status = 200, description = "The event is accepted durably."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`instance-faulted`: the instance has faulted and does not continue."),
-        (status = 429, description = "`inbox-full`: nothing waits for the event, and those that are kept take their budget."),
+        (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
     ))]
 pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -80,15 +80,15 @@ pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestB
 
 /// Triggers the event of a token, for one instance.
 ///
-/// The token, which `createEventTriggerUrl` of a script has made, authenticates the request, which needs no API key. It can
-/// be used until it expires; the event has no input.
+/// The token, which a script's `createEventTriggerUrl` has created, authenticates the request, which needs no API key. It
+/// can be used until it expires; the event has no input.
 #[utoipa::path(method(get, post), path = TRIGGER_BY_TOKEN, tag = "Events",
     params(("t" = String, Query, description = "The token."), IdempotencyKey),
     responses(
         (status = 200, description = "The event is accepted durably."),
-        (status = 404, description = "`instance-not-found`: the instance does not exist any more."),
+        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
         (status = 409, description = "`instance-faulted`: the instance has faulted and does not continue."),
-        (status = 429, description = "`inbox-full`: nothing waits for the event, and those that are kept take their budget."),
+        (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
     ))]
 pub(super) async fn trigger_by_token(State(api): State<Api>, request: Request) -> ApiResult {
     // A HEAD must not trigger anything: programs send it to preview a link.

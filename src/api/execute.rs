@@ -43,7 +43,7 @@ pub(super) struct StartFields {
     correlation_id: Option<String>,
     /// The name of the instance.
     name: Option<String>,
-    /// The trigger at which it begins; absent, it begins at the root.
+    /// The trigger at which it begins; the root if absent.
     trigger_activity_id: Option<String>,
     /// The inputs of the workflow by name; in a query as JSON.
     #[param(value_type = Option<String>)]
@@ -51,18 +51,18 @@ pub(super) struct StartFields {
     /// The values of variables by name; in a query as JSON.
     #[param(value_type = Option<String>)]
     variables: Option<Map<String, Value>>,
-    /// Which version: `Latest`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, a number, or `Published` as if it is absent.
+    /// Which version: `Latest`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, a number, or `Published` (if absent).
     version_options: Option<String>,
 }
 
-/// How to start an instance under an id of the caller's.
+/// How to start an instance under an id chosen by the caller.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct DispatchFields {
     #[serde(flatten)]
     start: StartFields,
-    /// The id of the instance; absent, the engine chooses one.
+    /// The id of the instance; the engine chooses one if absent.
     #[schema(min_length = 1, max_length = 255)]
     instance_id: Option<String>,
 }
@@ -129,7 +129,7 @@ pub(super) struct WorkflowState {
     input: Map<String, Value>,
     /// Its outputs by name.
     output: Map<String, Value>,
-    /// `Variables`: their values by name; `Outcomes`: those of a workflow that declares some.
+    /// `Variables`: their values by name; `Outcomes`: those of a workflow that declares any.
     properties: Map<String, Value>,
     /// When it was first committed.
     created_at: DateTime<Utc>,

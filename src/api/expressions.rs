@@ -1,4 +1,4 @@
-//! Single expressions, evaluated for a designer or a test; nothing of them is kept.
+//! Single expressions, evaluated for a designer or a test; nothing is stored.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(evaluate))
 }
 
-/// An expression, and what it reads.
+/// An expression, and the data that it reads.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
@@ -31,7 +31,7 @@ struct EvaluationFields {
     variables: Option<Map<String, Value>>,
     /// The inputs of the workflow by name.
     inputs: Option<Map<String, Value>>,
-    /// The outputs of activities: by the activity an object of values by output.
+    /// The outputs of activities: for each activity an object of values by output.
     outputs: Option<Map<String, Value>>,
     /// The result of the activity that completed last.
     last_result: Option<Value>,
@@ -55,11 +55,11 @@ struct ExpressionFields {
 
 /// Evaluates an expression within the limits of a burst.
 ///
-/// A failure of the expression is in the response. What it sets is returned and applied to nothing. It reads no secret:
-/// asking for one is the error `secrets-not-available`.
+/// A failure of the expression is in the response. What it sets is returned, but not applied. It reads no secrets: asking
+/// for one is the error `secrets-not-available`.
 #[utoipa::path(post, path = "/expressions/evaluate", tag = "For designers",
     request_body = EvaluationFields,
-    responses((status = 200, description = "What it came to.", body = EvaluatedExpression)))]
+    responses((status = 200, description = "The result.", body = EvaluatedExpression)))]
 async fn evaluate(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let Some(expression) = fields.object("expression")? else {

@@ -46,7 +46,7 @@ pub(super) struct ReadinessView {
 /// Says that the process runs, and does not hang.
 #[utoipa::path(get, path = LIVE, tag = "Health", responses(
     (status = 200, description = "The process runs.", body = Liveness),
-    (status = 503, description = "The node hangs, and only another process helps.", body = Liveness),
+    (status = 503, description = "The node hangs, and only a new process helps.", body = Liveness),
 ))]
 pub(super) async fn live(State(api): State<Api>) -> (StatusCode, Json<Liveness>) {
     liveness(api.engine.hang())

@@ -9,18 +9,18 @@
 //!
 //! Invariants of all routes:
 //!
-//! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name that was rebound to 127.0.0.1
-//!   is not), a cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a
-//!   header that no foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain
-//!   form can. So a developer's engine needs no key on 127.0.0.1.
+//! - **A web page cannot drive a local engine.** The name in `Host` must be admitted (a name rebound to 127.0.0.1 is not), a
+//!   cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a header that no
+//!   foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain form can do. So
+//!   a developer's engine needs no key on 127.0.0.1.
 //! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
 //! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
-//! - **Invalid input changes nothing and is reported precisely.** All of it is read, limited and typed before the engine is
+//! - **Invalid input changes nothing and is reported precisely.** All input is read, limited and typed before the engine is
 //!   called. U+0000, half a surrogate pair and too deep nesting do not pass `http::RequestBody`.
 //! - **Errors have one shape**, made by `http::ApiError`; every code is in `docs/reference/rest.md`.
-//! - **A client that disconnects cancels nothing.** Its handler is dropped; what the engine has accepted goes on, because
-//!   the engine's methods promise that.
+//! - **A client that disconnects cancels nothing.** Its handler is dropped; accepted work continues, because the engine's
+//!   methods promise that.
 //!
 //! Nothing here knows SQL or holds state besides the engine: any node with the role `api` may serve any request.
 
@@ -74,11 +74,11 @@ const PREFIX: &str = "/elsa/api";
 /// The options of the REST API.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// The address that the server listens on. It and the names of the loopback are admitted in `Host`.
+    /// The address that the server listens on. It and the loopback names are admitted in `Host`.
     pub listen: SocketAddr,
-    /// Further host names that are admitted, without a port; `*` admits every name.
+    /// Additional host names to admit, without a port; `*` admits every name.
     pub allowed_hosts: Vec<String>,
-    /// The origins of pages that may call this server, besides its own: `https://studio.example`.
+    /// The origins of pages that may call this server, besides its own, such as `https://studio.example`.
     pub cors_origins: Vec<String>,
     /// Elsa Studio, which is served at `/studio`.
     pub studio: Option<Studio>,
@@ -86,7 +86,7 @@ pub struct ApiOptions {
     pub studio_polls: bool,
     /// The key that every request needs, except for the health endpoints and the resume URLs.
     pub api_key: Option<ApiKey>,
-    /// The limit of requests in flight; a further one gets 503. Default: 1,024.
+    /// The limit of requests in flight; an additional one gets 503. Default: 1,024.
     pub max_requests: usize,
     /// How long a client may take to send its body. Default: 30 s.
     pub body_timeout: Duration,

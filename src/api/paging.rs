@@ -1,4 +1,4 @@
-//! PagedList: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa has them.
+//! PagedList: `page` (from 0) and `pageSize`, or `skip` and `take` where Elsa uses them.
 
 use axum::Json;
 use axum::response::IntoResponse;

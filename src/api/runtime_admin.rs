@@ -22,18 +22,18 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(force_drain))
 }
 
-/// Why, and who asks.
+/// The reason, and who requests it.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct PauseFields {
-    /// Why; the status shows it.
+    /// The reason, which the status shows.
     reason: Option<String>,
-    /// Who asks; absent, the credentials of the request and its node.
+    /// Who requests it; if absent, the credentials of the request and its node.
     requested_by: Option<String>,
 }
 
-/// What became of the bursts under way.
+/// What happened to the bursts under way.
 #[derive(Serialize, ToSchema)]
 struct Drained {
     /// The outcome.
@@ -55,7 +55,7 @@ pub(super) async fn status(State(api): State<Api>) -> ApiResult {
 #[utoipa::path(post, path = "/admin/workflow-runtime/pause", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "The status of the cluster, also if it was paused already.", body = RuntimeStatus),
+        (status = 200, description = "The status of the cluster, even if it was already paused.", body = RuntimeStatus),
     ))]
 pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
@@ -66,7 +66,7 @@ pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResul
 #[utoipa::path(post, path = "/admin/workflow-runtime/resume", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "The status of the cluster, also if it was not paused.", body = RuntimeStatus),
+        (status = 200, description = "The status of the cluster, even if it was not paused.", body = RuntimeStatus),
     ))]
 pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (_, by) = request(&api, body)?;
@@ -75,12 +75,12 @@ pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResu
 
 /// Pauses the cluster and stops each burst before its next activity.
 ///
-/// What is complete is committed, and the rest goes on after the resume. The response comes when no burst is under way, or
-/// after ten seconds.
+/// Completed activities are committed, and the rest continues after the resume. The response comes when no burst is under
+/// way, or after ten seconds.
 #[utoipa::path(post, path = "/admin/workflow-runtime/force-drain", tag = "Runtime",
     request_body = Option<PauseFields>,
     responses(
-        (status = 200, description = "What became of the bursts.", body = Drained),
+        (status = 200, description = "What happened to the bursts.", body = Drained),
     ))]
 pub(super) async fn force_drain(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;

@@ -26,9 +26,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 struct TaskQuery {
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// How many tasks; 100 unless given.
+    /// How many tasks; 100 if absent.
     #[param(minimum = 1, maximum = 1000)]
     page_size: Option<u32>,
 }
@@ -37,11 +37,11 @@ struct TaskQuery {
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a schema")]
 struct TaskResult {
-    /// The output `Result` of the activity that waits.
+    /// The output `Result` of the waiting activity.
     result: Option<Value>,
 }
 
-/// Lists the tasks that wait, the oldest first.
+/// Lists the waiting tasks, oldest first.
 #[utoipa::path(get, path = "/tasks", tag = "Tasks",
     params(TaskQuery),
     responses((status = 200, description = "A page of tasks.", body = TaskList)))]
@@ -53,17 +53,17 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.tasks(cursor.as_deref(), size).await?).into_response())
 }
 
-/// Reports the result of a task, which the activity that waits receives.
+/// Reports the result of a task to the waiting activity.
 ///
 /// The response comes when the burst that takes the result is committed.
 #[utoipa::path(post, path = "/tasks/{taskId}/complete", tag = "Tasks",
     params(("taskId" = String, Path, description = "The id of the task."), IdempotencyKey),
     request_body = Option<TaskResult>,
     responses(
-        (status = 200, description = "The result is taken, durably."),
+        (status = 200, description = "The result is taken durably."),
         (status = 202, description = "The result is accepted durably; its burst is still running at the answer timeout."),
         (status = 404, description = "`task-not-found`: there is no such task."),
-        (status = 409, description = "`task-completed`: the task does not wait any more. `instance-faulted`: its instance \
+        (status = 409, description = "`task-completed`: the task no longer waits. `instance-faulted`: its instance \
             has faulted. `given-up`: the result became a dead letter."),
     ))]
 pub(super) async fn complete(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {

@@ -1,6 +1,6 @@
-//! The JSON files that a client sends, and those in the zip archives that it sends.
+//! The JSON files that a client sends, directly or in zip archives.
 //!
-//! What is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
+//! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
-//! Cross-origin requests by a list: which pages of other origins may call the API.
+//! Cross-origin requests: the list of origins whose pages may call the API.
 //!
-//! Such a page sends the API key itself, so no cookie and no credential of the browser is allowed. An origin that is not in
-//! the list gets no header, and `cross_site` rejects its requests.
+//! Such a page sends the API key itself, so no cookie and no credential of the browser is allowed. An origin outside the
+//! list gets no header, and `cross_site` rejects its requests.
 
 #[cfg(any(test, feature = "cli"))]
 use axum::http::Uri;
@@ -70,7 +70,7 @@ pub(crate) fn preflight() -> Response {
 /// Errors: The form of an origin, if this is none.
 #[cfg(any(test, feature = "cli"))]
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
-    let wrong = || "give an origin without a path, as https://studio.example or http://localhost:3000".to_owned();
+    let wrong = || "give an origin without a path, such as https://studio.example or http://localhost:3000".to_owned();
     let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();
     let (scheme, authority) = origin.split_once("://").ok_or_else(wrong)?;
     let uri: Uri = origin.parse().map_err(|_| wrong())?;

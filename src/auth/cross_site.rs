@@ -1,10 +1,10 @@
 //! The defence against requests that a browser sends for a web page of another site.
 //!
-//! A browser marks such a request by `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it omits both from
-//! a plain GET (an image, a link) over http to other addresses than the loopback; older browsers omit them everywhere. So
-//! a server without an API key requires, for a GET with side effects and for a form with files, a header that no foreign
-//! page can send. A link in a mail or in another program has no site (`Sec-Fetch-Site: none`), as an address that a person
-//! types; so such a request is not taken for one of the server's own page.
+//! A browser marks such a request with `Sec-Fetch-Site` and `Origin`, and a page cannot forge either. But it omits both from
+//! a plain GET (an image, a link) over http to other addresses than the loopback; older browsers omit them everywhere. So a
+//! server without an API key requires, for a GET with side effects and for a form with files, a header that no foreign page
+//! can send. A link in an email or in another program has no site (`Sec-Fetch-Site: none`), like a typed address; so such a
+//! request is not taken for one from the server's own page.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 

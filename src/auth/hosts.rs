@@ -1,9 +1,9 @@
 //! The admitted names in `Host`.
 //!
 //! A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and its scripts then reach a local engine as
-//! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name. So only known names
-//! of this server are admitted. An address written in digits cannot be rebound; it is admitted if it is the loopback or
-//! the address that the server listens on.
+//! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name. So only known names of
+//! this server are admitted. An address written in digits cannot be rebound; it is admitted if it is the loopback or the
+//! address that the server listens on.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,10 +1,12 @@
 //! `mainspring bench`: measurements of the engine on this machine and its database, one file per benchmark.
 //!
-//! Progress goes to standard error, once a second; the result to standard output, with `--json` also as one object on the
-//! last line. Experiments that answer questions about the engine are a package of their own, `benches/experiments`.
+//! Progress goes to standard error once a second; the result goes to standard output, with `--json` also as one object on
+//! the last line. Experiments that answer questions about the engine are a separate package, `benches/experiments`.
 
 mod failover;
+pub(crate) mod finished_counter;
 mod locks;
+pub(crate) mod measured_workflow;
 pub(crate) mod nodes;
 mod observe;
 pub(crate) mod report;

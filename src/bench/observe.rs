@@ -106,9 +106,9 @@ pub(super) async fn set_due(
 pub(super) struct Ran {
     /// Microseconds from the first due time of all to this one.
     pub(super) due_us: f64,
-    /// From there until it began the activity; none: it has not begun.
+    /// From there until it began the activity; `None` if it has not begun.
     pub(super) lateness_us: Option<f64>,
-    /// From there until the transaction in which it finished; none: it has not finished, or with a fault.
+    /// From there until the transaction in which it finished; `None` if it has not finished, or finished with a fault.
     pub(super) ended_us: Option<f64>,
 }
 

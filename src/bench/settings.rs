@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::measured_workflow::WorkflowOptions;
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, duration, few, many, several};
 
@@ -30,13 +31,6 @@ pub(crate) enum BenchCommand {
     Signals(BenchSignals),
 }
 
-/// The value as the command line has it.
-pub(super) fn name_of(value: impl ValueEnum) -> String {
-    value
-        .to_possible_value()
-        .map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
 /// A fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NodeFault {
@@ -60,10 +54,10 @@ pub(crate) struct BenchFailover {
     /// The fault of the node
     #[arg(long, value_name = "FAULT", default_value = "kill")]
     pub(crate) fault: NodeFault,
-    /// The check-in interval of the nodes; the default of `serve` unless given
+    /// The check-in interval of the nodes; by default that of `serve`
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) check_in: Option<Duration>,
-    /// How long a node may miss check-ins before it expires; the default of `serve` unless given
+    /// How long a node may miss check-ins before it expires; by default that of `serve`
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) tolerance: Option<Duration>,
     /// What keeps the locks of instances, as for `serve`
@@ -75,7 +69,7 @@ pub(crate) struct BenchFailover {
     /// The folder of --lock-provider file
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lock_dir: Option<PathBuf>,
-    /// Print the result as one JSON object, on the last line
+    /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -95,29 +89,29 @@ pub(crate) struct BenchLocks {
     /// The number of tasks that lock and unlock
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = count)]
     pub(crate) clients: usize,
-    /// The measured time in seconds, after one second to warm up
+    /// The measured time in seconds, after a warm-up of one second
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
-    /// The number of keys that all tasks share; unless given, each task has its own. The result then also has the time of a
-    /// handoff between sessions (from the drop of a handle to the grant in another session), and the longest wait
+    /// The number of keys that all tasks share; by default each task has its own. With shared keys the result also has the
+    /// time of a handoff between sessions (from the drop of a handle to the grant in another session), and the longest wait
     #[arg(long, value_name = "KEYS", value_parser = count)]
     pub(crate) contention: Option<usize>,
-    /// The prefix of the key names: concurrent programs with the same prefix share keys. Random unless given
+    /// The prefix of the key names: concurrent programs with the same prefix share keys. Random by default
     #[arg(long, value_name = "NAME")]
     pub(crate) names: Option<String>,
-    /// The number of sessions that the tasks use, like so many nodes
+    /// The number of sessions that the tasks use, like as many nodes
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub(crate) sessions: usize,
     /// The lock provider
     #[arg(long, value_name = "PROVIDER", default_value = "postgres")]
     pub(crate) provider: Provider,
-    /// The directory of --provider file; a temporary one unless given
+    /// The directory of --provider file; a temporary one by default
     #[arg(long, value_name = "FOLDER")]
     pub(crate) lock_dir: Option<PathBuf>,
     /// The server of --provider redis
     #[arg(long, value_name = "URL")]
     pub(crate) redis_url: Option<Secret>,
-    /// Print the result as one JSON object, on the last line
+    /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -128,16 +122,16 @@ pub(crate) struct BenchTimers {
     /// The number of sleeping instances
     #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = count)]
     pub(crate) timers: usize,
-    /// The number of seconds over which they are due, evenly
+    /// The number of seconds over which they are evenly due
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
-    /// All are due at one instant instead
+    /// Make all of them due at one instant instead
     #[arg(long)]
     pub(crate) at_once: bool,
     /// The number of nodes, 1 to 8
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(crate) nodes: usize,
-    /// Print the result as one JSON object, on the last line
+    /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -154,16 +148,16 @@ pub(crate) enum BenchWake {
 /// Settings of `bench signals`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchSignals {
-    /// The number of clients; each sends events to its own instance, one after the other
+    /// The number of clients; each sends events to its own instance, one after another
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = count)]
     pub(crate) clients: usize,
-    /// The measured time in seconds, after one second to warm up
+    /// The measured time in seconds, after a warm-up of one second
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
     /// The number of nodes, 1 to 8
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(crate) nodes: usize,
-    /// Events go to the first of --nodes (2 or more), which has no workers: the instance runs at another one
+    /// Send events to the first of --nodes (2 or more), which has no workers, so the instance runs on another one
     #[arg(long)]
     pub(crate) elsewhere: bool,
     /// What carries the wake notifications of the nodes
@@ -172,7 +166,7 @@ pub(crate) struct BenchSignals {
     /// The broker of --wake rabbitmq
     #[arg(long, value_name = "URL")]
     pub(crate) rabbitmq_url: Option<Secret>,
-    /// Print the result as one JSON object, on the last line
+    /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -180,7 +174,7 @@ pub(crate) struct BenchSignals {
 /// How instances are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Each client executes instances one after the other, in this process
+    /// Each client executes instances one after another, in this process
     Execute,
     /// Clients dispatch in this process; finished instances count
     Dispatch,
@@ -190,40 +184,18 @@ pub(crate) enum Mode {
     Event,
 }
 
-/// When bursts commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CommitAt {
-    /// At their end
-    Burst,
-    /// After each activity, too
-    Activity,
-}
-
-/// The journal level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JournalSetting {
-    /// Journal and activity executions are written
-    Full,
-    /// Neither is written
-    Off,
-}
-
 /// Settings of `bench workflows`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchWorkflows {
-    /// A file with a workflow definition of Elsa; one line on the console unless given. Mode event: it must start with the
-    /// event `bench`
+    /// A file with an Elsa workflow definition; by default one that writes a line to the console. In mode event it must
+    /// start with the event `bench`
     #[arg(long, value_name = "FILE")]
     pub(crate) definition: Option<PathBuf>,
     /// How instances are started
     #[arg(long, value_enum, default_value = "dispatch")]
     pub(crate) mode: Mode,
-    /// When bursts commit
-    #[arg(long, value_enum, default_value = "burst")]
-    pub(crate) commit: CommitAt,
-    /// The journal level
-    #[arg(long, value_enum, default_value = "full")]
-    pub(crate) journal: JournalSetting,
+    #[command(flatten)]
+    pub(crate) options: WorkflowOptions,
     /// The number of clients that start instances
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = count)]
     pub(crate) clients: usize,
@@ -236,14 +208,14 @@ pub(crate) struct BenchWorkflows {
     /// The number of pooled database connections of each node
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
     pub(crate) pool_size: usize,
-    /// The measured time in seconds, after one second to warm up
+    /// The measured time in seconds, after a warm-up of one second
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) seconds: usize,
-    /// Mode event: the number of waiting instances. Mode dispatch: the number of instances to dispatch before the
+    /// In mode event, the number of waiting instances. In mode dispatch, the number of instances to dispatch before the
     /// measurement and before any worker starts
     #[arg(long, value_name = "COUNT", value_parser = many)]
     pub(crate) instances: Option<usize>,
-    /// Print the result as one JSON object, on the last line
+    /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,
 }

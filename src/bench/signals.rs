@@ -1,8 +1,8 @@
-//! `mainspring bench signals`: how long it takes from an event until the instance that waits for it has run.
+//! `mainspring bench signals`: the time from an event until the instance that waits for it has run.
 //!
 //! Each client has its own instance, which waits for the client's event, writes its number, and waits for the next. The
 //! client sends an event, reads the line from the standard output of the node that ran the instance, and sends the next
-//! one. Times are those of this process's clock: from the response that accepts the event, and, as a second figure, from
+//! one. Times are measured by this process's clock: from the response that accepts the event, and, as a second figure, from
 //! before the request. (A line that arrives before the response counts as zero.)
 //!
 //! An event whose instance does not run is lost; an unexpected line is a second run: of the event, or of a burst whose
@@ -17,8 +17,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::measured_workflow::name_of;
 use super::report::{Latencies, Measured, describe_environment};
-use super::settings::{BenchSignals, BenchWake, name_of};
+use super::settings::{BenchSignals, BenchWake};
 use super::{nodes, observe};
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;

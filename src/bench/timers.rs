@@ -1,7 +1,7 @@
 //! `mainspring bench timers`: how late sleeping instances resume.
 //!
-//! The instances wait in a delay of an hour. When all do, one statement sets their due times, evenly over some seconds or
-//! to one instant. No node is notified of it: nodes find these timers as they find those that another node wrote.
+//! The instances wait in a delay of an hour. When all of them wait, one statement sets their due times, evenly over some
+//! seconds or to one instant. No node is notified: nodes find these timers as they find those written by another node.
 //!
 //! Lateness is the time from the due time to the start of the first activity after the delay in the journal, both by the
 //! database's clock. An instance that resumes early or twice, or does not finish, is an error.

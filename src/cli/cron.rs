@@ -1,4 +1,4 @@
-//! `mainspring cron`: when an expression fires, and the effect of daylight saving.
+//! `mainspring cron`: the occurrences of an expression, and the effect of daylight saving.
 
 use std::io::{self, BufWriter, Write};
 
@@ -69,8 +69,8 @@ fn describe(adjustment: ClockAdjustment, is_interval: bool) -> String {
             format!("{} does not exist: the interval counts real time", local(at))
         }
         ClockAdjustment::Skipped(at) => format!("{} does not exist: skipped before this one", local(at)),
-        ClockAdjustment::FirstOfTwo => "this local time comes twice: the first".to_owned(),
-        ClockAdjustment::SecondOfTwo => "this local time comes twice: the second".to_owned(),
+        ClockAdjustment::FirstOfTwo => "this local time occurs twice: the first".to_owned(),
+        ClockAdjustment::SecondOfTwo => "this local time occurs twice: the second".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `mainspring eval`: what an expression of a definition comes to, without a database.
+//! `mainspring eval`: the value of an expression of a definition, without a database.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::expression::{ScriptScope, WorkflowFacts, is_runnable, runnable_types}
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
 
-/// Bytes of an expression, or of a file of values, at most: what the API takes.
+/// The largest expression or file of values, in bytes: what the API accepts.
 const MAX_BYTES: u64 = 10 << 20;
 
 pub(super) async fn run(settings: &EvalSettings) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ fn message(error: &ExpressionError) -> String {
 fn request(settings: &EvalSettings) -> Result<ExpressionRequest, Failure> {
     if !is_runnable(&settings.kind) {
         return Err(Failure::usage(format!(
-            "--type {} is no type of expression that runs; give one of {}",
+            "--type {} is not a type of expression that runs; give one of {}",
             settings.kind,
             runnable_types()
         )));

@@ -25,7 +25,7 @@ pub(super) struct HealthServer {
 }
 
 impl HealthServer {
-    /// Binds the address and serves: live, and not ready until there is an engine.
+    /// Binds the address and serves: live, and not ready until an engine exists.
     pub(super) fn start(address: SocketAddr) -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot listen on {address} for --health-listen: {error}"));
         let listener = TcpListener::bind(address).map_err(failed)?;

@@ -1,10 +1,11 @@
-//! The program: `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | bench`, one file
-//! per command.
+//! The program:
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | bench`,
+//! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
 //!
-//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no server of a selected service), 4 the node
-//!   hung, 5 its threads for scripts did;
+//! - exit codes: 0 done, 1 failed or found something, 2 usage, 3 no database (or no server of a selected service), 4 the
+//!   node hung, 5 its script threads hung;
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
 //! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
@@ -40,7 +41,7 @@ use crate::harness::{print_line, secret};
 use elsa::ElsaEnvironment;
 use settings::{Command, ProgramArguments};
 
-/// How long the tasks that are left may take to end.
+/// How long the remaining tasks may take to end.
 const RUNTIME_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs the program with the arguments and the environment of this process.

@@ -1,4 +1,4 @@
-//! `mainspring pause | resume | status`: the pause of the cluster, by the database alone.
+//! `mainspring pause | resume | status`: the pause of the cluster, through the database alone.
 
 use super::settings::{ClusterStatus, Common, PauseCommand};
 use crate::activity::printable;

@@ -18,12 +18,12 @@ use crate::runtime::{Engine, EngineBuilder, Role};
 /// The part of the drain timeout that is reserved for the release of unfinished claims.
 const RELEASE_TIME: Duration = Duration::from_secs(1);
 
-/// How long leaving the cluster may take beyond the drain timeout, if the database is slow; never if the threads of the
+/// How long leaving the cluster may take beyond the drain timeout if the database is slow; not used if the threads of the
 /// runtime hang. Claims that are not released by then are taken over when the process has ended.
 const LEAVE_TIME: Duration = Duration::from_secs(6);
 
-/// Open files of a node beside its pool and its client connections: database sessions, health connections, and files of
-/// the process.
+/// Open files of a node besides its pool and its client connections: database sessions, health connections, and files of the
+/// process.
 const OTHER_FILES: usize = 64 + health_server::CONNECTIONS;
 
 /// The interval of the retries while the database is unavailable.
@@ -89,7 +89,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     serve_until_stopped(engine, listener, limits, router, &stop, drain).await
 }
 
-/// Starts the engine. Retries for `--database-wait` while the database is unavailable, as at a common start of both.
+/// Starts the engine. Retries for `--database-wait` while the database is unavailable, as when both start together.
 async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedServices) -> crate::Result<Engine> {
     let began = Instant::now();
     loop {
@@ -175,7 +175,7 @@ pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
     })
 }
 
-/// The address that was really taken.
+/// The address that was actually taken.
 pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener
         .local_addr()
@@ -203,8 +203,8 @@ pub(super) struct Drain {
     pub(super) timeout: Duration,
 }
 
-/// Serves until `stop` is cancelled, or no thread for scripts is left. The shutdown then reports not ready, stops accepting requests, and leaves the cluster,
-/// within the drain timeout.
+/// Serves until `stop` is cancelled, or no thread for scripts is left. The shutdown then reports not ready, stops accepting
+/// requests, and leaves the cluster within the drain timeout.
 pub(super) async fn serve_until_stopped(
     engine: Engine,
     listener: TcpListener,
@@ -220,7 +220,8 @@ pub(super) async fn serve_until_stopped(
             () = engine.scripts_exhausted() => {
                 scripts_hang = true;
                 stop.request();
-                tracing::error!("stopping, as eight threads hang in scripts that cannot be interrupted; other nodes take over");
+                tracing::error!("stopping, because eight threads hang in scripts that cannot be interrupted; other \
+                                 nodes take over");
             }
         }
         stop.extend_limit(drain.timeout + LEAVE_TIME).await;

@@ -1,7 +1,7 @@
-//! Check-ins, on a thread of their own.
+//! Check-ins, on a separate thread.
 //!
-//! A check-in stands for the whole node: once the watchdog finds it hung, the thread checks in no more. It then records the
-//! hang, so that the end of the process is no crash of every row that the node has claimed.
+//! A check-in stands for the whole node: once the watchdog finds the node hung, the thread stops checking in. It then
+//! records the hang, so that the end of the process does not count as a crash against every claimed row.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

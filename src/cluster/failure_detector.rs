@@ -1,12 +1,12 @@
-//! Which nodes have expired, as they missed their check-ins.
+//! Which nodes have expired because they missed their check-ins.
 //!
 //! A node counts how late others are only while its own check-ins are answered: a stall of the database delays those of all
-//! nodes, and a node that was stopped finds all others late when it goes on. So its own check-ins must have been answered
+//! nodes, and a node that was stopped finds all others late when it continues. So its own check-ins must have been answered
 //! for as long as the tolerance of the late node; a pause between two of them starts the count again. When most of the
 //! others seem expired at once, it waits one more interval.
 //!
 //! Lateness is measured by the database's clock. After a step of that clock, forward or back, all nodes seem late until
-//! their next check-in: a step starts the count again, too.
+//! their next check-in: a step also starts the count again.
 
 use std::time::{Duration, Instant};
 

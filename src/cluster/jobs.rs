@@ -1,7 +1,7 @@
-//! Jobs that the cluster does once per interval, on whichever node is first: they need no leader.
+//! Jobs that the cluster runs once per interval, on whichever node is first, without a leader.
 //!
-//! A check-in shows that a job is due. The node that advances its next run runs it; if that node ends meanwhile, the job
-//! runs at its next time. So a job must be harmless when it runs twice at once, or half.
+//! A check-in shows that a job is due. The node that advances the job's next time runs it; if that node ends in the
+//! meantime, the job runs at its next time. So a job must be harmless when it runs twice at once, or only halfway.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn interval(job: Job) -> Duration {
     }
 }
 
-/// Runs due jobs, while the check-ins go on. Dead letters of stimuli are kept for `dead_letter_lifetime`.
+/// Runs due jobs, while the check-ins continue. Dead letters of stimuli are kept for `dead_letter_lifetime`.
 pub(super) async fn run_due(
     own: Incarnation,
     take_over: TakeOver,

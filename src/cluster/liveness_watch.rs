@@ -1,14 +1,13 @@
 //! The watch over the liveness lock of a neighbour.
 //!
-//! The registered incarnations form a ring, in order. Each node waits, on a connection of its own, for the liveness lock
-//! of the next one: a process that ends releases it with its socket, within milliseconds, and the waiting node takes
-//! over. A wait is bounded and repeated; see `wait_for_lock`. The check-ins bring the members of the ring.
+//! The registered incarnations form a ring, in order. Each node waits, on its own connection, for the liveness lock of the
+//! next one: a process that ends releases its lock with its socket, within milliseconds, and the waiting node takes over. A
+//! wait is bounded and repeated; see `wait_for_lock`. The check-ins bring the members of the ring.
 //!
 //! # How long a wait takes
 //!
-//! A statement that waits holds a snapshot, as any statement does. Rows that any session of the database deletes or
-//! updates meanwhile are not vacuumed, and each poll of the queue reads past them. So the more is written, the shorter
-//! is a wait.
+//! A waiting statement holds a snapshot, as any statement does. Rows that any session of the database deletes or updates in
+//! the meantime are not vacuumed, and each poll of the queue reads past them. So the more is written, the shorter a wait is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +31,7 @@ const WRITES_PER_WAIT: f64 = 10.0;
 /// The pause after a failure of the watch; jittered.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Watches the neighbours, one after the other, while the check-ins go on.
+/// Watches the neighbours, one after another, while the check-ins continue.
 pub(super) async fn watch(own: Incarnation, take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
     let (mut connection, mut removed) = (None, BTreeSet::new());
     loop {

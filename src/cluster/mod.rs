@@ -7,19 +7,19 @@
 //!   registers again under the next one.
 //! - The liveness lock is taken before the node row is inserted. So a session that sees the row and gets the lock knows
 //!   that the process has ended.
-//! - Check-ins run on a thread, a runtime and a connection of their own, so that a busy node does not expire. They stop once
-//!   the watchdog finds the node hung.
+//! - Check-ins have their own thread, runtime and connection, so that a busy node does not expire. They stop once the
+//!   watchdog finds the node hung.
 //! - A starting process releases no claims of other nodes: it removes the older incarnations of its own node id, once
 //!   their liveness lock is free.
 //! - The end of a process is noticed by the neighbour that watches its liveness lock. A node that hangs or is cut off
-//!   expires by the database's clock, for every node whose own check-ins are answered. Any node can take over, and
-//!   completes a take-over that another node left unfinished: failover needs no leader.
+//!   expires by the database's clock, for every node whose own check-ins are answered. Any node can take over, and can
+//!   complete a take-over that another node left unfinished: failover needs no leader.
 //!
 //! # Layout
 //!
 //! - `membership`: joins and leaves; `check_in`: the check-ins; `failure_detector`: which nodes have expired.
 //! - `liveness_watch`: waits for the end of a neighbour; `take_over`: removes nodes and releases their claims.
-//! - `jobs`: what the cluster does once per interval; `election`: the leader among the schedulers.
+//! - `jobs`: what the cluster runs once per interval; `election`: the leader among the schedulers.
 
 mod check_in;
 pub(crate) mod election;

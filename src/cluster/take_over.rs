@@ -21,7 +21,8 @@ use crate::store::node::removal::{self, RemovalCause};
 const CLOSING_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Without this right, a row that terminates its process is never isolated.
-pub(super) const SESSIONS_HIDDEN: &str = "whether the sessions of a node are open cannot be seen: the owner of the schema may not read \
+pub(super) const SESSIONS_HIDDEN: &str = "cannot see whether the sessions of a node are open: the owner of the \
+                                          schema may not read \
      pg_stat_activity of the role that the node logs in as; grant it that role, or pg_read_all_stats";
 
 /// Its crash was counted when it recorded that it hangs.
@@ -135,7 +136,7 @@ impl TakeOver {
     }
 }
 
-/// Takes over from the expired nodes of each check-in, while the check-ins go on.
+/// Takes over from the expired nodes of each check-in, while the check-ins continue.
 pub(super) async fn remove_expired(take_over: TakeOver, mut reports: watch::Receiver<CheckInReport>) {
     let mut removed = BTreeSet::new();
     while reports.changed().await.is_ok() {

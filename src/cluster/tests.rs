@@ -254,7 +254,7 @@ async fn a_session_that_waits_again_and_again_lets_a_database_be_dropped() {
     let dropped = async {
         let session = fixture.session().await;
         let name = format!("mainspring_dropped_{}", uuid::Uuid::new_v4().simple());
-        // Without the wait's timeout this takes for ever; a checkpoint on a busy disk takes up to a minute.
+        // Without the wait's timeout this takes forever; a checkpoint on a busy disk takes up to a minute.
         execute(&session, "SET statement_timeout = '5min'").await;
         for _ in 0..10 {
             execute(&session, &format!("CREATE DATABASE {name}")).await;

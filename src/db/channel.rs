@@ -1,8 +1,8 @@
 //! The channels of NOTIFY and their names.
 //!
 //! Every role that may connect can notify on a channel whose name it knows, and a forged notification can stop bursts. So a
-//! name contains a hash keyed with a secret of the schema. Locks, wake notifications and cache notifications that are used
-//! alone need no schema: without one the names are plain.
+//! name contains a hash keyed with a secret of the schema. Locks, wake notifications and cache notifications used alone need
+//! no schema; without one the names are plain.
 
 use std::sync::Arc;
 

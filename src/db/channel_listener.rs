@@ -1,4 +1,4 @@
-//! The notifications of one channel, decoded and handed on to any number of subscribers.
+//! The notifications of one channel, decoded and passed on to any number of subscribers.
 //!
 //! # Invariants
 //!

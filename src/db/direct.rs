@@ -1,7 +1,7 @@
-//! Whether the URL leads to a PostgreSQL that the engine works on, or to a pooler that lends a connection per transaction.
+//! Whether the URL leads to a PostgreSQL that the engine can use, or to a pooler that lends a connection per transaction.
 //!
 //! Behind such a pooler an advisory lock stays with the connection of another client, LISTEN receives nothing, a setting is
-//! lost, and none of it is ever an error. So a node checks this once, before anything else.
+//! lost, and none of this is ever an error. So a node checks this once, before anything else.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
     } = probe(&ours).await?;
     server::refuse_older(version_num, &version)?;
     if search_path.replace(' ', "") != format!("{},pg_temp", connector.schema()) {
-        return Err(pooled("the settings of a session get lost"));
+        return Err(pooled("the settings of a session are lost"));
     }
     // A pooler gives its only client the same connection again; so another session occupies one meanwhile.
     let channel = format!("mainspring_p_{}", uuid::Uuid::new_v4().simple());
@@ -114,7 +114,7 @@ fn pooled(why: &str) -> Error {
         "pooled-connection",
         format!(
             "the database URL leads to a connection pooler, not to a session of PostgreSQL of its own ({why}); locks and \
-             notifications need one: give the address of PostgreSQL itself by --direct-database-url \
+             notifications need one: give the address of PostgreSQL itself with --direct-database-url \
              (MAINSPRING_DIRECT_DATABASE_URL)"
         ),
     )

@@ -1,7 +1,7 @@
 //! Connection strings as .NET programs write them: `Server=host;Database=name;User Id=me;Password="a;b";SSL Mode=Require`.
 //!
-//! Keys are those of Npgsql, ignoring case and spaces. Messages contain no value and only plausible keys, because an unquoted
-//! part of a password looks like a key.
+//! Keys are those of Npgsql, regardless of case and spaces. Messages contain no value and only plausible keys, because an
+//! unquoted part of a password looks like a key.
 
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -125,7 +125,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed> {
             "" => return Err(unreadable()),
             known if NOT_NEEDED.contains(&known) => unneeded.push(key),
             _ => parsed.notes.push(format!(
-                "the connection string has a key that is not known here and has no effect: {}",
+                "the connection string has an unknown key, which has no effect: {}",
                 shown(&key)
             )),
         }

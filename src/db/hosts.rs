@@ -146,8 +146,8 @@ pub(super) fn needs_primary(asked: &str) -> crate::Error {
     crate::Error::invalid(
         "invalid-database-url",
         format!(
-            "a node writes, so it needs the primary, and {asked} asks for another server: leave it out; of several hosts \
-             the primary is found"
+            "a node writes, so it needs the primary, and {asked} asks for another server: leave it out; among \
+             several hosts the primary is found"
         ),
     )
 }

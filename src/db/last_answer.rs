@@ -1,4 +1,5 @@
-//! Whether the database answers check-ins while it does not answer another connection: then that connection is unresponsive.
+//! Whether the database answers check-ins while it does not answer another connection; if so, that connection is
+//! unresponsive.
 
 use std::time::{Duration, Instant};
 

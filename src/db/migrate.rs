@@ -65,7 +65,8 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
             Error::unavailable(
                 "schema-missing",
                 format!(
-                    "the schema {schema} cannot be made: give the database user CREATE on the database, or make it"
+                    "the schema {schema} cannot be created: grant the database user CREATE on the database, or \
+                     create it"
                 ),
             )
             .caused_by(error)
@@ -177,7 +178,7 @@ fn refuse_unreleased(schema: &SchemaName, applied: &[Applied]) -> Result<()> {
         return Err(Error::conflict(
             "database-unreleased",
             format!(
-                "the schema {schema} was made by a build of mainspring from before the first release, and cannot be \
+                "the schema {schema} was created by a build of mainspring from before the first release, and cannot be \
                  upgraded: drop it (DROP SCHEMA {schema} CASCADE deletes its data), or use a new schema or database"
             ),
         ));

@@ -5,8 +5,8 @@
 //! - No transaction is ever open on this connection: a listener inside one keeps the server's queue from being emptied.
 //! - [`Notification::Reconnected`] comes after LISTEN: a receiver that reads the database then misses nothing that follows.
 //! - A lost connection is opened again for as long as the owner lives; nothing else of the node ends with it.
-//! - An error that the server answers to a NOTIFY is a lost hint: the connection listens on. Only one that does not answer is replaced.
-//! - A queue of the server that was full is emptied as soon as its readers allow it.
+//! - An error that the server returns for a NOTIFY is a lost hint: the connection continues to listen. Only a connection
+//!   that does not answer is replaced.
 //! - A slow receiver loses the oldest notifications; it treats `Lagged` as [`Notification::Reconnected`].
 
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use crate::refusals::Refusals;
 use crate::{Error, Result};
 
 const NOTIFY: &str = include_str!("../../sql/queries/channel/notify.sql");
-const EMPTY_QUEUE: &str = include_str!("../../sql/queries/channel/empty_queue.sql");
 
 /// Notifications that a slow receiver may fall behind; each has at most 8 kB.
 const RECEIVER_QUEUE: usize = 256;
@@ -90,7 +89,7 @@ impl Notifier {
         self.received.subscribe()
     }
 
-    /// Sends payloads, each below 8,000 bytes, in one statement. Dropped, all or none are sent.
+    /// Sends payloads, each below 8,000 bytes, in one statement. If the future is dropped, all or none are sent.
     pub(crate) async fn notify(&self, channel: &str, payloads: &[String]) -> Result<()> {
         let session = self.current.borrow().clone().ok_or_else(|| {
             Error::unavailable(
@@ -121,12 +120,10 @@ impl Notifier {
             tracing::warn!(
                 %error,
                 refused,
-                "a notification to other nodes is lost; check-ins find work and changes meanwhile (54000: a session that listens \
-                 stays in a transaction, and the server's queue of notifications is full)"
+                "a notification to other nodes is lost; check-ins find work and changes in the meantime (54000: a \
+                 session that listens stays in a transaction, and the server's queue of notifications is full)"
             );
         }
-        // Its own error would say less than that of the notification.
-        let _: Result<_> = within(SEND_TIMEOUT, session.client.batch_execute(EMPTY_QUEUE)).await;
         Err(error)
     }
 }
@@ -166,7 +163,8 @@ impl Reconnector {
                 }
                 self.current.send_replace(None);
                 tracing::warn!(
-                    "the connection for notifications was lost; it is opened again, and check-ins find work and changes meanwhile"
+                    "the connection for notifications was lost; it is opened again, and check-ins find work and \
+                     changes in the meantime"
                 );
             }
             match self.open().await {

@@ -26,7 +26,7 @@ pub(super) struct PoolBounds {
     pub(super) answer: Duration,
     /// For a caller without a connection.
     pub(super) busy: fn() -> Error,
-    /// For a statement that takes longer than its session allows; none: as any other statement.
+    /// For a statement that takes longer than its session allows; `None` means as for any other statement.
     pub(super) slow: Option<fn() -> Error>,
     /// A connection rests for as long as its statement took: it uses half of a processor at most.
     pub(super) rests: bool,
@@ -120,8 +120,8 @@ impl Pool {
         })
     }
 
-    /// Runs one statement and returns its rows. The text must be a constant: it is prepared once per connection. Dropped, the
-    /// server still finishes the statement.
+    /// Runs one statement and returns its rows. The text must be a constant: it is prepared once per connection. If the
+    /// future is dropped, the server still finishes the statement.
     pub(crate) async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let client = self.client().await?;
         let began = Instant::now();
@@ -189,7 +189,7 @@ impl Pool {
     pub(crate) async fn query_one(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Row> {
         self.query_opt(sql, params)
             .await?
-            .ok_or_else(|| Error::internal("a statement gave no row where one was due"))
+            .ok_or_else(|| Error::internal("a statement returned no row where one was expected"))
     }
 
     /// Closes all connections; a caller that waits for one gets an error.
@@ -217,7 +217,7 @@ impl Exclusive {
     pub(crate) fn client(&self) -> Result<&Object> {
         self.0
             .as_ref()
-            .ok_or_else(|| Error::internal("a connection was used after it was given back"))
+            .ok_or_else(|| Error::internal("a connection was used after it was returned"))
     }
 }
 

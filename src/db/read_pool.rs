@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Claims, commits, check-ins and accepts use no connection of these pools, so no read delays them but by the server's CPU.
-//! - Reads are bounded: a few at once, a queue, and for lists a time. A read beyond that fails with a code of its own, which the
+//! - Claims, commits, check-ins and accepts use no connection of these pools, so reads delay them only through the server's
+//!   CPU.
+//! - Reads are bounded: a few at once, a queue, and for lists a time. A read beyond that fails with its own code, which the
 //!   API answers as 503 with `Retry-After`.
 //! - A list leaves its connection idle for as long as it took, so that clients that list without a pause, however many and
 //!   whatever they ask for, leave the server's processors to bursts.
@@ -41,11 +42,14 @@ const LISTS: PoolBounds = PoolBounds {
 };
 
 fn busy() -> Error {
-    Error::unavailable("reads-busy", "as many reads wait for the database as may be; try again")
+    Error::unavailable(
+        "reads-busy",
+        "the limit of reads that wait for the database is reached; try again",
+    )
 }
 
 fn slow() -> Error {
-    let message = "the list takes longer than a list may; narrow it by a filter, or order it by the time of creation";
+    let message = "the list takes longer than allowed; narrow it with a filter, or order it by the time of creation";
     Error::unavailable("read-timeout", message)
 }
 

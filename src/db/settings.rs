@@ -73,7 +73,8 @@ impl DatabaseUrl {
         Ok(config)
     }
 
-    /// How an impostor of the server could get the password. None: it could not, there is no password, or the server is local.
+    /// How an impostor of the server could get the password. `None` if it could not, there is no password, or the server is
+    /// local.
     pub(super) fn exposure(&self) -> Option<String> {
         let has_password = self.config.get_password().is_some() || self.password_file.is_some();
         if !has_password || self.is_local() || self.config.get_channel_binding() == ChannelBinding::Require {
@@ -81,14 +82,15 @@ impl DatabaseUrl {
         }
         let why = match self.config.get_ssl_mode() {
             SslMode::Require if self.verify => return None,
-            SslMode::Require => "Trust Server Certificate=true asks no server for its name",
-            SslMode::Disable => "sslmode=disable neither encrypts nor asks the server for its name",
+            SslMode::Require => "Trust Server Certificate=true does not verify the server's name",
+            SslMode::Disable => "sslmode=disable neither encrypts nor verifies the server's name",
             _ => {
-                "sslmode=prefer, which is the default, asks no server for its name and goes without TLS if the server offers none"
+                "sslmode=prefer, which is the default, does not verify the server's name and works without TLS if \
+                 the server does not offer it"
             }
         };
         Some(format!(
-            "whatever answers in the place of the database at {self} is given its password: {why}. With sslmode=require \
+            "whatever answers in place of the database at {self} receives its password: {why}. With sslmode=require \
              (SSL Mode=Require) the server must prove its name"
         ))
     }

@@ -19,7 +19,7 @@ fn runtime_paused(reason: &str) -> Error {
     };
     Error::unavailable(
         "runtime-paused",
-        format!("the cluster is paused and accepts nothing{why}; try again when it was resumed"),
+        format!("the cluster is paused and accepts nothing{why}; try again when it has been resumed"),
     )
 }
 
@@ -65,6 +65,8 @@ impl ErrorClass {
             Some("40") | Some("55") => Self::Busy,
             // A missing partition has the same code as a violated check, but no constraint name.
             Some("23") if *code == SqlState::CHECK_VIOLATION && !names_constraint(error) => Self::Fault,
+            // The limit that a commit meets is that of the server's queue of notifications.
+            Some("54") if meets_full_queue(error) => Self::Fault,
             Some("22") | Some("23") | Some("54") => Self::Statement,
             _ => Self::Fault,
         }
@@ -74,6 +76,13 @@ impl ErrorClass {
     pub(crate) fn may_be_a_fault(self) -> bool {
         matches!(self, Self::Fault | Self::Timeout)
     }
+}
+
+/// Whether the server's queue of notifications is full. Its message is in the server's language, the name of its function is not.
+fn meets_full_queue(error: &tokio_postgres::Error) -> bool {
+    error
+        .as_db_error()
+        .is_some_and(|error| error.routine() == Some("PreCommit_Notify"))
 }
 
 fn names_constraint(error: &tokio_postgres::Error) -> bool {
@@ -87,8 +96,8 @@ impl From<tokio_postgres::Error> for Error {
             return Error::unavailable("database-refused", message).caused_by(error);
         }
         if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
-            let message = "the database that answers is a standby, or takes no writes; try again, and if it stays \
-                           so give the address of the primary, or all hosts";
+            let message = "the database that answers is a standby or does not take writes; try again, and if this \
+                           persists give the address of the primary, or all hosts";
             return Error::unavailable("database-read-only", message).caused_by(error);
         }
         if let Some(paused) = error.as_db_error().filter(|error| error.code().code() == PAUSED) {
@@ -108,13 +117,14 @@ impl From<tokio_postgres::Error> for Error {
                     Some("42") => "a right is missing, or the schema was changed",
                     Some("53") if code == "53200" => "its lock table is full, or its memory: out of shared memory",
                     Some("53") => "it has run out of memory, connections or disk",
+                    Some("54") => "its queue of notifications is full: a session that listens stays in a transaction",
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",
                     _ => "it reports an error of its own",
                 };
                 let message = format!(
-                    "the database refuses this for a reason that is not the request's: {what} (SQLSTATE {code}); try again \
-                     after the repair"
+                    "the database refuses this for a reason unrelated to the request: {what} (SQLSTATE {code}); try \
+                     again after the repair"
                 );
                 Error::unavailable("database-fault", message).caused_by(error)
             }

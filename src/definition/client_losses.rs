@@ -1,4 +1,4 @@
-//! What the models of Elsa's client lose of a definition is kept in the custom properties, which they hold as they are.
+//! Keeps what the models of Elsa's client lose of a definition in the custom properties, which they hold as they are.
 
 use serde_json::{Map, Value, json};
 

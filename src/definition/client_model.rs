@@ -1,8 +1,8 @@
-//! What the models of Elsa's client hold of a definition, beside its activities.
+//! What the models of Elsa's client hold of a definition, apart from its activities.
 //!
 //! Studio reads a definition into these models and sends them back: properties that they lack are gone, and values of
 //! variables are text. What would be lost is kept in the custom properties, which the models hold as they are. A client that
-//! sends back the mark beside them has lost nothing, so what it left out is deleted.
+//! sends back the mark beside them has lost nothing, so the properties that it left out are deleted.
 
 use std::collections::HashSet;
 
@@ -78,7 +78,7 @@ fn input(fields: &Map<String, Value>) -> Value {
     Value::Object(parts.flatten().collect())
 }
 
-/// What an item of a list is recognized by: its id, else its name.
+/// What identifies an item of a list: its id, or else its name.
 fn identity(item: &Value) -> Option<String> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     text("id").or_else(|| text("name")).map(str::to_owned)

@@ -1,4 +1,5 @@
-//! Definitions of Elsa 2, which are recognised and refused: Elsa 3 has another model, with other activities and expressions.
+//! Definitions of Elsa 2 are recognised and refused: Elsa 3 has a different model, with different activities and
+//! expressions.
 //!
 //! They have their activities and connections at the top, instead of a root activity: `{activities: [{activityId, type,
 //! properties}], connections: [{sourceActivityId, targetActivityId, outcome}]}`, in camel or Pascal case; written by Newtonsoft.Json,
@@ -47,13 +48,13 @@ pub(crate) fn refuse(value: &Value) -> Result<()> {
     };
     let message = format!(
         "This is a workflow definition of Elsa 2, with its activities and connections at the top; definitions of Elsa 3 have a root \
-         activity, and other activities and expressions, so that none can be converted.{uses} Build the workflow again in Elsa Studio 3, \
+         activity, and other activities and expressions, so none can be converted.{uses} Build the workflow again in Elsa Studio 3, \
          or export it from an Elsa 3 server, and import that file"
     );
     Err(Error::invalid("elsa-2-definition", message.clone()).field("root", message))
 }
 
-/// A definition of Elsa 2 in a value: itself, or within so many levels of envelopes and lists.
+/// A definition of Elsa 2 in a value: the value itself, or within this many levels of envelopes and lists.
 fn find(value: &Value, levels: usize) -> Option<&Map<String, Value>> {
     match value {
         Value::Object(fields) if is_definition(fields) => Some(fields),
@@ -66,8 +67,8 @@ fn find(value: &Value, levels: usize) -> Option<&Map<String, Value>> {
     }
 }
 
-/// An object without a root activity, and with activities at the top as only Elsa 2 writes them. One with a type is an activity
-/// of Elsa 3: a flowchart has the same lists.
+/// An object without a root activity, and with activities at the top as only Elsa 2 writes them. An object with a type is an
+/// activity of Elsa 3: a flowchart has the same lists.
 fn is_definition(fields: &Map<String, Value>) -> bool {
     let is_container = ["root", "type"]
         .iter()

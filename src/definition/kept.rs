@@ -1,9 +1,9 @@
-//! What a designer cannot hold of a definition, kept inside the form that it is given.
+//! The parts of a definition that a designer cannot hold, kept inside the form that it receives.
 //!
-//! Elsa Studio reads parts of a definition into types of its own: what these have no place for is gone when it saves, and one
-//! part that they cannot read empties its canvas. Such a part is shown in a form that Studio can hold, and the property [`KEPT`]
-//! beside it has the part as it was and as it was shown. A save compares: what comes back as it was shown is put back as it was.
-//! The text is JSON inside a string, because numbers pass through JavaScript.
+//! Elsa Studio reads parts of a definition into its own types: whatever these have no place for is gone when it saves, and a
+//! single part that they cannot read empties its canvas. Such a part is shown in a form that Studio can hold, and the
+//! property [`KEPT`] beside it has the original part and the shown one. A save compares: a part that comes back as it was
+//! shown is replaced by the original. The text is JSON inside a string, because numbers pass through JavaScript.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -121,7 +121,7 @@ impl Kept {
 /// The property of a flowchart.
 pub(crate) const CONNECTIONS: &str = "connections";
 
-/// What an item of a list is recognized by; none: it was not shown.
+/// What identifies an item of a list; `None` if it was not shown.
 type Identity = fn(&Value) -> Option<String>;
 
 /// The ends of a connection in the form that designers read.
@@ -219,7 +219,7 @@ fn is_same_or_absent(one: Option<&Value>, other: Option<&Value>) -> bool {
     }
 }
 
-/// Whether two values are the same after a way through JavaScript, whose numbers have 53 bits.
+/// Whether two values are the same after a trip through JavaScript, whose numbers have 53 bits.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

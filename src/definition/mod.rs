@@ -3,8 +3,8 @@
 //! It guarantees three invariants, on which other modules rely:
 //!
 //! - **Nothing is lost.** Properties that this crate does not know are kept and written back, because Elsa Studio
-//!   and its extensions add their own data to definitions. What Studio could not hold comes back inside what it could:
-//!   `placeholder`, `kept` and `client_losses` make that form, `restore` is the way back.
+//!   and its extensions add their own data to definitions. What Studio cannot hold comes back inside what it can:
+//!   `placeholder`, `kept` and `client_losses` make that form, and `restore` reverses it.
 //! - **Nothing is too deep.** A definition nests at most [`MAX_DEPTH`] levels of JSON, so every walk over it may recurse
 //!   without exhausting the stack.
 //! - **Everything can be stored.** U+0000 is valid in JSON, but the database cannot store it, so it is rejected here.

@@ -29,9 +29,9 @@ pub struct WorkflowDefinition {
     pub name: Option<String>,
     /// The description.
     pub description: Option<String>,
-    /// Whether the sender takes it for the latest version.
+    /// Whether the sender considers it the latest version.
     pub is_latest: bool,
-    /// Whether the sender takes it for the published version.
+    /// Whether the sender considers it the published version.
     pub is_published: bool,
     /// Whether editing it is disabled.
     pub is_readonly: bool,
@@ -49,7 +49,7 @@ pub struct WorkflowDefinition {
     pub outcomes: Vec<String>,
     /// Data of tools and extensions.
     pub custom_properties: Map<String, Value>,
-    /// Activation strategy, incident strategy and further options.
+    /// Activation strategy, incident strategy and other options.
     pub options: Map<String, Value>,
     /// The activity at the root of the tree, as JSON.
     pub root: Option<Value>,
@@ -63,8 +63,9 @@ impl WorkflowDefinition {
     /// Reads a definition from JSON text, with or without a byte order mark.
     ///
     /// # Errors
-    /// `elsa-2-definition` if it is one of Elsa 2, `invalid-json` if it is not JSON, `nesting-too-deep` if it nests more than [`MAX_DEPTH`] levels, `invalid-text` if it
-    /// contains U+0000 or half a surrogate pair, `invalid-definition` if a property has the wrong type.
+    /// `elsa-2-definition` if it is a definition of Elsa 2, `invalid-json` if it is not JSON, `nesting-too-deep` if it nests
+    /// more than [`MAX_DEPTH`] levels, `invalid-text` if it contains U+0000 or half a surrogate pair, `invalid-definition`
+    /// if a property has the wrong type.
     pub fn from_json(bytes: &[u8]) -> Result<Self> {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
@@ -80,7 +81,7 @@ impl WorkflowDefinition {
         Self::from_value(value)
     }
 
-    /// Reads a definition from a JSON value. What a designer made of activities that it could not draw is restored.
+    /// Reads a definition from a JSON value. Placeholders of activities that a designer could not draw are restored.
     ///
     /// # Errors
     /// As [`WorkflowDefinition::from_json`].
@@ -207,9 +208,7 @@ impl WorkflowDefinition {
 fn too_deep() -> Error {
     Error::invalid(
         "nesting-too-deep",
-        format!(
-            "The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a workflow of their own"
-        ),
+        format!("The definition nests deeper than {MAX_DEPTH} levels of JSON; move inner parts to a separate workflow"),
     )
 }
 

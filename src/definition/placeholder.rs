@@ -1,8 +1,8 @@
 //! `Elsa.NotFoundActivity`: the placeholder that designers get for what they cannot draw, with the original JSON inside.
 //!
-//! It is Elsa's: `missingTypeName`, `missingTypeVersion`, and `originalActivityJson`, a text. It shows type and reason, and has
-//! what an author may change: id, name, position and the rest of the metadata, custom properties. A save restores the original
-//! with these changes, whichever server wrote the placeholder.
+//! It is Elsa's: `missingTypeName`, `missingTypeVersion`, and `originalActivityJson`, a text. It shows type and reason, and
+//! holds what an author may change: id, name, position and the rest of the metadata, custom properties. A save restores the
+//! original with these changes, whichever server wrote the placeholder.
 
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,7 @@ pub(crate) fn placeholder(original: &Value, reason: &str, outcomes: &[String]) -
     Value::Object(fields)
 }
 
-/// The metadata of a placeholder; without a reason of ours it is Elsa's placeholder.
+/// The metadata of a placeholder; without our own reason it is Elsa's placeholder.
 fn shown_metadata(original: RawActivity<'_>, reason: Option<&str>) -> Map<String, Value> {
     let metadata = original.get(METADATA).and_then(Value::as_object);
     let mut shown = metadata.map(readable_metadata).unwrap_or_default();
@@ -119,7 +119,7 @@ pub(crate) fn readable_custom_properties(custom: &Map<String, Value>) -> Map<Str
     readable
 }
 
-/// The text of the original in a placeholder; none: it is none.
+/// The text of the original in a placeholder; `None` if it is not one.
 pub(super) fn original_text(fields: &Map<String, Value>) -> Option<&str> {
     let is_placeholder = fields.get("type").and_then(Value::as_str) == Some(PLACEHOLDER);
     fields.get(ORIGINAL).and_then(Value::as_str).filter(|_| is_placeholder)
@@ -171,7 +171,7 @@ pub(super) fn original(placeholder: &Map<String, Value>) -> Option<Value> {
     Some(original)
 }
 
-/// Takes over what the author changed of an object in the original.
+/// Applies the author's changes of an object to the original.
 fn merge(original: &mut Map<String, Value>, name: &str, mut edited: Map<String, Value>, shown: Map<String, Value>) {
     let was = original.get(name).and_then(Value::as_object).cloned();
     put_back(&mut edited, was.as_ref().unwrap_or(&Map::new()), &shown);

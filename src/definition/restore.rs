@@ -1,5 +1,5 @@
-//! What a designer sends back becomes what it was made from: placeholders become the originals inside them, and what was kept
-//! is put back. What cannot be read stays as it is.
+//! Turns what a designer sends back into what it was made from: placeholders become the originals inside them, and kept
+//! parts are put back. Unreadable parts stay as they are.
 
 use serde_json::{Map, Value};
 
@@ -23,8 +23,8 @@ pub(crate) fn restore<E>(definition: &mut Map<String, Value>, admit: Admit<'_, E
     }
 }
 
-/// A placeholder may be anywhere: the properties of an unknown activity are not known. What nests deeper than a definition may
-/// is refused afterwards.
+/// A placeholder may be anywhere, because the properties of an unknown activity are not known. Values nested deeper than a
+/// definition may be are refused afterwards.
 fn walk<E>(value: &mut Value, depth: usize, admit: Admit<'_, E>) -> Result<(), E> {
     if depth > MAX_DEPTH {
         return Ok(());

@@ -62,8 +62,8 @@ impl Variable {
     }
 }
 
-/// Whether a storage driver, by its short name or Elsa's type name, is the one in memory. Every other one keeps the value with
-/// the instance.
+/// Whether a storage driver, by its short name or Elsa's type name, is the one in memory. Every other driver keeps the value
+/// with the instance.
 fn is_memory_driver(name: &str) -> bool {
     let full = name.split(',').next().unwrap_or_default().trim();
     let short = full.rsplit('.').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `Mainspring.Call`: adds a line to a file, where an activity of a program would call a service. Tests compare the idempotency
-//! keys of such calls over processes that are killed. Only with the feature `failpoints`, in a process that has the variable
-//! `MAINSPRING_TEST_CALLS`.
+//! `Mainspring.Call`: adds a line to a file, where an activity of a program would call a service. Tests compare the
+//! idempotency keys of such calls across killed processes. It exists only with the feature `failpoints`, in a process that
+//! has the variable `MAINSPRING_TEST_CALLS`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,7 +17,7 @@ const FILE: &str = "MAINSPRING_TEST_CALLS";
 pub(crate) struct CallActivity(PathBuf);
 
 impl CallActivity {
-    /// None: this process records no calls.
+    /// `None` if this process records no calls.
     pub(crate) fn of_environment() -> Option<Self> {
         std::env::var_os(FILE).map(|path| Self(path.into()))
     }

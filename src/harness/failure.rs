@@ -52,9 +52,9 @@ impl Failure {
     pub(crate) fn scripts_hang() -> Self {
         Self {
             code: SCRIPTS_HANG,
-            message:
-                "this node left the cluster and ends, as its threads for scripts hang; the log names their workflows"
-                    .to_owned(),
+            message: "this node left the cluster and ends because its threads for scripts hang; the log names their \
+                 workflows"
+                .to_owned(),
         }
     }
 

@@ -21,9 +21,9 @@ impl Target {
     pub fn database_url(&self) -> Result<&str, Failure> {
         self.database_url.as_deref().ok_or_else(|| {
             Failure::usage(
-                "which database? Give --database-url postgres://user@host:port/database, or set \
-                 MAINSPRING_DATABASE_URL (there a password does not show in the list of processes). Without a database of \
-                 your own, try `mainspring dev`.",
+                "no database is given. Give --database-url postgres://user@host:port/database, or set \
+                 MAINSPRING_DATABASE_URL (where a password does not show in the list of processes). Without a \
+                 database of your own, try `mainspring dev`.",
             )
         })
     }
@@ -68,7 +68,7 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let unknown = || "give a number with its unit, as 500ms, 3s, 2m or 1h".to_owned();
+    let unknown = || "give a number with its unit, such as 500ms, 3s, 2m or 1h".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(unknown)?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| unknown())?;
@@ -83,7 +83,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .and_then(|unit: u64| number.checked_mul(unit))
         .ok_or_else(unknown)?;
     if millis == 0 || millis > 365 * 24 * 3_600_000 {
-        return Err("give a duration that is longer than nothing and shorter than a year".to_owned());
+        return Err("give a duration that is longer than zero and shorter than a year".to_owned());
     }
     Ok(Duration::from_millis(millis))
 }

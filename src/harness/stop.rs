@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: the first signal starts the shutdown, the second one exits at once. The end of standard input can
-//! start the shutdown, too.
+//! also start the shutdown.
 //!
-//! A thread of its own waits for both, so that the process ends whatever state its other threads are in: at the latest when
-//! the time of the shutdown is over.
+//! A separate thread waits for both, so that the process ends whatever state its other threads are in: at the latest when
+//! the time for the shutdown is over.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Shutdown {
     requested: CancellationToken,
-    /// How long the shutdown may take, from its request on; none: as long as it takes.
+    /// How long the shutdown may take, from its request on; `None` means without a limit.
     limit: Arc<watch::Sender<Option<Duration>>>,
 }
 
@@ -103,7 +103,7 @@ async fn handle(stop: &Shutdown, mut interrupt: Signal, mut terminate: Signal) -
             () = either(&mut interrupt, &mut terminate) => if began.elapsed() >= DUPLICATE_SIGNAL {
                 return "stopped at once";
             },
-            () = is_over => return "the shutdown took too long, and is ended; other nodes take over what was running",
+            () = is_over => return "the shutdown took too long and is ended; other nodes take over what was running",
             // The sender is part of `stop`.
             _ = limits.changed() => {}
         }

@@ -254,7 +254,7 @@ pub(super) async fn read(
         Ok(Err(error)) => Err(error),
         Err(_) if waits_for_permit => Err(ApiError::unavailable(
             "too-many-requests",
-            "The limit of large requests at the same time is reached; try again.",
+            "The limit of concurrent large requests is reached; try again.",
         )),
         Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,

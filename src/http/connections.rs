@@ -3,12 +3,12 @@
 //!
 //! A connection is in one of four phases. In `Head` the server waits for the rest of a request's head, in `Idle` for the
 //! next request, in `Busy` the server works on a request and the limits of the body apply. `Upgraded` is a WebSocket: its
-//! handler limits and ends it, and it counts here because it is an open file as the others are. In the other phases, a
+//! handler limits and ends it, and it counts here because it is an open file like the others. In the other phases, a
 //! connection whose client takes no byte of what is written to it is stalled, and one whose client takes less than
-//! `LEAST_TAKEN` of a response within that time, and not the rest of it, is slow. A check once a second closes each connection that is
-//! past its limit. When a new connection finds no room, a few are closed for it: incomplete heads first (the oldest
-//! first), then idle connections, then stalled ones. A connection in `Busy` that makes progress is never closed for
-//! another one.
+//! `LEAST_TAKEN` of a response within that time, and not the rest of it, is slow. A check once a second closes each
+//! connection that is past its limit. When a new connection finds no room, a few are closed for it: incomplete heads first
+//! (the oldest first), then idle connections, then stalled ones. A connection in `Busy` that makes progress is never closed
+//! for another one.
 
 use std::collections::HashMap;
 use std::io;
@@ -205,7 +205,7 @@ impl ConnectionState {
         self.end.cancelled().await;
     }
 
-    /// The handler of a WebSocket goes on with the stream.
+    /// The handler of a WebSocket continues with the stream.
     pub(super) fn upgrade(&self) {
         self.enter(Phase::Upgraded);
     }

@@ -1,4 +1,4 @@
-//! The one shape of an error on the wire: `{statusCode, code, message, errors: {field: [message]}}`.
+//! The one shape of errors on the wire: `{statusCode, code, message, errors: {field: [message]}}`.
 //!
 //! Only this module maps an [`Error`] of the engine to a status. A message is written for the caller. Details for the
 //! operator (the causes of an error, defects) go to the log and never to the client.

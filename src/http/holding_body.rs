@@ -1,4 +1,4 @@
-//! The body of a response that holds something until it has been sent, or its client is gone.
+//! The body of a response that holds a value until the response has been sent or its client is gone.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

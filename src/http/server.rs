@@ -27,7 +27,7 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown` completes, then stops accepting, lets requests in flight end for at most `drain`, and closes
-/// the remaining connections. Accepted work goes on. The limits are those of [`ConnectionLimits::default`].
+/// the remaining connections. Accepted work continues. The limits are those of [`ConnectionLimits::default`].
 ///
 /// # Errors
 /// None at present: an error of one connection ends that connection, and a failed accept is retried.
@@ -138,7 +138,7 @@ async fn serve_connection(
     let mut server = http1::Builder::new();
     // The connection table enforces the time limit of heads, and further ones.
     server.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    // A request for a WebSocket ends this connection, and its handler goes on with the stream.
+    // A request for a WebSocket ends this connection, and its handler continues with the stream.
     let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let mut is_closing = false;
@@ -152,7 +152,7 @@ async fn serve_connection(
             }
             ended = connection.as_mut() => {
                 match ended {
-                    // Either the stream is closed, or a WebSocket goes on with it.
+                    // Either the stream is closed, or a WebSocket continues with it.
                     Ok(()) => state.upgrade(),
                     Err(error) => tracing::debug!(%error, "a connection failed"),
                 }

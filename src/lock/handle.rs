@@ -15,21 +15,22 @@ use super::shared_table::{FencingToken, SharedTable};
 use super::table::Ticket;
 use crate::{Error, Result};
 
-/// The locks of one request, held. They are released when it is dropped, or when the process ends, however it ends.
+/// The held locks of one request. They are released when it is dropped, or when the process ends, however it ends.
 ///
-/// Locks are not re-entrant: a task that asks again for a lock that it holds waits for itself.
+/// Locks are not re-entrant: a task that requests a lock that it already holds waits for itself.
 #[must_use = "a lock is released when its handle is dropped"]
 pub struct LockHandle {
     owner: Owner,
     token: tokio::sync::OnceCell<FencingToken>,
 }
 
-/// What a provider of another crate grants. Dropped, it releases the locks.
+/// What a provider in another crate grants. Dropping it releases the locks.
 pub trait LockGrant: Send + Sync + 'static {
-    /// Whether another process may hold the locks by now, as far as it is known. Cheap: it is asked before each activity.
+    /// Whether another process may hold the locks by now, as far as is known. It must be cheap, because it is called before
+    /// each activity.
     fn is_lost(&self) -> bool;
 
-    /// Returns when the locks are lost, at once if they are lost already. Not when they are released.
+    /// Returns when the locks are lost, at once if they already are; not when they are released.
     fn lost(&self) -> BoxFuture<'static, ()>;
 
     /// Draws a token, greater than those of all earlier holders of the same names. It is called once for each grant.
@@ -45,7 +46,7 @@ enum Owner {
 }
 
 impl LockHandle {
-    /// A handle of what another crate's provider has granted.
+    /// A handle for what a provider in another crate has granted.
     pub fn new(grant: impl LockGrant) -> Self {
         Self::of(Owner::Grant(Arc::new(grant)))
     }
@@ -56,7 +57,7 @@ impl LockHandle {
     }
 
     /// Whether the provider has lost its connection, or the lease has ended, so that another process may hold the lock by now.
-    /// False is no promise: a loss is noticed late, up to the ten seconds after which an unresponsive connection counts as lost.
+    /// False is not a promise: a loss may be noticed up to ten seconds late, when an unresponsive connection counts as lost.
     pub fn is_lost(&self) -> bool {
         match &self.owner {
             Owner::Table { ticket, table } => table.is_lease_lost(*ticket),
@@ -64,8 +65,8 @@ impl LockHandle {
         }
     }
 
-    /// Returns when the lock is lost, at once if it is lost already; not when it is released. Cancellation safe. The
-    /// future does not borrow the handle.
+    /// Returns when the lock is lost, at once if it already is; not when it is released. Cancellation safe. The future does
+    /// not borrow the handle.
     pub fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
         match &self.owner {
             Owner::Table { ticket, table } => Either::Left(table.lease_lost(*ticket)),
@@ -82,8 +83,8 @@ impl LockHandle {
     }
 
     /// The token of this grant, greater than that of every earlier holder of the same name that asked for one: a logged
-    /// transaction id with Postgres (a failover to a replica that was behind may return one again), else a counter. It is drawn
-    /// when it is first asked for, over the connection that holds the lock. Cancellation safe.
+    /// transaction id with Postgres (a failover to a replica that was behind may return one again), otherwise a counter. It
+    /// is drawn when it is first requested, over the connection that holds the lock. Cancellation safe.
     ///
     /// # Errors
     /// After a loss of the lock [`Error::is_lost_lock`], never a token that is too new.
@@ -135,7 +136,7 @@ impl LockLoss {
 
 /// A pending request. Dropped before it is ready, it leaves nothing locked and no place in a queue.
 pub(super) struct PendingLock {
-    /// The request in the table, which becomes the handle; none if it was refused at once.
+    /// The request in the table, which becomes the handle; `None` if it was refused at once.
     entry: Option<(Arc<SharedTable>, Ticket)>,
     answer: oneshot::Receiver<bool>,
 }

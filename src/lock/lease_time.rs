@@ -1,4 +1,4 @@
-//! The clock of leases: it goes on while the machine is suspended, and never goes back.
+//! The clock of leases: it continues while the machine is suspended, and never goes back.
 
 use std::ops::Add;
 use std::time::Duration;

@@ -10,8 +10,8 @@ use crate::Result;
 /// Reads which of these incarnations are registered, or are being removed. The others are gone.
 type FindLiving = Arc<dyn Fn(Vec<i64>) -> BoxFuture<'static, Result<Vec<i64>>> + Send + Sync>;
 
-/// The registration of an engine that takes locks: a provider that names it in what it writes lets the nodes that go on take
-/// over the locks of a process that was killed, as soon as the cluster has removed it.
+/// The registration of an engine that takes locks: if a provider names it in what it writes, the remaining nodes can take
+/// over the locks of a killed process as soon as the cluster has removed it.
 #[derive(Clone)]
 pub struct LockOwner {
     cluster: Arc<str>,
@@ -32,19 +32,19 @@ impl LockOwner {
         }
     }
 
-    /// The cluster, different for each schema of each database: an incarnation of another cluster is not known here.
+    /// The cluster, different for each schema of each database; incarnations of other clusters are not known here.
     pub fn cluster(&self) -> &str {
         &self.cluster
     }
 
-    /// The number of the registration, which no other one of this cluster has or had.
+    /// The number of the registration, which is never used twice in this cluster.
     pub fn incarnation(&self) -> i64 {
         self.incarnation
     }
 
-    /// Which of these incarnations of this cluster are gone: neither registered nor being removed, so that nothing of theirs is
-    /// committed any more. Ask after their locks were met, and keep no answer: an incarnation that has just registered would
-    /// count as gone.
+    /// Which of these incarnations of this cluster are gone: neither registered nor being removed, so none of their work is
+    /// committed any longer. Call this after their locks were seen, and do not cache the answer: an incarnation that has
+    /// just registered would count as gone.
     ///
     /// # Errors
     /// Those of an unreachable database.

@@ -7,7 +7,7 @@ use super::key::{KeyFunction, LockKey};
 use crate::id::InstanceId;
 use crate::{Error, Result};
 
-/// The most locks in one request, and the most slots of a semaphore.
+/// The maximum number of locks in one request, and of slots of a semaphore.
 pub const MOST_KEYS: usize = 256;
 
 /// How a lock is held.
@@ -33,7 +33,8 @@ impl fmt::Display for LockMode {
 /// The locks to take, all or none: one, several at once, or a slot of a semaphore.
 ///
 /// Names are compared byte by byte, may be of any length, and are locked as 64 bits of their SHA-256 (mixed with the
-/// schema or directory of the provider). Two names with the same bits exclude each other; neither passes for the other.
+/// schema or directory of the provider). Two names with the same bits exclude each other, but are never taken for each
+/// other.
 #[derive(Clone, Debug)]
 pub struct LockRequest {
     names: Vec<(String, LockMode)>,
@@ -47,14 +48,14 @@ impl LockRequest {
         Self::one(name.into(), LockMode::Exclusive)
     }
 
-    /// One lock, held together with others that ask for it shared. A later shared request does not overtake an exclusive
-    /// one that waits at the same provider.
+    /// One lock, held together with others that request it shared. A later shared request does not overtake an exclusive one
+    /// that waits at the same provider.
     pub fn shared(name: impl Into<String>) -> Self {
         Self::one(name.into(), LockMode::Shared)
     }
 
-    /// One of so many slots (1 to 256) of a semaphore: at most that many are held at a time. All requests for the name must
-    /// give the same number. A semaphore and a lock of the same name are independent. Slots cannot be combined with
+    /// One of this many slots (1 to 256) of a semaphore: at most that many are held at a time. All requests for the name
+    /// must give the same number. A semaphore and a lock of the same name are independent. Slots cannot be combined with
     /// locks: after [`and_exclusive`](Self::and_exclusive) the request is refused.
     pub fn semaphore(name: impl Into<String>, slots: usize) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl LockRequest {
         }
     }
 
-    /// This lock as well, exclusively. The order does not matter: no lock is held while another one is waited for, so
+    /// This lock as well, exclusively. The order does not matter: a request holds no lock while it waits for another one, so
     /// requests do not deadlock. A name given twice counts once, in the stronger mode.
     #[must_use]
     pub fn and_exclusive(mut self, name: impl Into<String>) -> Self {
@@ -201,7 +202,7 @@ impl KeyRequest {
     }
 }
 
-/// What a backend that keeps names calls a lock. The names of slots are apart from those of locks.
+/// The name of a lock in a backend that keeps names. The names of slots are separate from those of locks.
 fn backend_name(name: &str) -> Arc<str> {
     match name.strip_prefix("slot/") {
         Some(rest) => format!("slot/-/{rest}").into(),

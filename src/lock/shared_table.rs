@@ -1,4 +1,4 @@
-//! The side of a provider that its callers use: the table behind its mutex, and what wakes the backend.
+//! The side of a provider that its callers use: the table behind its mutex, and the signal that wakes the backend.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,9 +20,9 @@ use crate::{Error, Result};
 /// The most tokens that are asked for at the same moment. Further callers wait.
 const TOKENS: usize = 64;
 
-/// A number that grows with each holder of a lock. A resource that remembers the highest one it has seen, and refuses a smaller
-/// one, stops a former holder that was paused while its lock was released, which the lock alone cannot. Tokens of different
-/// names and providers are not comparable.
+/// A number that grows with each holder of a lock. A resource that remembers the highest token it has seen, and refuses a
+/// smaller one, stops a former holder that was paused while its lock was released; the lock alone cannot do that. Tokens of
+/// different names and providers are not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub(super) u64);
 
@@ -188,15 +188,15 @@ impl SharedTable {
         self.is_lost() || self.ended_leases.borrow().contains(&ticket)
     }
 
-    /// Whether the time of a lease is over that the backend has not ended yet: the process was paused, or the machine suspended. Then
-    /// all count as lost until it has.
+    /// Whether the time of a lease that the backend has not ended yet is over, because the process was paused or the machine
+    /// suspended. All leases then count as lost until the backend has ended it.
     #[cfg(feature = "redis")]
     fn is_any_lease_over(&self) -> bool {
         let until = self.valid_until.load(std::sync::atomic::Ordering::Relaxed);
         until != u64::MAX && LeaseTime::now().nanos() >= until
     }
 
-    /// Until when every lease is valid; none: there are no leases.
+    /// Until when every lease is valid; `None` if there are no leases.
     #[cfg(feature = "redis")]
     pub(super) fn set_valid_until(&self, until: Option<LeaseTime>) {
         let until = until.map_or(u64::MAX, LeaseTime::nanos);

@@ -101,7 +101,7 @@ pub struct Durations {
     pub max: Duration,
 }
 
-/// What a provider has counted since it was opened. The numbers are read one after the other, not at one moment.
+/// What a provider has counted since it was opened. The numbers are read one after another, not at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {

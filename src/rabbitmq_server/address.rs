@@ -1,6 +1,6 @@
 //! Where a RabbitMQ broker is, from a URL as RabbitMQ's clients and MassTransit read it.
 //!
-//! Messages contain no value, and only plausible keys: a part of a password may have the form of a key.
+//! Messages contain no values, and only plausible keys, because a part of a password may look like a key.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl RabbitAddress {
             path => decoded(path)?,
         };
         if [&user, &virtual_host].iter().any(|name| name.len() > LONGEST_NAME) {
-            return Err(invalid("the user and the virtual host have 255 bytes at most"));
+            return Err(invalid("the user and the virtual host have at most 255 bytes"));
         }
         let mut address = Self {
             hosts,
@@ -199,7 +199,7 @@ fn decoded(text: &str) -> Result<String> {
         };
         bytes.extend(u8::try_from(high * 16 + low));
     }
-    String::from_utf8(bytes).map_err(|_| invalid("a part of it is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| invalid("a part of it is not UTF-8"))
 }
 
 fn bad_value(key: &str) -> Error {
@@ -212,7 +212,8 @@ fn unknown_key(key: &str) -> Error {
         invalid(&format!("the key `{key}` is unknown"))
     } else {
         invalid(
-            "a part after its question mark is no key=value; in a password, ?, /, @ and : are written as %3F, %2F, %40 and %3A",
+            "a part after its question mark is not key=value; in a password, ?, /, @ and : are written as %3F, %2F, \
+             %40 and %3A",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Connects to a broker, and says in our words why it is refused: the broker's own may name a user.
+//! Connects to a broker, and says in our own words why a connection is refused, because the broker's words may name a user.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ enum Source {
     File(PathBuf),
 }
 
-/// An open connection. Dropped, it ends, with the thread that the client has for it.
+/// An open connection. Dropping it ends it, with the client's thread for it.
 pub(super) struct BrokerConnection {
     pub(super) connection: Connection,
     _cut: DropGuard,
@@ -158,7 +158,7 @@ async fn connect_to(
     let opening = Connection::connector(uri, Runtime::new(runtime()), take, properties);
     let opened = tokio::time::timeout(address.connect_timeout + ANSWER_TIMEOUT, opening).await;
     let connection = opened
-        .map_err(|_| unavailable(&place, "it speaks no AMQP, or asks for TLS (amqps://)"))?
+        .map_err(|_| unavailable(&place, "it does not speak AMQP, or requires TLS (amqps://)"))?
         .map_err(|error| failed(&place, &error, &Asked::Connection(address)))?;
     Ok(BrokerConnection {
         connection,
@@ -183,7 +183,7 @@ pub(super) fn failed(place: &str, error: &lapin::Error, asked: &Asked<'_>) -> Er
         ErrorKind::ProtocolError(error) => error.kind().clone(),
         ErrorKind::MissingHeartbeatError => return unavailable(place, "it no longer answers"),
         _ if matches!(asked, Asked::Connection(_)) => {
-            return unavailable(place, "it ended the connection; does it ask for TLS (amqps://)?");
+            return unavailable(place, "it ended the connection; does it require TLS (amqps://)?");
         }
         _ => return unavailable(place, "the connection ended"),
     };

@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - Each outage is logged once, at its begin and at its end; so is each alarm of the broker. A refusal that returns is logged every
-//!   30 s.
-//! - No more than one round of messages is on its way. While the broker does not confirm them, because it has an alarm, what
-//!   follows waits at the service, which bounds it.
-//! - After each gap, at either side, the service is notified: it then says so to its subscribers, and to the other members.
+//! - Each outage is logged once at its beginning and once at its end, and so is each alarm of the broker. A repeated refusal
+//!   is logged every 30 s.
+//! - At most one round of messages is on its way. While the broker does not confirm them because it has an alarm, later
+//!   messages wait in the service, which bounds them.
+//! - After each gap, on either side, the service is notified and tells its subscribers and the other members.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl RabbitLink {
         }
     }
 
-    /// Why the last try to connect failed, or the connection has ended since. None: it is open.
+    /// Why the last try to connect failed, or the connection has ended since. `None` if it is open.
     pub(super) fn away_cause(&self) -> Option<String> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -159,7 +159,8 @@ async fn keep(
             if error.code() == REFUSED {
                 refused = Some((error.message().to_owned(), Instant::now()));
             }
-            tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is tried again, and check-ins find work and changes meanwhile");
+            tracing::warn!(service, %error, "notifications do not go over RabbitMQ; it is retried, and check-ins \
+                                             find work and changes in the meantime");
         }
         tried.send_if_modified(|tried| {
             let is_first = tried.is_none();

@@ -1,4 +1,4 @@
-//! A member of a topic: what wake notifications and cache notifications do alike over RabbitMQ.
+//! A member of a topic: what wake notifications and cache notifications have in common over RabbitMQ.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The stream below AMQP: TCP, with TLS of rustls and ring as everywhere here, and an end that can be forced.
+//! The stream below AMQP: TCP, with TLS by rustls and ring as everywhere here, and an end that can be forced.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -56,8 +56,9 @@ impl BrokerStream {
         let inner = match tls {
             None => Inner::Plain(tcp),
             Some((config, name)) => {
-                let name = ServerName::try_from(name.to_owned())
-                    .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "the name of the server is no host name"))?;
+                let name = ServerName::try_from(name.to_owned()).map_err(|_| {
+                    io::Error::new(ErrorKind::InvalidInput, "the name of the server is not a host name")
+                })?;
                 let connector = TlsConnector::from(Arc::clone(config));
                 Inner::Tls(Box::new(connector.connect(name, tcp).await?))
             }
@@ -136,7 +137,7 @@ pub(super) fn tls_config(address: &TlsAddress) -> io::Result<Arc<ClientConfig>> 
                 PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|_| invalid("the file of `keyfile` has no key"))?;
             builder
                 .with_client_auth_cert(certificates(certificate)?, key)
-                .map_err(|_| invalid("the certificate of `certfile` and the key of `keyfile` do not fit"))?
+                .map_err(|_| invalid("the certificate of `certfile` and the key of `keyfile` do not match"))?
         }
         (None, None) => builder.with_no_client_auth(),
         _ => return Err(invalid("`certfile` and `keyfile` need each other")),

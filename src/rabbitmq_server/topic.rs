@@ -1,7 +1,7 @@
-//! A fanout exchange with a queue of this member: what each member sends, all members receive, as long as they are there.
+//! A fanout exchange with a queue for this member: whatever one member sends, all connected members receive.
 //!
-//! Both are durable, as a queue that is neither durable nor exclusive is going away in RabbitMQ 4. The messages are not:
-//! each is a hint that is worth nothing a minute later.
+//! Both are durable, because RabbitMQ 4 phases out queues that are neither durable nor exclusive. The messages are not: each
+//! is a hint that is worth nothing a minute later.
 
 use std::future::Future;
 

@@ -1,7 +1,7 @@
-//! What goes over a topic: the messages of a service, numbered by their sender.
+//! The traffic of a topic: the messages of a service, numbered by their sender.
 //!
-//! A message carries its sender and a number. A gap in the numbers of a sender, or a connection of one's own that was opened anew,
-//! says that something was missed.
+//! A message carries its sender and a number. A gap in the numbers of a sender, or a reopened connection of this member,
+//! means that something was missed.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) trait Traffic: Default + Send + Sync + 'static {
     /// What was taken last may not have arrived: the next message says so.
     fn lost(&self);
 
-    /// Reads a message of any member. None: no member can have sent it.
+    /// Reads a message of any member. `None` if no member can have sent it.
     fn read(message: &str) -> Option<Incoming<Self::Received>>;
 
     /// What takes the place of messages that were missed.
@@ -117,7 +117,7 @@ impl<T: Traffic> IncomingEnd<T> {
         let _ = self.received.send(T::missed());
     }
 
-    /// A message of any member, this one too. False: it cannot be read.
+    /// A message of any member, this one too. Returns false if it cannot be read.
     pub(super) fn take(&mut self, message: &str) -> bool {
         let Some(message) = T::read(message) else {
             return false;

@@ -1,6 +1,6 @@
 //! Where a Redis server is, from a URL or a connection string of StackExchange.Redis.
 //!
-//! Messages contain no value, and only plausible keys: an unquoted part of a password may have the form of a key.
+//! Messages contain no values, and only plausible keys, because an unquoted part of a password may look like a key.
 
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ impl RedisAddress {
                 "it names several servers: name one, sentinels with redis-sentinel://, or a cluster with redis-cluster://",
             ));
         }
-        let form = || invalid("it is no URL of the form redis://user:password@host:port/database");
+        let form = || invalid("it is not a URL of the form redis://user:password@host:port/database");
         let each = hosts
             .split(',')
             .map(|host| host_and_port(host.trim(), kind.default_port()));
@@ -285,7 +285,7 @@ fn service_name(text: &str) -> Result<String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_name) {
         return Err(invalid(
-            "the name of the master at the sentinels has letters, digits and `-_.` only",
+            "the name of the master at the sentinels has only letters, digits and `-_.`",
         ));
     }
     Ok(text.to_owned())
@@ -303,7 +303,9 @@ fn host_and_port(text: &str, default: u16) -> Result<(String, u16)> {
     match text.rsplit_once(':') {
         // An address of IPv6 without brackets has several colons.
         Some((host, port)) if is_port(port) && (!host.contains(':') || host.ends_with(']')) => {
-            let port = port.parse().map_err(|_| invalid("the port is no number up to 65535"))?;
+            let port = port
+                .parse()
+                .map_err(|_| invalid("the port is not a number up to 65535"))?;
             Ok((bare(host), port))
         }
         _ => Ok((bare(text), default)),
@@ -333,7 +335,8 @@ fn unknown_key(key: &str) -> Error {
 
 fn not_a_part() -> Error {
     invalid(
-        "it has a part after its password that is no `key=value`; a password with a comma needs the form of a URL, with %2C",
+        "it has a part after its password that is not `key=value`; a password with a comma needs the form of a URL, \
+         with %2C",
     )
 }
 

@@ -24,7 +24,7 @@ struct Service {
 
 static LOCKS: Service = Service {
     name: "locks",
-    meanwhile: "what needs a lock waits until it returns",
+    meanwhile: "whatever needs a lock waits until it returns",
     gauge: "mainspring_lock_server_away",
     failures: "mainspring_lock_server_failures_total",
 };

@@ -1,11 +1,11 @@
-//! A channel of pub/sub, followed over connections that are replaced when they fail or fall silent.
+//! A pub/sub channel, followed over connections that are replaced when they fail or fall silent.
 //!
 //! # Invariants
 //!
-//! - After each new subscription [`ChannelEvent::Subscribed`] comes first: anything may have been missed before it.
-//! - What is published passes through the server to the subscription of the same process: a heartbeat shows that both connections
-//!   lead to one server and that it answers. A subscriber of a server that was replaced would hear nothing for ever. In a cluster
-//!   both lead to nodes at random, between which it passes.
+//! - After each new subscription [`ChannelEvent::Subscribed`] comes first, because anything may have been missed before it.
+//! - A published message passes through the server to the subscription of the same process: a heartbeat shows that both
+//!   connections lead to one server and that it answers. A subscriber of a server that was replaced would never receive
+//!   anything again. In a cluster the connections lead to random nodes, and the heartbeat passes between them.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) async fn follow(
                     error = send(server, publisher, channel, &own, &mut outgoing) => error,
                     _ = switches.changed() => unavailable(&server.place(), "another server has become the master"),
                 };
-                tracing::debug!(%error, channel, "a subscription has ended; there will be another one");
+                tracing::debug!(%error, channel, "a subscription has ended; another one follows");
                 availability.inspect(|availability| availability.failed());
             }
             Err(error) => match availability {

@@ -1,4 +1,4 @@
-//! A cluster: which of its nodes answer, and what they say of the others.
+//! A cluster: which of its nodes answer, and what they report about the others.
 
 use futures_util::{StreamExt, stream};
 use rand::seq::SliceRandom;
@@ -38,7 +38,7 @@ pub(crate) async fn view(connection: &mut MultiplexedConnection, node: &NodeAddr
         .await
         .map_err(failed)?;
     let topology = ClusterTopology::read(&slots, &node.host)
-        .ok_or_else(|| unavailable(&node.to_string(), "it does not say which nodes its cluster has"))?;
+        .ok_or_else(|| unavailable(&node.to_string(), "it does not report the nodes of its cluster"))?;
     Ok(ClusterView {
         topology,
         is_ok: info.lines().any(|line| line.trim() == "cluster_state:ok"),
@@ -103,6 +103,6 @@ async fn ask(address: &RedisAddress, node: NodeAddress) -> Result<ClusterView> {
     asked.await.map_err(|error| match is_named {
         true => error,
         // A node of before may be another server by now.
-        false => unavailable(&node.to_string(), "it is no node of the cluster any more").caused_by(error),
+        false => unavailable(&node.to_string(), "it is no longer a node of the cluster").caused_by(error),
     })
 }

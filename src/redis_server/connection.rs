@@ -1,5 +1,5 @@
-//! Connects to one server, and checks what answers: a version of 6 or newer, a master where it keeps what is written, and a cluster
-//! only where one is named.
+//! Connects to one server, and checks it: it must have version 6 or newer, be a master where it stores data, and be a
+//! cluster only where one is named.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -99,10 +99,10 @@ impl Endpoint {
 
     fn refused(&self, error: RedisError) -> Error {
         let why = if self.has_tls {
-            "it cannot be reached, speaks no TLS (then redis://, or ssl=false), or its certificate is not that of its name and of a \
-             known authority (redis-ca-file)"
+            "it cannot be reached, does not speak TLS (then use redis://, or ssl=false), or its certificate is not \
+             for its name or not of a known authority (redis-ca-file)"
         } else {
-            "it cannot be reached, or speaks TLS (then rediss://, or ssl=true)"
+            "it cannot be reached, or speaks TLS (then use rediss://, or ssl=true)"
         };
         if is_login(&error) || error.code() == Some("NOPERM") {
             return refused(&self.place, error);
@@ -118,8 +118,12 @@ fn client(info: ConnectionInfo, tls: Option<TlsCertificates>) -> Result<Client> 
                 "the files for TLS with Redis cannot be used: give certificates and the key of the first one, as PEM";
             Error::invalid("invalid-settings", message)
         }),
-        None => Client::open(info)
-            .map_err(|_| Error::invalid("invalid-redis-url", "the Redis server cannot be addressed as it is set")),
+        None => Client::open(info).map_err(|_| {
+            Error::invalid(
+                "invalid-redis-url",
+                "the Redis server cannot be addressed as configured",
+            )
+        }),
     }
 }
 
@@ -141,14 +145,14 @@ impl AsyncDNSResolver for HostOf {
     }
 }
 
-/// A connection that receives what is published. Dropped, it ends.
+/// A connection that receives what is published, until it is dropped.
 pub(crate) struct Subscriber {
     connection: MultiplexedConnection,
     received: mpsc::UnboundedReceiver<PushInfo>,
 }
 
 impl Subscriber {
-    /// The next message; none: the connection has ended. Cancellation safe.
+    /// The next message; `None` if the connection has ended. Cancellation safe.
     pub(super) async fn next(&mut self) -> Option<Msg> {
         loop {
             let push = self.received.recv().await?;
@@ -228,7 +232,7 @@ pub(super) fn check(place: &str, info: &str, expected: ServerRole) -> Result<()>
         ),
         ServerRole::MasterOfSlots if !is_member || is_replica => Err(unavailable(
             place,
-            "it is no master of the cluster, though a node names it as one",
+            "it is not a master of the cluster, though a node names it as one",
         )),
         _ => Ok(()),
     }

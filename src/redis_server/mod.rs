@@ -1,12 +1,13 @@
-//! A Redis server or cluster: where it is, and connections to it that are known to serve.
+//! A Redis server or cluster: where it is, and checked connections to it.
 //!
 //! # Layout
 //!
 //! - `address`: URLs and connection strings; `tls`: files of certificates.
 //! - `connection`: connects to one server, and checks what answers; `sentinel`: which one is the master.
-//! - `cluster`: what the nodes of a cluster say of it; `topology`: which master has which hash slots; `hash_slot`: those of keys.
+//! - `cluster`: what the nodes of a cluster report about it; `topology`: which master has which hash slots; `hash_slot`: the
+//!   slots of keys.
 //! - `server`: both together, with the nonce by which nodes know that they share one.
-//! - `channel`: pub/sub; `availability`: what readiness, metrics and logs have of an outage.
+//! - `channel`: pub/sub; `availability`: what readiness, metrics and logs show of an outage.
 
 mod address;
 mod availability;

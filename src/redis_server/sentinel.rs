@@ -1,4 +1,4 @@
-//! Sentinels: which server is the master, and when another one becomes it.
+//! Sentinels: which server is the master, and when another one becomes the master.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ pub(super) async fn master(address: &RedisAddress, service: &str) -> Result<(Str
         (Some(place), _) => Err(Error::invalid(
             "redis-refused",
             format!(
-                "the sentinel {place} knows no master `{service}`: correct `serviceName`, or the name of the sentinels"
+                "the sentinel {place} does not know a master `{service}`: correct `serviceName`, or the name of the \
+                 sentinels"
             ),
         )),
         (None, Some(error)) => Err(error),
@@ -54,7 +55,7 @@ async fn ask(address: &RedisAddress, host: &str, port: u16, service: &str) -> Re
         if error.code() == Some("ERR") {
             let place = endpoint.place();
             let message =
-                format!("{place} is no sentinel: name the sentinels (often port 26379), or leave `serviceName` out");
+                format!("{place} is not a sentinel: name the sentinels (often port 26379), or leave `serviceName` out");
             return Error::invalid("redis-refused", message);
         }
         refused(endpoint.place(), error)

@@ -1,11 +1,11 @@
-//! A server as the services use it: found anew for each connection, and known again by a nonce.
+//! A server as the services use it: resolved for each connection, and recognised by a nonce.
 //!
 //! # Invariants
 //!
-//! - Each connection reads the URL, the files for TLS and, with sentinels, the master anew. Whether it is one server or a cluster
-//!   stays as it was at the start.
-//! - The server keeps a nonce outside of the keys of locks. Two nodes that see one nonce share the server; one that has changed means
-//!   another server, or an emptied one. In a cluster the master of its hash slot has it.
+//! - Each connection reads the URL, the TLS files and, with sentinels, the master again. Whether it is one server or a
+//!   cluster is fixed at the start.
+//! - The server keeps a nonce outside the keys of locks. Two nodes that see the same nonce share the server; a changed nonce
+//!   means another server, or an emptied one. In a cluster the master of its hash slot has it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -56,7 +56,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let read = opened.and_then(|file| file.take(LONGEST_FILE).read_to_end(&mut bytes));
     read.map_err(|error| unreadable(&error.to_string()))?;
     if !bytes.windows(11).any(|window| window == b"-----BEGIN ") {
-        return Err(unreadable("it is no PEM"));
+        return Err(unreadable("it is not PEM"));
     }
     Ok(bytes)
 }

@@ -50,7 +50,7 @@ impl ClusterTopology {
         }
     }
 
-    /// Reads the answer to `CLUSTER SLOTS` of a node. None: it is of another form.
+    /// Reads the answer to `CLUSTER SLOTS` of a node. `None` if it is of another form.
     pub(super) fn read(answer: &Value, said_by: &str) -> Option<Self> {
         let Value::Array(ranges) = answer else { return None };
         let mut read = Self::empty();
@@ -81,7 +81,7 @@ impl ClusterTopology {
         self.owners.get(slot.place()).copied().flatten().map(usize::from)
     }
 
-    /// A slot of this master; none: it has none.
+    /// A slot of this master; `None` if it has none.
     pub(crate) fn slot_of(&self, master: &NodeAddress) -> Option<HashSlot> {
         let at = self.masters.iter().position(|one| one == master)?;
         let slot = self

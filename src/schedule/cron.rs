@@ -1,8 +1,8 @@
 //! A cron expression with the semantics of Cronos, Elsa's parser.
 //!
-//! Five fields (minute, hour, day of month, month, day of week) or six (seconds first), all of which must match: also
-//! day of month *and* day of week, so that `0 0 13 * 5` is a Friday the thirteenth. Ranges may wrap around (`22-2`), `?`
-//! is `*`, 0 and 7 are Sunday. An expression that can never match is refused by the parser.
+//! Five fields (minute, hour, day of month, month, day of week) or six (seconds first), all of which must match, including
+//! day of month *and* day of week, so `0 0 13 * 5` is a Friday the thirteenth. Ranges may wrap around (`22-2`), `?` is `*`,
+//! 0 and 7 are Sunday. An expression that can never match is refused by the parser.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,8 @@
 //! What fires now, and what is due next.
 //!
 //! The scheduler stores two values per schedule: the last occurrence that was decided (fired, or skipped by a policy),
-//! and the next one with its time. Occurrences are decided in order, and none at or before the last decided one is
-//! decided again: so a schedule may be published again, changed, or computed with another time zone database between any
-//! two decisions.
+//! and the next one with its time. Occurrences are decided in order, and none at or before the last decided one is decided
+//! again, so a schedule may be republished, changed, or computed with another time zone database between any two decisions.
 //!
 //! When the oldest due occurrence is a misfire, the policy decides about all due occurrences; otherwise all of them fire.
 
@@ -31,9 +30,9 @@ pub(crate) struct Fire {
 /// What fires now, and what is due next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FireDecision {
-    /// What fires, the oldest first; at most 1,000.
+    /// What fires, oldest first; at most 1,000.
     pub fire: Vec<Fire>,
-    /// What is due next. None: the schedule has ended.
+    /// What is due next; `None` if the schedule has ended.
     pub next: Option<PlannedFire>,
     /// The new [`Progress::last_occurrence`].
     pub last_occurrence: Option<DateTime<Utc>>,
@@ -192,8 +191,8 @@ impl Schedule {
         }
     }
 
-    /// The last occurrence before `before` and later than `floor`, by asking for the next one of ever earlier instants,
-    /// and then by bisection. `hint` is a first estimate of how far it lies back.
+    /// The last occurrence before `before` and later than `floor`, found by asking for the next one after ever earlier
+    /// instants, and then by bisection. `hint` is a first estimate of how far it lies back.
     fn previous(
         &self,
         before: DateTime<Utc>,

@@ -27,7 +27,7 @@ impl Interval {
             ))
         };
         let Some(span) = TimeSpan::parse(text) else {
-            return wrong("is no length of time; write it as \"00:01:00\"");
+            return wrong("is not a length of time; write it as \"00:01:00\"");
         };
         let micros = span
             .to_duration()

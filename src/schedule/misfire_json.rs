@@ -70,7 +70,9 @@ fn policy_of(name: &str, argument: Option<&Value>) -> Result<MisfirePolicy, Stri
         ("OnlyIfLateBy", Some(value)) => Ok(MisfirePolicy::OnlyIfLateBy {
             less_than: length(value, "OnlyIfLateBy")?,
         }),
-        ("OnlyIfLateBy", None) => Err("OnlyIfLateBy requires a length of time, as OnlyIfLateBy:00:10:00".to_owned()),
+        ("OnlyIfLateBy", None) => {
+            Err("OnlyIfLateBy requires a length of time, such as OnlyIfLateBy:00:10:00".to_owned())
+        }
         ("Skip", None) => Ok(MisfirePolicy::Skip),
         (_, None) => Ok(MisfirePolicy::FireOnceNow),
         (name, Some(_)) => Err(format!("{name} takes no value")),

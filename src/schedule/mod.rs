@@ -13,8 +13,8 @@
 //! - `similar_names`: the names that a misspelt one may mean.
 //!
 //! # Invariants
-//! - An occurrence is a planned instant. The next one is always later than the last, also when the expression, the zone
-//!   or the time zone database have changed in between.
+//! - An occurrence is a planned instant. The next one is always later than the last, even if the expression, the zone or the
+//!   time zone database has changed in between.
 //! - Every search is bounded: by the 400 years after which the calendar repeats, and by the year 9999.
 
 mod clock_change;

@@ -5,7 +5,7 @@
 //! local time the [`ClockChangeRules`] give the instants. An interval-like expression ([`Cron::is_interval`]) fires at
 //! each instant whose local time matches, and at no other.
 //!
-//! The search goes through the periods of a zone between two clock changes. Within one, local time is continuous, and a
+//! The search goes through the periods of a zone between two clock changes. Within a period, local time is continuous, and a
 //! rule excludes a part at its beginning or end.
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
@@ -65,13 +65,13 @@ impl Cron {
     }
 }
 
-/// A search that goes on where it found the last one.
+/// A search that continues where it found the last one.
 struct OccurrenceCursor<'a> {
     cron: &'a Cron,
     zone: &'a Zone,
     rules: ClockChangeRules,
     from: i64,
-    /// The period that was used last: most often it is also the next one.
+    /// The period that was used last; most often it is also the next one.
     known: Option<OffsetPeriod>,
 }
 

@@ -11,19 +11,19 @@ pub(super) const MAX_FIRES: usize = 1_000;
 pub(crate) struct Misfire {
     /// What happens to misfires.
     pub policy: MisfirePolicy,
-    /// From this lateness on an occurrence is a misfire. Default: 60 s, as Quartz's threshold.
+    /// From this lateness on, an occurrence is a misfire. Default: 60 s, like Quartz's threshold.
     pub late_from: TimeDelta,
 }
 
 /// What happens when the oldest due occurrence is a misfire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MisfirePolicy {
-    /// The latest due occurrence fires now, once for all that are due.
+    /// The latest due occurrence fires now, once for all due occurrences.
     #[default]
     FireOnceNow,
-    /// Misfires do not fire. Occurrences that are due and less late do.
+    /// Misfires do not fire. Due occurrences that are less late do.
     Skip,
-    /// The latest due occurrences fire, the oldest of them first.
+    /// The latest due occurrences fire, oldest first.
     FireAll {
         /// How many, 1 to 1,000. Default: 100.
         up_to: usize,
@@ -79,7 +79,7 @@ pub(crate) enum OverlapPolicy {
     Allow,
     /// An occurrence is dropped while an earlier instance runs.
     Skip,
-    /// One occurrence waits while an earlier instance runs; further ones are dropped.
+    /// One occurrence waits while an earlier instance runs; additional ones are dropped.
     QueueOne,
 }
 

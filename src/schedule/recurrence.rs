@@ -110,7 +110,7 @@ impl Schedule {
         next.filter(|next| *next <= *LATEST && self.end_at.is_none_or(|end| *next <= end))
     }
 
-    /// The first occurrence that is neither decided nor older than the schedule. None: the schedule has ended.
+    /// The first occurrence that is neither decided nor older than the schedule. `None` if the schedule has ended.
     pub(crate) fn next(&self, progress: &Progress<'_>) -> Option<PlannedFire> {
         self.plan_after(self.floor(progress), progress)
     }

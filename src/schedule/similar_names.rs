@@ -1,4 +1,4 @@
-//! The names that a misspelt one may mean.
+//! The names that a misspelt name may mean.
 
 /// Longer than any name of a zone; a longer text is not compared.
 const MAX_LENGTH: usize = 64;

@@ -58,7 +58,7 @@ impl Zone {
         }
         let near = similar_names(name, DATABASE.available().map(|known| known.as_str().to_owned()));
         let hint = if near.is_empty() {
-            "give a name of the IANA database, as Europe/Berlin or UTC".to_owned()
+            "give a name of the IANA database, such as Europe/Berlin or UTC".to_owned()
         } else {
             format!("did you mean {}?", near.join(" or "))
         };

@@ -6,12 +6,12 @@
 //!   check-in reads it. A lost notification costs at most one check-in of staleness.
 //! - A subscriber that may have missed a notification (new connection, queue overrun) receives
 //!   [`CacheNotification::Invalidate`] and empties its cache.
-//! - A member receives its own notifications, too.
+//! - A member also receives its own notifications.
 //!
 //! # Layout
 //!
-//! One file per provider: `provider/{postgres,local,redis,rabbitmq}`. Each one passes `testing::conformance::signal`, unchanged, and so
-//! does one of another crate.
+//! One file per provider: `provider/{postgres,local,redis,rabbitmq}`. Each of them passes `testing::conformance::signal`
+//! unchanged, and so does a provider in another crate.
 
 mod provider;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub use provider::redis::RedisSignal;
 
 /// Carries cache notifications between the nodes of a cluster.
 pub trait CacheSignal: Send + Sync {
-    /// Notifies all members, soon. Call it once the change is committed. Never waits, and may be called anywhere.
+    /// Notifies all members soon. Call it once the change is committed. It never waits, and may be called anywhere.
     fn notify(&self, change: DefinitionChange);
 
     /// Whether the engine's own commits notify all members, so that it need not call [`notify`](Self::notify).
@@ -44,9 +44,9 @@ pub trait CacheSignal: Send + Sync {
         false
     }
 
-    /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
-    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is
-    /// left out until the server has answered. None: not compared.
+    /// What carries the notifications: equal for two members that receive each other's, and different otherwise, as far as
+    /// is known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server,
+    /// which is left out until the server has answered. `None` means that domains are not compared.
     fn domain(&self) -> Option<String> {
         None
     }
@@ -56,13 +56,14 @@ pub trait CacheSignal: Send + Sync {
         false
     }
 
-    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. `None` if it is not away, or the
+    /// cause is not known.
     fn away_cause(&self) -> Option<String> {
         None
     }
 
-    /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
-    /// is. Called for each registration, within a tokio runtime.
+    /// This service for one cluster, if many share its server: members of two clusters receive nothing from each other.
+    /// `None` means that it is used as it is. Called for each registration, within a tokio runtime.
     fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn CacheSignal>> {
         None
     }
@@ -101,8 +102,8 @@ enum Incoming {
 }
 
 impl CacheSubscription {
-    /// A subscription to a signal of another crate: what all members send, in order, and [`CacheNotification::Invalidate`] in the
-    /// place of what may have been lost. The stream ends with the signal.
+    /// A subscription to a signal in another crate: what all members send, in order, and [`CacheNotification::Invalidate`]
+    /// in place of what may have been lost. The stream ends with the signal.
     pub fn new(notifications: impl Stream<Item = CacheNotification> + Send + 'static) -> Self {
         Self(Incoming::Stream(Box::pin(notifications)))
     }
@@ -111,8 +112,8 @@ impl CacheSubscription {
         Self(Incoming::Queue(receiver))
     }
 
-    /// The next notification, [`CacheNotification::Invalidate`] after an overrun of the queue; none when the provider has
-    /// ended. Cancellation safe.
+    /// The next notification, or [`CacheNotification::Invalidate`] after an overrun of the queue; `None` once the provider
+    /// has ended. Cancellation safe.
     pub async fn recv(&mut self) -> Option<CacheNotification> {
         match &mut self.0 {
             Incoming::Stream(notifications) => notifications.next().await,

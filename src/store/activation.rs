@@ -1,6 +1,6 @@
 //! Finishes a publish that changes the activation strategy of a workflow.
 //!
-//! A start or a burst that a statement with a snapshot older than the publish writes leaves no row that the new strategy
+//! A start or a burst written by a statement whose snapshot is older than the publish leaves no row that the new strategy
 //! finds. Its transaction may have no id yet when the publish commits, so ids do not show whether it has ended. But every
 //! writer locks the table of work before its statement takes a snapshot.
 //!
@@ -8,10 +8,10 @@
 //!
 //! - Until earlier instances are counted (`definition.seeding` is 2), every start under the new strategy is refused as busy
 //!   and writes nothing. Starts of other workflows are not affected.
-//! - They are counted by a transaction that begins after all transactions have ended that had locked the table of work when
-//!   the publish was committed: it sees everything that did not see the publish.
-//! - A second step, after the same wait, prunes keys whose instance ended or changed its correlation id meanwhile; until then
-//!   such a key counts only while it is still true.
+//! - They are counted by a transaction that begins after all transactions that had locked the table of work when the publish
+//!   was committed have ended: it sees everything that did not see the publish.
+//! - A second step, after the same wait, prunes keys whose instance ended or changed its correlation id in the meantime;
+//!   until then such a key counts only while it is still true.
 //! - Each step is done once: by the publisher, or after its crash by a job of the cluster.
 
 use std::time::Duration;
@@ -78,7 +78,7 @@ async fn stages(pool: &Pool, tenant: Option<&str>, definition: Option<&str>) -> 
 }
 
 /// Does the steps that a publish left, if any. [`Error::is_unavailable`]: another transaction did not end in time, and a later
-/// attempt does them. Dropped, each step is done or not.
+/// attempt does them. If the future is dropped, each step is done or not.
 pub(crate) async fn finish_publish(
     pool: &Pool,
     lock_class: i32,

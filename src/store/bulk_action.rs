@@ -4,9 +4,9 @@
 //!
 //! - A page changes its instances and moves the cursor in one transaction, which holds the row of the action: any node may
 //!   write the next one, and none is written twice.
-//! - The starts that were accepted before come first, by their rows of work: a page waits for a first commit in flight, and
-//!   then sees its instance. After them, a cut is set; instances that existed before it follow, the oldest first.
-//! - A page locks work before instances, as commits do, and waits for a lock only for a moment: commits go first.
+//! - Previously accepted starts come first, by their rows of work: a page waits for a first commit in flight, and then sees
+//!   its instance. After them, a cut is set; instances that existed before it follow, oldest first.
+//! - A page locks work before instances, as commits do, and waits for a lock only briefly: commits go first.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ struct Found {
     is_last: bool,
 }
 
-/// Accepts a bulk action. Dropped, it was accepted or not.
+/// Accepts a bulk action. If the future is dropped, it may or may not be accepted.
 pub(crate) async fn accept(pool: &Pool, tenant: &TenantId, id: &str, deletes: bool, filter: &Value) -> Result<()> {
     pool.query(ACCEPT, &[&tenant.as_str(), &id, &deletes, filter]).await?;
     Ok(())
@@ -116,7 +116,7 @@ pub(crate) async fn next(pool: &Pool, except: &[String]) -> Result<Option<BulkAc
     }))
 }
 
-/// Writes the next page. Dropped half-way, it is not written.
+/// Writes the next page. If the future is dropped halfway, it is not written.
 pub(crate) async fn page(
     pool: &Pool,
     action: &BulkActionState,

@@ -1,7 +1,7 @@
 //! The numbers that columns hold for kinds, states and strategies, each with the name that it has in SQL.
 //!
-//! A literal in SQL carries its name, as in `kind = 0 /* start */`. A test reads all SQL, and compares name and number
-//! with the enums here.
+//! A literal in SQL carries its name, as in `kind = 0 /* start */`. A test reads all SQL and compares names and numbers with
+//! the enums here.
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $word:literal,)+ })+) => {
@@ -17,7 +17,7 @@ macro_rules! codes {
                     self as i16
                 }
 
-                /// The code that a column holds; none: a newer program wrote it.
+                /// The code that a column holds; `None` if a newer program wrote it.
                 #[allow(dead_code, reason = "some codes are only written")]
                 pub(crate) fn from_number(number: i16) -> Option<Self> {
                     match number {

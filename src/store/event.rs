@@ -1,9 +1,9 @@
-//! Publishes an event once: to every bookmark that waits for it and every trigger, else into the inbox.
+//! Publishes an event once: to every bookmark that waits for it and every trigger, or else into the inbox.
 //!
 //! The stimulus keys are locked in a statement before the one that matches; see `store::stimulus_key`.
 //!
-//! Every event has an idempotency key, its client's or a random one. An event in doubt is published again under the same key,
-//! which the former backend holds until it ends.
+//! Every event has an idempotency key, either its client's or a random one. An event in doubt is published again under the
+//! same key, which the former backend holds until it ends.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -86,7 +86,7 @@ const KEY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) const RANDOM_KEY_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Publishes an event; one whose key was used before changes nothing. Retries for a while if an activation strategy that was
-/// published a moment ago is not ready, or if the outcome is in doubt. Dropped, the event may be published.
+/// published a moment ago is not ready, or if the outcome is in doubt. If the future is dropped, the event may be published.
 pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<PublishedEvent> {
     let deadline = Instant::now() + UNSEEDED_TIMEOUT;
     let mut doubt_ends = None;

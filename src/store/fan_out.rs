@@ -1,18 +1,18 @@
-//! Fan-outs: events for which so many bookmarks wait that they are given to them page by page.
+//! Fan-outs: events for which so many bookmarks wait that they receive it page by page.
 //!
 //! # Invariants
 //!
 //! - Events of one hash take their turns in the order in which they were accepted; a later event of the same key is not
-//!   published directly before. What workflows publish becomes a fan-out in the commit of the burst, without any key; of two
-//!   that are committed at the same moment either one may be the first.
+//!   published directly before it. Events that workflows publish become fan-outs in the commit of the burst, without any
+//!   key; of two that are committed at the same moment either one may be first.
 //! - A turn holds the stimulus keys of a publisher. A bookmark that waits at that moment has a number up to the cut; one that
 //!   replaces it in one commit takes over its number. A commit that ends such a bookmark before its page, or after which the
-//!   event no longer fits it, leaves a row of `fan_out_owed` in its place. So pages by number, up to the cut, meet each
+//!   event no longer fits it, leaves a row of `fan_out_owed` in its place. So pages by number, up to the cut, reach each
 //!   instance that waited, once.
 //! - A page inserts its rows and moves the cursor in one transaction, which holds the row of the fan-out: any node may write
 //!   the next one, and none is written twice. If few bookmarks wait, the turn writes their page.
-//! - If neither a page nor a trigger met anything, the event takes its turn again: in the end something waits, or the inbox
-//!   keeps it.
+//! - If neither a page nor a trigger found anything, the event takes its turn again: in the end something waits for it, or
+//!   the inbox keeps it.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -121,7 +121,7 @@ struct Locked {
 }
 
 /// Does the next step of the oldest fan-out that no other node works on, except of those in `except`. `page`: how its page is
-/// written. Dropped half-way, the step is not done.
+/// written. If the future is dropped halfway, the step is not done.
 pub(crate) async fn step(
     pool: &Pool,
     lock_class: i32,

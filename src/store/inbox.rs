@@ -1,4 +1,4 @@
-//! What the kept events of the inbox weigh, by tenant and by stimulus.
+//! The bytes of the kept events in the inbox, by tenant and by stimulus.
 
 use crate::Result;
 use crate::db::{Pool, columns};
@@ -19,7 +19,7 @@ pub(crate) struct InboxBudget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InboxWeight {
     pub(crate) tenant: TenantId,
-    /// None: all stimuli of the tenant.
+    /// `None` means all stimuli of the tenant.
     pub(crate) hash: Option<StimulusHash>,
     pub(crate) bytes: u64,
     pub(crate) is_full: bool,

@@ -1,8 +1,8 @@
 //! Starts instances for what the inbox keeps when a trigger is published, page by page.
 //!
-//! The publishing transaction holds the stimulus keys: an event before it is in the inbox, one after it sees the trigger. So
-//! it only notes the newest kept stimulus of each hash. The pages follow, on any node, each in a transaction of its own that
-//! locks the note; what a page takes from the inbox it starts, and the note ends with the last page.
+//! The publishing transaction holds the stimulus keys: an event before it is in the inbox, and an event after it sees the
+//! trigger. So it only notes the newest kept stimulus of each hash. The pages follow, on any node, each in its own
+//! transaction that locks the note; a page starts what it takes from the inbox, and the note ends with the last page.
 
 use deadpool_postgres::Object;
 
@@ -38,7 +38,8 @@ pub(super) async fn begin(client: &Object, tenant: &str, definition: &str, hashe
     Ok(())
 }
 
-/// Writes one page; none if nothing is to be matched that another node is not busy with. Dropped, the page is written or not.
+/// Writes one page; `None` if nothing is left to match that another node is not busy with. If the future is dropped, the
+/// page is written or not.
 pub(crate) async fn page(pool: &Pool) -> Result<Option<MatchPage>> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;

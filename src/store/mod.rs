@@ -7,9 +7,9 @@
 //!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
 //!   `record`: the journal entries and activity executions of a burst, as one row.
-//! - `inbox`: what the kept events weigh. `inbox_match`: the starts for what the inbox keeps when a trigger is published.
-//! - `schedule`: what starts when it is time. `activation`: the steps after a publish changed an activation strategy.
-//! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not tried again.
+//! - `inbox`: the bytes of the kept events. `inbox_match`: the starts for what the inbox keeps when a trigger is published.
+//! - `schedule`: what starts at computed times. `activation`: the steps after a publish changed an activation strategy.
+//! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not retried.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `activity_stats`: how often activities ran. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.

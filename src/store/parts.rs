@@ -1,5 +1,5 @@
-//! Statements with optional parts: a part costs the server time even without rows. Each part is between a line `--[name` and
-//! a line `--]`, so that the file shows the whole statement; some parts exclude each other.
+//! Statements with optional parts, because a part costs the server time even without rows. Each part is between a line
+//! `--[name` and a line `--]`, so that the file shows the whole statement; some parts exclude each other.
 
 /// The text with only those parts for which `has` is true.
 pub(crate) fn with_parts(whole: &str, has: impl Fn(&str) -> bool) -> String {

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A statement that accepts a request, or claims a row, reads the mode in its own snapshot: no round trip is added.
-//! - [`set`] returns after every transaction has ended that had locked the tables of such statements when the change was
-//!   committed. A statement takes its locks before its snapshot: what is accepted after the return has read the pause.
+//! - [`set`] waits for every transaction that had locked the tables of such statements when the change was committed. A
+//!   statement takes its locks before its snapshot, so whatever is accepted after the return has read the pause.
 //! - Cancels are accepted and claimed all the same.
 
 use std::time::Duration;
@@ -77,8 +77,10 @@ pub(crate) async fn read(pool: &Pool) -> Result<PauseRow> {
     })
 }
 
-/// Changes the mode; false: it was in this mode, or drains. Returns when no earlier transaction accepts or claims any more.
-/// [`Error::is_unavailable`]: the mode is changed, and one of them did not end in time. Dropped, the mode may be changed.
+/// Changes the mode; returns false if it was in this mode, or drains. Returns when no earlier transaction accepts or claims
+/// any more.
+/// [`Error::is_unavailable`] if the mode is changed, but one of them did not end in time. If the future is dropped, the mode
+/// may be changed.
 pub(crate) async fn set(pool: &Pool, mode: PauseMode, reason: Option<&str>, requested_by: &str) -> Result<bool> {
     failpoint::hit("pause.set").await?;
     let params: [&(dyn ToSql + Sync); 3] = [&mode.number(), &reason, &requested_by];

@@ -1,4 +1,4 @@
-//! Idempotency keys: a request that is sent again under its key gets its first result.
+//! Idempotency keys: a request that is repeated under its key gets its first result.
 
 use postgres_types::ToSql;
 

@@ -1,11 +1,11 @@
-//! Schedules: which start instances at computed times.
+//! Schedules, which start instances at computed times.
 //!
 //! Nothing here computes a time: rows are read, the scheduler decides, and its decision is written if the rows are unchanged.
 //!
 //! # Invariants
 //!
 //! - `version` grows with each change of a row. Firing, pausing, resuming, a changed expression and new time zone data are a
-//!   compare-and-set on it: a decision by an older row writes nothing.
+//!   compare-and-set on it: a decision from an older row writes nothing.
 //! - One statement advances a schedule and inserts the starts that are due, or neither. `last_occurrence` never decreases, and
 //!   a start is unique by its instance, whose id is derived from schedule and occurrence.
 //! - Schedules are locked before activation rows, by a publish and by firing; firing waits for no locked schedule.
@@ -150,7 +150,7 @@ pub(crate) struct ScheduleRow {
     pub(crate) id: String,
     pub(crate) definition_id: DefinitionId,
     pub(crate) activity_id: ActivityId,
-    /// None: it nests too deep for serde_json.
+    /// `None` if it nests too deep for serde_json.
     pub(crate) spec: Option<Value>,
     pub(crate) anchor: DateTime<Utc>,
     pub(crate) version: i64,

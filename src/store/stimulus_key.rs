@@ -1,8 +1,8 @@
-//! The advisory locks that order publishers of a stimulus, those that wait for it, and publishes of triggers.
+//! The advisory locks that order the publishers of a stimulus, its waiters, and publishes of triggers.
 //!
-//! A publisher and a waiter that fit each other always share a key, which one of them holds exclusively: so either the
-//! publisher sees the bookmark, or the commit that creates it sees the row in the inbox. The keys are locked in a statement
-//! before the one that matches, whose snapshot would otherwise be older than the lock.
+//! A publisher and a waiter that match always share a key, which one of them holds exclusively, so either the publisher sees
+//! the bookmark, or the commit that creates it sees the row in the inbox. The keys are locked in a statement before the one
+//! that matches, whose snapshot would otherwise be older than the lock.
 //!
 //! | transaction | any | correlation | target | trigger |
 //! |---|---|---|---|---|
@@ -73,7 +73,7 @@ impl StimulusKey<'_> {
 }
 
 /// The instance that an event is for: the one that it names, else the one that the id of its activity execution names. If they
-/// differ, nothing can match. None: an id of another form is that of no execution.
+/// differ, nothing can match. `None` for an id of another form, which belongs to no execution.
 pub(super) fn target(instance: Option<&InstanceId>, activity_execution_id: Option<&str>) -> Option<InstanceId> {
     instance.cloned().or_else(|| {
         let execution = ActivityExecutionId::new(activity_execution_id?);

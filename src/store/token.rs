@@ -1,4 +1,4 @@
-//! The key that signs tokens, the clock by which they expire, and which of those for one use were used.
+//! The key that signs tokens, the clock by which they expire, and which single-use tokens were used.
 
 use chrono::{DateTime, Utc};
 

@@ -1,4 +1,4 @@
-//! Rows of work: accepts resumes and cancels, and reads what became of a row.
+//! Rows of work: accepts resumes and cancels, and reads the status of a row.
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
@@ -28,7 +28,7 @@ const CANCELLED_PAGE: i64 = 1_000;
 pub(crate) enum AcceptedResume {
     /// Accepted as this row of work.
     New(WorkId),
-    /// Accepted before under its idempotency key, as this row; none: too long ago to know.
+    /// Accepted before under its idempotency key, as this row; `None` if that was too long ago to know.
     Existing(Option<WorkId>),
 }
 
@@ -121,7 +121,7 @@ pub(crate) enum AcceptedCancel {
 pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<AcceptedCancel> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
     let row = send(pool, instance, CANCEL, &params).await?;
-    let row = row.ok_or_else(|| Error::internal("a cancel gave no row"))?;
+    let row = row.ok_or_else(|| Error::internal("a cancel returned no row"))?;
     Ok(
         match (row.get::<_, Option<i64>>("id"), row.get::<_, bool>("is_known")) {
             (Some(work), _) => AcceptedCancel::Accepted(WorkId(work)),

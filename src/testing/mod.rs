@@ -1,8 +1,7 @@
 //! Public, with the feature `testing`: `conformance`, the suites that each pluggable service must pass.
 //!
-//! Beside it what unit tests of several rooms share: databases, commit writers, connections that fail on
-//! demand, and recorded metrics. Tests of one room import from here, and from their own room, but never from the tests of
-//! another one.
+//! The rest is shared by the unit tests of several rooms: databases, commit writers, connections that fail on demand, and
+//! recorded metrics. Tests of one room import from here, and from their own room, but never from the tests of another room.
 
 pub mod conformance;
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
     payloads
 }
 
-/// The most bytes that a notification takes, with its comma.
+/// The maximum number of bytes that a notification takes, with its comma.
 fn size(notification: &WakeNotification) -> usize {
     match notification {
         WakeNotification::Poll

@@ -1,10 +1,10 @@
-//! Wake notifications: a node notifies the others that work is ready, so that no node polls the database all the time.
+//! Wake notifications: a node notifies the others that work is ready, so no node polls the database all the time.
 //!
 //! # Invariants
 //!
-//! - A notification is a hint. One that is lost, doubled, late or forged costs a poll of the database, or at most one
-//!   check-in of waiting, never correctness: a node that receives one polls, and the database is right.
-//! - Sending never waits and never fails. What cannot be sent is dropped; what is too much to name becomes
+//! - A notification is a hint. A notification that is lost, doubled, late or forged costs a poll of the database, or at most
+//!   one check-in of waiting, never correctness: a node that receives one polls, and the database is right.
+//! - Sending never waits and never fails. A notification that cannot be sent is dropped; one with too much to name becomes
 //!   [`WakeNotification::Poll`].
 //! - A member does not receive its own notifications.
 //! - A subscriber that may have missed a notification (a gap in a sender's numbers, a new connection, a queue overrun)
@@ -12,9 +12,9 @@
 //!
 //! # Layout
 //!
-//! - One file per provider: `provider/{postgres,local,rabbitmq}`. Each one passes `testing::conformance::wake`, unchanged, and so
-//!   does one of another crate.
-//! - `message`: what a message carries between processes. `outbox`: what is still to be sent.
+//! - One file per provider: `provider/{postgres,local,rabbitmq}`. Each of them passes `testing::conformance::wake`
+//!   unchanged, and so does a provider in another crate.
+//! - `message`: what a message carries between processes. `outbox`: what has yet to be sent.
 
 mod message;
 mod outbox;
@@ -39,12 +39,12 @@ pub use provider::rabbitmq::RabbitWake;
 
 /// Carries wake notifications between the nodes of a cluster.
 pub trait WakeTransport: Send + Sync {
-    /// Notifies the other nodes, soon. Never waits, and may be called anywhere.
+    /// Notifies the other nodes soon. It never waits, and may be called anywhere.
     fn notify(&self, notifications: Vec<WakeNotification>);
 
-    /// What carries the notifications: alike for two members that receive each other's, and different otherwise, as far as it is
-    /// known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server, which is
-    /// left out until the server has answered. None: not compared.
+    /// What carries the notifications: equal for two members that receive each other's, and different otherwise, as far as
+    /// is known. An engine does not start beside a live node of another domain. What follows ` #` is a nonce of the server,
+    /// which is left out until the server has answered. `None` means that domains are not compared.
     fn domain(&self) -> Option<String> {
         None
     }
@@ -54,13 +54,14 @@ pub trait WakeTransport: Send + Sync {
         false
     }
 
-    /// Why it is away, in words for an operator and without secrets; readiness shows it. None: it is not, or it is not known.
+    /// Why it is away, in words for an operator and without secrets; readiness shows it. `None` if it is not away, or the
+    /// cause is not known.
     fn away_cause(&self) -> Option<String> {
         None
     }
 
-    /// This service for one cluster, where many share its server: members of two clusters receive nothing of each other. None: as it
-    /// is. Called for each registration, within a tokio runtime.
+    /// This service for one cluster, if many share its server: members of two clusters receive nothing from each other.
+    /// `None` means that it is used as it is. Called for each registration, within a tokio runtime.
     fn in_cluster(&self, _cluster: &str) -> Option<Arc<dyn WakeTransport>> {
         None
     }
@@ -87,11 +88,11 @@ pub enum WakeNotification {
     InstanceCancelled(InstanceId),
     /// This instance is observed at the sender: a node that changes it sends [`WakeNotification::InstanceChanged`], for a while.
     InstanceObserved(InstanceId),
-    /// This instance, which is observed, was changed.
+    /// This observed instance was changed.
     InstanceChanged(InstanceId),
-    /// The cluster was paused or resumed: read which.
+    /// The cluster was paused or resumed: read which of them.
     PauseChanged,
-    /// An instance has ended that kept other instances of its schedule from starting: a queued occurrence may start.
+    /// An instance that kept other instances of its schedule from starting has ended: a queued occurrence may start.
     OverlapEnded,
 }
 
@@ -111,7 +112,7 @@ enum Incoming {
 }
 
 impl WakeSubscription {
-    /// A subscription to a transport of another crate: what other members send, and [`WakeNotification::Poll`] in the place of
+    /// A subscription to a transport in another crate: what other members send, and [`WakeNotification::Poll`] in place of
     /// what may have been lost. The stream ends with the transport.
     pub fn new(notifications: impl Stream<Item = Arc<[WakeNotification]>> + Send + 'static) -> Self {
         Self(Incoming::Stream(Box::pin(notifications)))
@@ -121,7 +122,7 @@ impl WakeSubscription {
         Self(Incoming::Queue { receiver, own })
     }
 
-    /// The next notifications, [`WakeNotification::Poll`] after an overrun of the queue; none when the transport has
+    /// The next notifications, or [`WakeNotification::Poll`] after an overrun of the queue; `None` once the transport has
     /// ended. Cancellation safe.
     pub async fn recv(&mut self) -> Option<Arc<[WakeNotification]>> {
         match &mut self.0 {

@@ -1,4 +1,4 @@
-//! The notifications that wait to be sent: each once, bounded, for one sender.
+//! The notifications that wait to be sent by one sender: each once, and bounded.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

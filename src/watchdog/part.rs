@@ -69,7 +69,7 @@ impl fmt::Display for Part {
 #[derive(Debug)]
 pub(super) struct PartState {
     pub(super) part: Part,
-    /// The registration that it ends with; none: it is of the process.
+    /// The registration that it ends with; `None` if it belongs to the process.
     pub(super) incarnation: Option<Incarnation>,
     /// The step in which it was heard last.
     heard: AtomicU64,

@@ -1,4 +1,4 @@
-//! Which bursts keep a thread: a mark that is set while a future is polled.
+//! Which bursts keep a thread: a mark that is set while a future is being polled.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! What the watchdog has heard, and whether the node hangs.
+//! The answers that the watchdog has received, and whether the node hangs.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! What counts as a hang, and what follows from it. The steps are the test's: no time passes.
+//! What counts as a hang, and what follows from it. The test makes the steps itself, so no time passes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn steps(watchdog: &Watchdog, count: u64) -> Vec<String> {
         .collect()
 }
 
-/// Lets a part answer that is idle, as often as it is asked, while the steps go on.
+/// Lets a part answer that is idle, as often as it is asked, while the steps continue.
 async fn answers(watchdog: &Watchdog, part: &WatchedPart, count: u64) -> usize {
     let mut found = 0;
     for _ in 0..count {
@@ -173,7 +173,7 @@ async fn the_end_of_a_hung_node_waits_for_its_report_and_not_for_long() {
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
-/// Two threads of a runtime are kept by tasks; the watchdog's own goes on, and says so.
+/// Two threads of a runtime are kept by tasks; the watchdog's own continues, and says so.
 #[test]
 fn a_runtime_whose_threads_are_all_kept_hangs_and_recovers() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,5 +1,5 @@
 //! One binary of integration tests: a folder per promise of docs/architecture.md, and those beside them.
-// A test that cannot go on panics, also in what it shares with others.
+// A test that cannot continue panics, also in what it shares with others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod adapters;

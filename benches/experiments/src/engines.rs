@@ -1,7 +1,7 @@
 //! The engines of this process, and how many instances have finished in them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -10,11 +10,8 @@ use mainspring::Engine;
 use mainspring::activity::Console;
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::{DefinitionId, InstanceId};
-use mainspring::internals::{Failure, ScratchDatabase};
+use mainspring::internals::{Failure, ScratchDatabase, finished_instances};
 use mainspring::runtime::{InterpreterOptions, StartRequest};
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-
-use crate::settings::{CommitAt, JournalSetting, WorkflowOptions};
 
 /// Instances are lost if none finishes for this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,9 +21,6 @@ const WORKERS: usize = 512;
 
 /// How many dispatches are sent at the same time.
 const CONCURRENT_DISPATCHES: usize = 256;
-
-/// Instances that finished in engines of this process.
-static FINISHED: OnceLock<Arc<AtomicU64>> = OnceLock::new();
 
 /// The engines of a measurement.
 pub(crate) struct Engines(Vec<Engine>);
@@ -72,11 +66,7 @@ impl EngineOptions {
     }
 
     async fn start_with(&self, count: usize, workers: usize) -> Result<Engines, Failure> {
-        if FINISHED.get().is_none() {
-            let counter = Arc::clone(FINISHED.get_or_init(Arc::default));
-            metrics::set_global_recorder(FinishedCounter(counter))
-                .map_err(|_| Failure::failed("this process has another metrics recorder"))?;
-        }
+        finished_instances()?;
         let started = (1..=count).map(|number| {
             let mut options = InterpreterOptions {
                 console: Arc::new(DiscardConsole),
@@ -126,7 +116,7 @@ impl Engines {
 
 /// How many instances have finished so far.
 pub(crate) fn finished() -> u64 {
-    FINISHED.get().map_or(0, |counter| counter.load(Relaxed))
+    finished_instances().map_or(0, |counter| counter.load(Relaxed))
 }
 
 /// Waits until so many instances have finished, or none has for the timeout.
@@ -153,45 +143,9 @@ pub(crate) fn start(definition: &str, instance_id: Option<InstanceId>) -> StartR
     }
 }
 
-/// The definition with the options that the settings ask for.
-pub(crate) fn with_options(mut definition: WorkflowDefinition, options: WorkflowOptions) -> WorkflowDefinition {
-    if options.commit == CommitAt::Activity {
-        let strategy = "ActivityExecuted".into();
-        definition.options.insert("commitStrategyName".to_owned(), strategy);
-    }
-    if options.journal == JournalSetting::Off {
-        definition.options.insert("journal".to_owned(), "off".into());
-    }
-    definition
-}
-
 /// Discards the lines of workflows: a terminal would be the bottleneck.
 struct DiscardConsole;
 
 impl Console for DiscardConsole {
     fn write_line(&self, _line: &str) {}
-}
-
-/// A metrics recorder that counts finished instances only.
-struct FinishedCounter(Arc<AtomicU64>);
-
-impl Recorder for FinishedCounter {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        if key.name() == "mainspring_instances_finished_total" {
-            return Counter::from_arc(Arc::clone(&self.0));
-        }
-        Counter::noop()
-    }
-
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
 }

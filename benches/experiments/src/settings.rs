@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mainspring::internals::{count, few, many};
+use mainspring::internals::{WorkflowOptions, count, few, many};
 
 /// Experiments that answer questions about Mainspring's engine
 #[derive(Debug, Parser)]
@@ -59,42 +59,6 @@ pub(crate) enum Experiment {
     Statements(Statements),
 }
 
-/// The value as the command line has it.
-pub(crate) fn name_of(value: impl ValueEnum) -> String {
-    value
-        .to_possible_value()
-        .map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// When bursts commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CommitAt {
-    /// At their end
-    Burst,
-    /// After each activity, too
-    Activity,
-}
-
-/// The journal level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JournalSetting {
-    /// Journal and activity executions are written
-    Full,
-    /// Neither is written
-    Off,
-}
-
-/// The options of the workflows.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct WorkflowOptions {
-    /// When bursts commit
-    #[arg(long, value_enum, default_value = "burst")]
-    pub(crate) commit: CommitAt,
-    /// The journal level
-    #[arg(long, value_enum, default_value = "full")]
-    pub(crate) journal: JournalSetting,
-}
-
 /// What workflows are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Composition {
@@ -102,7 +66,7 @@ pub(crate) enum Composition {
     Bulk,
     /// The same with a SetVariable at the port of each child
     BulkPorts,
-    /// A loop of ExecuteWorkflow, against as many executes of a client, one after the other
+    /// A loop of ExecuteWorkflow, against as many executes of a client, one after another
     Loop,
     /// Nine workflows as activities, against the same activities written out
     Nested,
@@ -143,7 +107,7 @@ pub(crate) struct Composed {
 /// How the instances of `statements` are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StartMode {
-    /// Each client executes instances one after the other
+    /// Each client executes instances one after another
     Execute,
     /// Clients dispatch; until all have finished
     Dispatch,
@@ -209,7 +173,7 @@ pub(crate) struct Hub {
     /// The number of observers, each of an instance of its own
     #[arg(long, value_name = "COUNT", default_value = "50", value_parser = count)]
     pub(crate) observers: usize,
-    /// The number of events whose commits are awaited at an observer, one after the other
+    /// The number of events whose commits are awaited at an observer, one after another
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = count)]
     pub(crate) events: usize,
     /// The measured time of dispatches, in seconds, three times without observers and three times with them
@@ -223,7 +187,7 @@ pub(crate) struct Hub {
 /// Settings of `shared-names`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SharedNames {
-    /// The number of clients; each sends events to its own instance, one after the other
+    /// The number of clients; each sends events to its own instance, one after another
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = count)]
     pub(crate) clients: usize,
     /// The measured time in seconds, after one second to warm up
@@ -242,7 +206,7 @@ pub(crate) struct SharedNames {
     /// The number of events that are published at the same time
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
     pub(crate) publishers: usize,
-    /// The number of clients that start instances, which then wait, one after the other
+    /// The number of clients that start instances, which then wait, one after another
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
     pub(crate) starters: usize,
     /// Print the result as one JSON object, on the last line

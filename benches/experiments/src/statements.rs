@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mainspring::definition::WorkflowDefinition;
-use mainspring::id::{DefinitionId, VersionId};
 use mainspring::internals::{
-    Failure, ScratchDatabase, Target, count_violations, print_line, unless_stopped, with_schema,
+    Failure, ScratchDatabase, Target, count_violations, measured_workflow, name_of, print_line, unless_stopped,
+    with_schema,
 };
 use mainspring::runtime::EventRequest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::counting_proxy::CountingProxy;
 use crate::database::{open, waiting};
-use crate::engines::{EngineOptions, Engines, finished, start, wait_for, with_options};
-use crate::settings::{StartMode, Statements, name_of};
+use crate::engines::{EngineOptions, Engines, finished, start, wait_for};
+use crate::settings::{StartMode, Statements};
 
 /// The instances that run before what is counted: connections, plans and caches are made.
 const WARM_UP: usize = 100;
@@ -24,7 +24,8 @@ const WARM_UP: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(target: &Target, settings: &Statements) -> Result<(), Failure> {
-    let definition = with_options(definition(settings)?, settings.options);
+    let definition = measured_workflow(settings.definition.as_deref(), settings.mode == StartMode::Event)?;
+    let definition = settings.options.apply(definition);
     let (counted, violations) = with_schema(target, async |scratch, stop| {
         let counted = unless_stopped(stop, measure(scratch, settings, definition)).await?;
         Ok((counted, count_violations(scratch).await?))
@@ -57,32 +58,6 @@ pub(crate) async fn run(target: &Target, settings: &Statements) -> Result<(), Fa
         return Err(Failure::reported());
     }
     Ok(())
-}
-
-fn definition(settings: &Statements) -> Result<WorkflowDefinition, Failure> {
-    let mut definition = match &settings.definition {
-        Some(file) => {
-            let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-            let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
-            WorkflowDefinition::from_json(&bytes).map_err(|error| failed(&error))?
-        }
-        None => WorkflowDefinition::from_value(built_in(settings.mode))?,
-    };
-    // A new definition id and version.
-    definition.definition_id = DefinitionId::new("bench");
-    definition.id = VersionId::new("");
-    definition.version = 0;
-    Ok(definition)
-}
-
-fn built_in(mode: StartMode) -> Value {
-    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello from Mainspring!"});
-    let root = match mode {
-        StartMode::Event => json!({"type": "Elsa.Sequence", "id": "steps", "activities": [
-            {"type": "Elsa.Event", "id": "event", "eventName": "bench"}, line]}),
-        _ => line,
-    };
-    json!({"definitionId": "bench", "root": root})
 }
 
 /// The statements and round trips of all instances.

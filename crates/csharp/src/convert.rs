@@ -380,7 +380,7 @@ pub(super) fn convert_to(value: &Value, to: &Ty) -> Evaluated<Value> {
     }
 }
 
-/// A text as a value of a type; none: it is none of them.
+/// A text as a value of a type; `None` if it is none of them.
 pub(super) fn parse(text: &str, ty: &Ty) -> Option<Value> {
     let trimmed = text.trim();
     Some(match ty {

@@ -73,7 +73,7 @@ pub(crate) fn clock(ticks: i64) -> Clock {
     }
 }
 
-/// The ticks of a date; none: there is no such day.
+/// The ticks of a date; `None` if there is no such day.
 pub(crate) fn date_ticks(year: i64, month: i64, day: i64) -> Option<i64> {
     let year = i32::try_from(year).ok().filter(|year| (1..=9999).contains(year))?;
     let date = NaiveDate::from_ymd_opt(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?)?;

@@ -1,4 +1,4 @@
-//! What is wrong with a script, and where: before it runs, or while it does.
+//! What is wrong with a script, and where: before it runs, or while it runs.
 
 use std::fmt;
 

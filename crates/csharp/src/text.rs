@@ -1,4 +1,4 @@
-//! Text: what `ToString()` says, and the UTF-16 that .NET counts in.
+//! Text: the results of `ToString()`, and the UTF-16 that .NET counts in.
 
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The types of values, as far as the checker knows them.
+//! The types of values, where the checker knows them.
 //!
 //! `object`, `dynamic` and JSON objects are one type here, [`Ty::Dynamic`]: their members are found when the script runs.
 

@@ -88,7 +88,7 @@ const MOST_COMPARED: usize = 100_000;
 /// The deepest anonymous object or tuple.
 const DEEPEST: usize = 100;
 
-/// Lists may be nested as deep as there is memory: what they refer to is dropped one after the other, without recursion.
+/// Lists may be nested as deep as there is memory: what they refer to is dropped one after another, without recursion.
 fn release(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         match value {
@@ -160,7 +160,7 @@ impl Entries {
         self.list.get(place).map(|(_, value)| value)
     }
 
-    /// Sets the value of a key; true: the key is new.
+    /// Sets the value of a key; returns true if the key is new.
     pub(super) fn set(&mut self, key: Value, value: Value) -> bool {
         let identity = identity(&key);
         match self.index.get(&identity).and_then(|place| self.list.get_mut(*place)) {
@@ -225,7 +225,7 @@ pub(super) fn identity(value: &Value) -> Rc<str> {
     }
 }
 
-/// The parts of a record, one behind the other; false: they are too long.
+/// The parts of a record, one behind the other; returns false if they are too long.
 fn record_identity(value: &Value, text: &mut String) -> bool {
     if text.len() > LONGEST_IDENTITY {
         return false;
@@ -382,7 +382,7 @@ impl Value {
         }
     }
 
-    /// The order of numbers, dates and lengths of time; none: they have none.
+    /// The order of numbers, dates and lengths of time; `None` if they have none.
     pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),

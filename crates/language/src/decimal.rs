@@ -1,8 +1,8 @@
 //! .NET's `decimal`: 96 bits and a scale of 0 to 28, rounded half to even where digits are lost.
 //!
 //! As in .NET the scale is part of the value that is shown (`1.10m + 2m` is `3.10`) and not of the one that is compared. The
-//! arithmetic is that of [`rust_decimal`], whose model is .NET's, but for three things: .NET keeps the places of a zero, drops zeros
-//! that a division has added, and reads text rounded half to even and a `double` with fifteen digits.
+//! arithmetic is that of [`rust_decimal`], whose model is .NET's, with three exceptions: .NET keeps the places of a zero,
+//! drops zeros that a division has added, and reads text rounded half to even and a `double` with fifteen digits.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -92,7 +92,7 @@ impl Decimal {
         Self(-self.0)
     }
 
-    /// The sum. None: it does not fit.
+    /// The sum. `None` if it does not fit.
     #[expect(
         clippy::should_implement_trait,
         reason = "the operator would have to panic beyond the range"
@@ -106,12 +106,12 @@ impl Decimal {
         Some(Self(sum).widened(self.scale().max(other.scale())))
     }
 
-    /// The difference. None: it does not fit.
+    /// The difference. `None` if it does not fit.
     pub fn subtract(self, other: Self) -> Option<Self> {
         self.add(other.negate())
     }
 
-    /// The product. None: it does not fit.
+    /// The product. `None` if it does not fit.
     pub fn multiply(self, other: Self) -> Option<Self> {
         if self.is_zero() || other.is_zero() {
             return Some(Self::ZERO.widened(self.scale() + other.scale()));
@@ -119,7 +119,7 @@ impl Decimal {
         self.0.checked_mul(other.0).map(Self)
     }
 
-    /// The quotient. None: it does not fit, or the divisor is zero.
+    /// The quotient. `None` if it does not fit, or the divisor is zero.
     pub fn divide(self, other: Self) -> Option<Self> {
         let quotient = Self(self.0.checked_div(other.0)?);
         let places = self.scale().saturating_sub(other.scale());
@@ -142,7 +142,7 @@ impl Decimal {
         self
     }
 
-    /// The remainder, with the sign of the dividend. None: it does not fit, or the divisor is zero.
+    /// The remainder, with the sign of the dividend. `None` if it does not fit, or the divisor is zero.
     pub fn remainder(self, other: Self) -> Option<Self> {
         if self.is_zero() && !other.is_zero() {
             return Some(self);
@@ -174,7 +174,7 @@ impl Decimal {
         Self(value.into())
     }
 
-    /// As .NET converts a double: 15 significant digits. None: it does not fit, or is no number.
+    /// As .NET converts a double: 15 significant digits. `None` if it does not fit, or is not a number.
     pub fn from_f64(value: f64) -> Option<Self> {
         if !value.is_finite() {
             return None;

@@ -1,4 +1,4 @@
-//! Texts of any length, as a message quotes them.
+//! Texts of any length, shortened for messages.
 
 use std::borrow::Cow;
 

@@ -1,11 +1,11 @@
-//! The caller of a script or template, which is asked from time to time whether the work goes on.
+//! The caller of a script or template, which is asked from time to time whether the work continues.
 
 /// What the caller of a script or template decides while it runs: a language counts steps, and asks its caller once in some
 /// thousand of them.
 ///
 /// Time, turns among several scripts and cancellation are the caller's: a language has no clock and no thread.
 pub trait Steps {
-    /// Returns when the work goes on. The caller may keep it waiting meanwhile, so that other work has its turn.
+    /// Returns when the work continues. The caller may keep it waiting meanwhile, so that other work has its turn.
     ///
     /// # Errors
     /// The work ends here, without a result.

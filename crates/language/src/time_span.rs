@@ -1,4 +1,4 @@
-//! .NET's `TimeSpan` in its text forms, and ISO 8601 durations beside it.
+//! .NET's `TimeSpan` in its text forms, and ISO 8601 durations.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The bounds of one rendering: steps, time, memory and the size of its text.
 //!
-//! A step is a statement, a value or some 32 bytes of text: all work is counted in them, and the caller is asked once in a
-//! thousand of them whether it goes on. Memory is counted by what the values of the template hold at the moment.
+//! A step is a statement, a value or some 32 bytes of text: all work is counted in steps, and after every thousand the
+//! caller is asked whether to continue. Memory is what the values of the template hold at the moment.
 
 use std::cell::Cell;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Bounds<'s> {
     pub memory: usize,
     /// Bytes of its text.
     pub output: usize,
-    /// Who bounds its time. None: only its steps bound it.
+    /// Who bounds its time. `None` if only its steps bound it.
     pub caller: Option<&'s dyn Steps>,
 }
 

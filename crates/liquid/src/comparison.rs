@@ -1,4 +1,4 @@
-//! Equality and order, as Fluid has them: the left side decides how the right one is read.
+//! Equality and order as in Fluid: the left side decides how the right side is read.
 
 use std::cmp::Ordering;
 
@@ -126,7 +126,7 @@ pub(super) fn compare<'a>(
     Ok(Value::compared(left, result))
 }
 
-/// Whether the order of two values is as the operator says; none: they have no order.
+/// Whether the order of two values is as the operator says; `None` if they have no order.
 fn order<'a>(
     left: &Value<'a>,
     right: &Value<'a>,

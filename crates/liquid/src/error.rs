@@ -1,4 +1,4 @@
-//! Why a template cannot be used, or has no result.
+//! Why a template cannot be used or has no result.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Layout
-//! - `template`: [`Template`]; `error`: why there is no text; `budget`: the bounds.
-//! - `parser`, `syntax`: from the text to statements; `names`: the variables that a text names.
+//! - `template`: [`Template`]; `error`: why a template has no text; `budget`: the bounds.
+//! - `parser`, `syntax`: from text to statements; `names`: the variables that a template names.
 //! - `render`, `evaluate`, `comparison`: the meaning of statements and expressions; `data`: what a template sees.
 //! - `value`, `number`: Fluid's values; `filters`.
 

@@ -1,4 +1,4 @@
-//! The statements of a template, run one after the other into a text.
+//! Runs the statements of a template, one after another, into a text.
 
 use std::rc::Rc;
 

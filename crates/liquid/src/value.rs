@@ -1,4 +1,4 @@
-//! The values of a template, as Fluid has them: numbers are decimals, texts count in UTF-16.
+//! The values of a template, as in Fluid: numbers are decimals, and texts count UTF-16.
 
 use std::cell::Cell;
 use std::ops::Deref;

@@ -41,6 +41,9 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        least(h.at, now()) AS head,
        p.worker_peers,
        p.rank,
+       -- Drops the notifications that every listener has read: a NOTIFY that meets a full queue does not, so the queue would
+       -- stay full after its last reader has gone on.
+       pg_notification_queue_usage(),
        -- Of the whole server; its growth is the number of transactions that write.
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
        clock_timestamp() AS clock

@@ -65,9 +65,9 @@ pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiRe
 #[utoipa::path(get, path = "/activity-executions/{id}/call-stack", tag = "Activity executions",
     params(
         ("id" = String, Path, description = "The id of the execution."),
-        ("includeCrossWorkflowChain" = Option<bool>, Query, description = "Begins the stack of a child workflow with that of the execution which started it, through at most 64 instances; true if absent."),
+        ("includeCrossWorkflowChain" = Option<bool>, Query, description = "Begins the stack of a child workflow with the stack of the execution that started it, through at most 64 instances; true if absent."),
         ("skip" = Option<u32>, Query, description = "The executions before the first one of the response."),
-        ("take" = Option<u32>, Query, description = "The most executions; 100 if absent or 0."),
+        ("take" = Option<u32>, Query, description = "The maximum number of executions; 100 if absent or 0."),
     ),
     responses(
         (status = 200, description = "A range of the stack.", body = CallStack),

@@ -34,7 +34,7 @@ struct ExecutionQuery {
 #[utoipa::path(get, path = "/activity-executions/list", tag = "Activity executions",
     params(ExecutionQuery),
     responses(
-        (status = 200, description = "The executions; of many, the newest.", body = ActivityExecutionList<ActivityExecutionDetail>),
+        (status = 200, description = "The executions; if there are many, the newest.", body = ActivityExecutionList<ActivityExecutionDetail>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
 pub(super) async fn details(State(api): State<Api>, uri: Uri) -> ApiResult {
@@ -45,7 +45,7 @@ pub(super) async fn details(State(api): State<Api>, uri: Uri) -> ApiResult {
 #[utoipa::path(get, path = "/activity-execution-summaries/list", tag = "Activity executions",
     params(ExecutionQuery),
     responses(
-        (status = 200, description = "The executions; of many, the newest.", body = ActivityExecutionList<ActivityExecutionSummary>),
+        (status = 200, description = "The executions; if there are many, the newest.", body = ActivityExecutionList<ActivityExecutionSummary>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
 pub(super) async fn summaries(State(api): State<Api>, uri: Uri) -> ApiResult {

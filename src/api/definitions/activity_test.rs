@@ -1,4 +1,4 @@
-//! Tests of single activities, as the designer asks for them.
+//! Tests of single activities, as the designer requests them.
 
 use axum::Json;
 use axum::extract::State;
@@ -46,13 +46,14 @@ pub(super) struct ActivityHandleFields {
     activity_node_id: Option<String>,
 }
 
-/// Runs one activity of a version, and keeps nothing of it.
+/// Runs one activity of a version, and stores nothing.
 ///
-/// Inputs are evaluated as configured, variables have their test values or defaults. What the activity does outside, it does.
+/// Inputs are evaluated as configured, variables have their test values or defaults. External effects of the activity are
+/// real.
 #[utoipa::path(post, path = "/tests/activities", tag = "Definitions",
     request_body = ActivityTestFields,
     responses(
-        (status = 200, description = "What it did; `Running`: it would wait.", body = ActivityTested),
+        (status = 200, description = "What the activity did; `Running` means that it would wait.", body = ActivityTested),
         (status = 404, description = "`definition-not-found` or `activity-not-found`: the version or the activity does not exist."),
     ))]
 pub(super) async fn test(State(api): State<Api>, body: RequestBody) -> ApiResult {

@@ -1,4 +1,4 @@
-//! Bulk actions on definitions and versions: a few at a time, each in a transaction of its own.
+//! Bulk actions on definitions and versions: a few at a time, each in its own transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -64,7 +64,7 @@ async fn latest(api: &Api, ids: &[String]) -> Result<HashMap<String, DefinitionS
 #[utoipa::path(post, path = "/bulk-actions/publish/workflow-definitions/by-definition-ids", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(
-        (status = 200, description = "What became of each.", body = BulkPublished),
+        (status = 200, description = "The result for each.", body = BulkPublished),
     ))]
 pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
@@ -128,7 +128,7 @@ fn messages(error: &Error) -> Vec<String> {
 #[utoipa::path(post, path = "/bulk-actions/retract/workflow-definitions/by-definition-ids", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(
-        (status = 200, description = "What became of each.", body = BulkRetracted),
+        (status = 200, description = "The result for each.", body = BulkRetracted),
     ))]
 pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
@@ -161,11 +161,11 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
-/// Deletes several definitions with all versions.
+/// Deletes several definitions with all their versions.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-definition-id", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(
-        (status = 200, description = "The number of those that there were.", body = DefinitionsDeleted),
+        (status = 200, description = "The number of those that existed.", body = DefinitionsDeleted),
     ))]
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "definitionIds")?.into_iter().map(|id| {
@@ -179,7 +179,7 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-id", tag = "Definitions",
     request_body = Option<VersionIds>,
     responses(
-        (status = 200, description = "The number of those that there were.", body = DefinitionsDeleted),
+        (status = 200, description = "The number of those that existed.", body = DefinitionsDeleted),
     ))]
 pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "ids")?.into_iter().map(|id| {
@@ -189,7 +189,7 @@ pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -
     deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
 }
 
-/// The number of those that there were.
+/// The number of those that existed.
 async fn deleted(mut outcomes: impl futures_util::Stream<Item = Result<()>> + Unpin) -> ApiResult {
     let mut count = 0;
     while let Some(outcome) = outcomes.next().await {

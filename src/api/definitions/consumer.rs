@@ -17,7 +17,7 @@ use crate::runtime::VersionOptions;
 #[utoipa::path(get, path = "/workflow-definitions/{id}/consumers", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     responses(
-        (status = 200, description = "Those whose newest version does, through all levels; at most 1,000.", body = Consumers),
+        (status = 200, description = "The definitions whose newest version uses it, through all levels; at most 1,000.", body = Consumers),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
@@ -27,12 +27,12 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
     Ok(Json(json!({"consumingWorkflowDefinitionIds": consumers})).into_response())
 }
 
-/// Updates the definitions that use one as an activity, where its options ask for it.
+/// Updates the definitions that use one as an activity, if its options ask for it.
 #[utoipa::path(post, path = "/workflow-definitions/{id}/update-references", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The names of those that name its published version now.", body = UpdatedConsumers),
+        (status = 200, description = "The names of the definitions that now use its published version.", body = UpdatedConsumers),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`too-many-consumers`, `consumer-invalid` or `definition-changing`."),
     ))]

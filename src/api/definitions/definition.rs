@@ -35,7 +35,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResu
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The version, also if it was published already.", body = SavedDefinition),
+        (status = 200, description = "The version, even if it was already published.", body = SavedDefinition),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
@@ -46,7 +46,7 @@ pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBo
 
 /// Ends the publication of a definition.
 ///
-/// Its triggers and schedules go; instances stay.
+/// Its triggers and schedules are deleted; instances stay.
 #[utoipa::path(post, path = "/workflow-definitions/{id}/retract", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = Option<NoFields>,

@@ -37,8 +37,8 @@ pub(super) struct ExportFields {
     /// `Latest` (if absent), `Published`, `LatestOrPublished`, `LatestAndPublished`, `Draft`, `AllVersions`, or the number of
     /// a version.
     version_options: Option<String>,
-    /// Adds the newest versions of the definitions that use it as an activity, through all levels; with any, the answer is an
-    /// archive.
+    /// Adds the newest versions of the definitions that use it as an activity, through all levels; if any exist, the answer
+    /// is an archive.
     include_consuming_workflows: Option<bool>,
 }
 

@@ -12,11 +12,11 @@ use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 use crate::id::VersionId;
 
-/// Gets an activity of a version and all that it contains.
+/// Gets an activity of a version and everything that it contains.
 #[utoipa::path(get, path = "/workflow-definitions/subgraph/{id}", tag = "Definitions",
     params(
         ("id" = String, Path, description = "The id of the version."),
-        ("parentNodeId" = Option<String>, Query, description = "The node id of the activity; absent, the root."),
+        ("parentNodeId" = Option<String>, Query, description = "The node id of the activity; the root if absent."),
     ),
     responses(
         (status = 200, description = "The tree.", body = ActivityTreeSchema),
@@ -38,7 +38,7 @@ pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> Ap
         ("childNodeId" = String, Query, description = "The node id of the activity."),
     ),
     responses(
-        (status = 200, description = "The containers, the outermost first.", body = PathSegments),
+        (status = 200, description = "The containers, outermost first.", body = PathSegments),
         (status = 404, description = "`definition-not-found`, `node-not-found`."),
     ))]
 pub(super) async fn segments(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {

@@ -1,7 +1,7 @@
 //! Imports of files: definitions as JSON, and zip archives of them.
 //!
-//! All files are read and checked before the first one is saved: an invalid one is named, and nothing is imported then. What
-//! is unpacked is bounded whatever an archive declares, and what is parsed shares the memory of all bodies.
+//! All files are read and checked before the first one is saved: if one is invalid, it is named and nothing is imported.
+//! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
 
 use axum::Json;
 use axum::extract::State;
@@ -34,12 +34,12 @@ pub(super) struct ImportFiles {
 
 /// Imports files: each definition becomes a draft.
 ///
-/// JSON files that are no workflows are dropped. If any file cannot be read, nothing is imported.
+/// JSON files that are not workflows are dropped. If any file cannot be read, nothing is imported.
 #[utoipa::path(post, path = "/workflow-definitions/import-files", tag = "Definitions",
     request_body(content = ImportFiles, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The number of definitions that were imported.", body = Count),
-        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, those before it are imported."),
+        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
 pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {

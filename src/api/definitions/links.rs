@@ -1,7 +1,7 @@
-//! The links of a definition and of a list, by which Elsa's designer decides what it offers.
+//! The links of a definition and of a list, from which Elsa's designer decides what to offer.
 //!
-//! Without a `publish` link a definition is read only there, and without `bulk-publish` the whole list is. Who may call this API
-//! may call all of it; only what is marked as read only has fewer links. Only routes that exist are linked.
+//! Without a `publish` link a definition is read-only there, and without `bulk-publish` the whole list is. Every client of
+//! this API may call all of it, so only definitions marked as read-only have fewer links. Only existing routes are linked.
 
 use serde_json::{Value, json};
 

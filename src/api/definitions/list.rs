@@ -1,4 +1,4 @@
-//! The list of definitions, and what is asked of all of them.
+//! The list of definitions, and queries about all of them.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ use crate::runtime::{DefinitionFilter, DefinitionOrder, VersionOptions};
 /// The most ids in one filter; a query has no more parameters.
 const MOST_IDS: usize = 1_000;
 
-/// Lists definitions, by name unless another order is given.
+/// Lists definitions, ordered by name by default.
 #[utoipa::path(get, path = "/workflow-definitions", tag = "Definitions",
     params(PageQuery, DefinitionQuery),
     responses(

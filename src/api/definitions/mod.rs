@@ -1,8 +1,8 @@
 //! Workflow definitions and their versions.
 //!
-//! `definition` and `version` are what is read of one and done to it, `save`, `import` and `import_files` write drafts,
-//! `export` sends files, `list` and `bulk` are about many. `activity_test` runs one activity. `graph` shows parts of a version,
-//! `consumer` those that use it; `links` lists what a client may do.
+//! `definition` and `version` read and change a single one, `save`, `import` and `import_files` write drafts, `export` sends
+//! files, and `list` and `bulk` handle many. `activity_test` runs one activity. `graph` shows parts of a version, `consumer`
+//! the definitions that use it; `links` lists what a client may do.
 
 mod activity_test;
 mod bulk;

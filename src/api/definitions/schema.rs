@@ -1,4 +1,4 @@
-//! Definitions as the document shows them. They are composed JSON, which keeps what the engine does not know.
+//! Definitions as the OpenAPI document shows them. They are composed JSON, which keeps properties unknown to the engine.
 #![allow(dead_code, clippy::large_enum_variant, reason = "schemas")]
 
 use std::collections::HashMap;
@@ -56,11 +56,11 @@ pub(super) struct Definition {
     name: Option<String>,
     /// Its description.
     description: Option<String>,
-    /// When the version was made.
+    /// When the version was created.
     created_at: Option<String>,
     /// Counts from 1.
     version: i32,
-    /// The version of the tool that made it.
+    /// The version of the tool that created it.
     tool_version: Option<String>,
     /// Its variables.
     variables: Vec<Value>,
@@ -74,7 +74,7 @@ pub(super) struct Definition {
     custom_properties: Map<String, Value>,
     /// It may not be edited.
     is_readonly: bool,
-    /// It is the system's.
+    /// It belongs to the system.
     is_system: bool,
     /// The newest version.
     is_latest: bool,
@@ -92,7 +92,7 @@ pub(super) struct Definition {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DefinitionFields {
-    /// The id of the definition; absent, a new one.
+    /// The id of the definition; a new one if absent.
     definition_id: Option<String>,
     /// The number of the version that was edited.
     version: Option<i32>,
@@ -100,7 +100,7 @@ pub(super) struct DefinitionFields {
     name: Option<String>,
     /// Its description.
     description: Option<String>,
-    /// The version of the tool that made it.
+    /// The version of the tool that created it.
     tool_version: Option<String>,
     /// Its variables.
     variables: Option<Vec<Value>>,
@@ -123,7 +123,7 @@ pub(super) struct DefinitionFields {
 pub(super) struct SaveFields {
     /// The definition.
     model: DefinitionFields,
-    /// Publishes it, too.
+    /// Also publishes it.
     publish: Option<bool>,
 }
 
@@ -145,9 +145,9 @@ pub(super) struct SavedDefinition {
     workflow_definition: Definition,
     /// It was published before, and nothing was written.
     already_published: bool,
-    /// 0: workflows are no activities yet.
+    /// 0: workflows are not activities yet.
     consuming_workflow_count: u64,
-    /// What a publish warns of; it is published all the same.
+    /// The warnings of a publish; it is still published.
     validation_errors: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ pub(super) struct DefinitionItem {
 pub(super) struct DefinitionList {
     /// The versions of this page.
     items: Vec<DefinitionItem>,
-    /// All that match.
+    /// How many match.
     total_count: u64,
     /// What the client may do.
     links: Vec<Link>,
@@ -197,7 +197,7 @@ pub(super) struct ActivityTreeSchema {
     node_id: String,
     /// The port of its container that holds it.
     port: Option<String>,
-    /// Those that it contains, each as this one.
+    /// The activities in it, each in the same form.
     #[schema(no_recursion)]
     children: Option<Vec<ActivityTreeSchema>>,
 }
@@ -210,7 +210,7 @@ pub(super) struct PathSegments {
     child_node: ActivityTreeSchema,
     /// The container that holds it.
     container: ActivityTreeSchema,
-    /// The containers, the outermost first.
+    /// The containers, outermost first.
     path_segments: Vec<Map<String, Value>>,
 }
 
@@ -245,7 +245,7 @@ pub(super) struct VersionIds {
     ids: Option<Vec<String>>,
 }
 
-/// What became of each definition, by id.
+/// The result for each definition, by id.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BulkPublished {
@@ -255,33 +255,33 @@ pub(super) struct BulkPublished {
     already_published: Vec<String>,
     /// They do not exist.
     not_found: Vec<String>,
-    /// They are read only.
+    /// They are read-only.
     skipped: Vec<String>,
-    /// They use one of the published as an activity, and were updated with it.
+    /// They use one of the published ones as an activity, and were updated with it.
     updated_consumers: Vec<String>,
     /// They cannot be published; `warnings` says why.
     failed: Vec<String>,
-    /// By id: why it cannot be published, or what its publish warns of.
+    /// By id: why it cannot be published, or the warnings of its publish.
     warnings: HashMap<String, Vec<String>>,
 }
 
-/// What became of each definition, by id.
+/// The result for each definition, by id.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BulkRetracted {
-    /// They are not published any more.
+    /// They are no longer published.
     retracted: Vec<String>,
     /// They were not published.
     already_retracted: Vec<String>,
     /// They do not exist.
     not_found: Vec<String>,
-    /// They are read only.
+    /// They are read-only.
     skipped: Vec<String>,
 }
 
-/// The number of what was deleted.
+/// The number of deleted items.
 #[derive(ToSchema)]
 pub(super) struct DefinitionsDeleted {
-    /// How many there were.
+    /// How many existed.
     deleted: u64,
 }

@@ -48,7 +48,7 @@ pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
     Ok(response.await?)
 }
 
-/// Lists the versions of a definition, the newest first.
+/// Lists the versions of a definition, newest first.
 #[utoipa::path(get, path = "/workflow-definitions/{id}/versions", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition."), PageQuery),
     responses(

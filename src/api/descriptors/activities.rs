@@ -17,7 +17,7 @@ use crate::api::openapi::Counted;
 use crate::api::path::Id;
 use crate::http::{ApiError, ApiResult};
 
-/// The activity types of one node, written when they are asked for first.
+/// The activity types of one node, written when they are first requested.
 #[derive(Default)]
 pub(in crate::api) struct ActivityDescriptors(OnceLock<WrittenDescriptors>);
 
@@ -54,7 +54,7 @@ impl ActivityDescriptors {
     }
 }
 
-/// Lists the activity types that a definition may hold, usable definitions among them.
+/// Lists the activity types that a definition may contain, including usable definitions.
 #[utoipa::path(get, path = "/descriptors/activities", tag = "For designers",
     params(("refresh" = Option<bool>, Query, description = "Changes nothing: definitions are read each time.")),
     responses((status = 200, description = "All types of this node.", body = Counted<Value>)))]
@@ -105,6 +105,6 @@ pub(super) fn version(fields: &mut Fields) -> Result<Option<i32>, ApiError> {
 }
 
 pub(super) fn unknown_type(type_name: &str) -> ApiError {
-    let message = format!("This node knows no activity type {type_name}, or not in this version.");
+    let message = format!("This node does not know the activity type {type_name}, or not in this version.");
     ApiError::new(StatusCode::NOT_FOUND, "activity-type-not-found", message)
 }

@@ -1,4 +1,4 @@
-//! What an input offers now, by the values of the other inputs.
+//! The choices that an input offers, given the values of the other inputs.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Lists of what does not exist here: a designer asks for them, and shows nothing.
+//! Lists of features that do not exist here: a designer requests them and shows nothing.
 //!
 //! Workflow contexts and resilience strategies are features of Elsa that no activity here uses: an activity retries inside
-//! its call, and what it retried is not recorded.
+//! its call, and its retries are not recorded.
 
 use axum::Json;
 use axum::http::Uri;

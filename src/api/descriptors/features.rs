@@ -1,4 +1,4 @@
-//! What this server has, by the names of Elsa's features: a designer shows what belongs to them.
+//! What this server supports, by the names of Elsa's features: a designer shows what belongs to them.
 
 use axum::Json;
 use axum::extract::State;
@@ -88,7 +88,7 @@ pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
 
 /// Gets a feature of Elsa that is served.
 #[utoipa::path(get, path = "/features/installed/{name}", tag = "For designers",
-    params(("name" = String, Path, description = "Its full name, as `Elsa.Scheduling`.")),
+    params(("name" = String, Path, description = "Its full name, such as `Elsa.Scheduling`.")),
     responses(
         (status = 200, description = "The feature.", body = Feature),
         (status = 404, description = "`feature-not-found`: this server does not have it."),

@@ -1,4 +1,4 @@
-//! Descriptors: what a designer must know to show and edit a definition.
+//! Descriptors: what a designer needs to know to show and edit a definition.
 //!
 //! # Layout
 //! - `activities`: the activity types of this node, with `activity_json` for their form; `choices`: what an input offers now.
@@ -6,8 +6,8 @@
 //! - `strategies`: activation, commits, incidents, log persistence; `features`: what this server has.
 //! - `empty`: lists of what does not exist here.
 //!
-//! Nothing here changes while a node runs, so each list is written once. The activity types are a node's own; the other lists
-//! are those of the program.
+//! Nothing here changes while a node runs, so each list is written once. The activity types are those of the node; the other
+//! lists are those of the program.
 
 mod activities;
 mod activity_json;

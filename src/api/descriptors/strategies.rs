@@ -49,7 +49,7 @@ const LOG_PERSISTENCE: [(&str, &str, &str); 4] = [
     ),
     (
         "Inherit",
-        "As what contains it; values of a workflow are recorded.",
+        "Like the values of its container; those of a workflow are recorded.",
         "Elsa.Workflows.LogPersistence.Strategies.Inherit, Elsa.Workflows.Core",
     ),
     (
@@ -114,7 +114,7 @@ pub(super) async fn incident() -> Response {
     json_response(&LIST)
 }
 
-/// Lists the strategies for what of an activity is recorded.
+/// Lists the strategies for what is recorded of an activity.
 #[utoipa::path(get, path = "/descriptors/log-persistence-strategies", tag = "For designers",
     responses((status = 200, description = "All strategies.", body = Counted<TypedStrategy>)))]
 pub(super) async fn log_persistence() -> Response {

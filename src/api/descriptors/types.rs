@@ -34,7 +34,7 @@ const VARIABLE_TYPES: [(&str, &str, &str); 25] = [
         "DateTimeOffset",
         "A point in time with its offset from UTC.",
     ),
-    ("Primitives", "TimeSpan", "A length of time, as 1.12:00:00."),
+    ("Primitives", "TimeSpan", "A length of time, such as 1.12:00:00."),
     ("Lookups", "StringDictionary", "Texts by name."),
     ("Lookups", "ObjectDictionary", "Values by name."),
     ("Lookups", "StringMap", "Texts by name."),
@@ -84,7 +84,7 @@ pub(super) async fn storage_drivers() -> Json<Value> {
 
 /// Lists the converters that fit between an output and what it is bound to.
 ///
-/// The program has none; they are those of a program that embeds the engine.
+/// This program has none; a program that embeds the engine can have some.
 #[utoipa::path(get, path = "/descriptors/output-converters", tag = "For designers",
     params(
         ("sourceType" = String, Query, description = "The type of the output."),

@@ -1,4 +1,4 @@
-//! Files that are sent and received: their names, and zip archives of them.
+//! Sent and received files: their names, and zip archives.
 
 pub(super) mod zip;
 

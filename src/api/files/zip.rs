@@ -194,7 +194,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Asks before each part of the packed bytes whether to go on.
+/// Asks before each part of the packed bytes whether to continue.
 struct Asking<'a> {
     packed: &'a [u8],
     is_stopped: &'a dyn Fn() -> bool,

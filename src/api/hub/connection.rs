@@ -37,7 +37,7 @@ enum End {
     Asked,
     /// For this reason of the client's doing.
     Refused(&'static str),
-    /// The node leaves: another one goes on.
+    /// The node leaves: another one continues.
     Leaving,
 }
 
@@ -80,7 +80,7 @@ async fn send(socket: &mut WebSocket, text: String) -> Result<(), End> {
     }
 }
 
-/// The next text; none: a control frame, which was dealt with. Cancellation safe.
+/// The next text; `None` after a control frame, which was handled. Cancellation safe.
 async fn receive(socket: &mut WebSocket) -> Result<Option<String>, End> {
     match socket.recv().await {
         Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),

@@ -1,7 +1,8 @@
-//! The hub by which Studio follows instances: SignalR's JSON protocol on WebSockets, at any node for the commits of all.
+//! The hub through which Studio observes instances: SignalR's JSON protocol on WebSockets, at any node for the commits of
+//! all nodes.
 //!
-//! A browser can send no key with a WebSocket. So the key is checked when a client negotiates, and the token that it gets opens
-//! one connection within half a minute, at whichever node.
+//! A browser can send no key with a WebSocket. So the key is checked when a client negotiates, and the resulting token opens
+//! one connection within half a minute, at any node.
 
 mod connection;
 mod protocol;
@@ -73,7 +74,7 @@ struct Transport {
     transfer_formats: [&'static str; 1],
 }
 
-/// Makes a token for one connection to the hub.
+/// Creates a token for one connection to the hub.
 ///
 /// The connection is a WebSocket at `/elsa/hubs/workflow-instance?id=TOKEN`, and needs no key.
 #[utoipa::path(post, path = path::HUB_NEGOTIATION, tag = "Live", responses(

@@ -1,4 +1,4 @@
-//! SignalR's JSON protocol, as far as the hub needs it: text frames of records, each ended by U+001E.
+//! The part of SignalR's JSON protocol that the hub needs: text frames of records, each ended by U+001E.
 
 use serde_json::{Map, Value, json};
 

@@ -25,7 +25,7 @@ const ARCHIVE: &str = "workflow-instances.zip";
 /// The most bytes of the files of one archive.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What a file has besides the state.
+/// What a file contains besides the state.
 #[derive(IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +44,7 @@ pub(super) struct InstanceExportFields {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
 pub(super) struct InstancesExportFields {
-    /// Their ids, at most 100; those that do not exist are left out.
+    /// Their ids, at most 100; unknown ones are left out.
     ids: Vec<String>,
     #[serde(flatten)]
     parts: InstanceExportFields,
@@ -73,8 +73,7 @@ pub(super) struct InstancesImported {
     responses(
         (status = 200, description = "The instance as of its last commit; `Content-Disposition` names the file.", body = serde_json::Value),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
-        (status = 409, description = "`instance-busy`: it has not run yet. `instance-holds-secret`: it goes on with a value that is \
-            made of a secret."),
+        (status = 409, description = "`instance-busy`: it has not run yet. `instance-holds-secret`: it continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`: export it without its history."),
     ))]
 pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
@@ -90,8 +89,7 @@ pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiR
             content((serde_json::Value = "application/json"), (Vec<u8> = "application/zip"))),
         (status = 204, description = "None of several instances exists."),
         (status = 404, description = "`instance-not-found`: the only one does not exist."),
-        (status = 409, description = "`instance-busy`: one has not run yet. `instance-holds-secret`: one goes on with a value that is \
-            made of a secret."),
+        (status = 409, description = "`instance-busy`: one has not run yet. `instance-holds-secret`: one continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`, `export-too-large`: export fewer, or without their history."),
     ))]
 pub(super) async fn export_many(State(api): State<Api>, body: RequestBody) -> ApiResult {

@@ -1,4 +1,4 @@
-//! The filter of instances, as Elsa's clients write it: for lists and for bulk actions.
+//! The filter of instances, as Elsa's clients write it, for lists and for bulk actions.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -33,7 +33,7 @@ const MAX_TIMES: usize = 20;
 /// The longest text to search for.
 const MAX_SEARCH: usize = 1_000;
 
-/// Takes the filter out of the fields; none: no instance can meet it.
+/// Takes the filter out of the fields; `None` if no instance can meet it.
 pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
     let status = fields.keyword("status", &STATUSES)?.map(str::to_owned);
     let sub_status = fields.keyword("subStatus", &SUB_STATUSES)?.map(str::to_owned);
@@ -137,11 +137,15 @@ fn time_filters(value: Option<Value>) -> Result<Vec<TimeFilter>, ApiError> {
             let timestamp = fields.text("timestamp")?.unwrap_or_default();
             Ok(TimeFilter {
                 column: named(&COLUMNS, &column)
-                    .ok_or_else(|| wrong(format!("The column {column:?} is none of {}.", words(&COLUMNS))))?,
-                operator: named(&OPERATORS, &operator)
-                    .ok_or_else(|| wrong(format!("The operator {operator:?} is none of {}.", words(&OPERATORS))))?,
+                    .ok_or_else(|| wrong(format!("The column {column:?} is not one of {}.", words(&COLUMNS))))?,
+                operator: named(&OPERATORS, &operator).ok_or_else(|| {
+                    wrong(format!(
+                        "The operator {operator:?} is not one of {}.",
+                        words(&OPERATORS)
+                    ))
+                })?,
                 timestamp: time(&timestamp)
-                    .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is no time with an offset.")))?,
+                    .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is not a time with an offset.")))?,
             })
         })
         .collect()

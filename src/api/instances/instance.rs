@@ -28,7 +28,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "It is cancelled, or had finished."),
+        (status = 200, description = "It is cancelled, or had already finished."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
 pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {

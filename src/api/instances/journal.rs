@@ -20,7 +20,7 @@ use crate::runtime::{JournalRecord, Listed};
 #[utoipa::path(get, path = "/workflow-instances/{id}/journal", tag = "Instances",
     params(("id" = String, Path, description = "The id of the instance."), PageQuery, RangeQuery),
     responses(
-        (status = 200, description = "A range of entries, the oldest first.", body = Listed<JournalRecord>),
+        (status = 200, description = "A range of entries, oldest first.", body = Listed<JournalRecord>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
@@ -35,7 +35,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
     params(("id" = String, Path, description = "The id of the instance."), PageQuery, RangeQuery),
     request_body = Option<JournalFields>,
     responses(
-        (status = 200, description = "A range of the entries that match, the oldest first.", body = Listed<JournalRecord>),
+        (status = 200, description = "A range of the matching entries, oldest first.", body = Listed<JournalRecord>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
 pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {

@@ -39,7 +39,7 @@ const START_KEYS: [&str; 7] = [
     "triggerActivityId",
 ];
 
-/// Lists instances, the newest first unless another order is given.
+/// Lists instances, newest first by default.
 #[utoipa::path(get, path = "/workflow-instances", tag = "Instances",
     params(PageQuery, InstanceQuery),
     responses(

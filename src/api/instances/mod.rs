@@ -1,4 +1,4 @@
-//! Workflow instances: the list, and what is read of one instance and done to it.
+//! Workflow instances: the list, and the operations on one instance.
 
 mod files;
 pub(super) mod filter;

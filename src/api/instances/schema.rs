@@ -1,4 +1,4 @@
-//! Instances as the document shows them.
+//! Instances as the OpenAPI document shows them.
 #![allow(dead_code, clippy::large_enum_variant, reason = "schemas")]
 
 use chrono::{DateTime, Utc};
@@ -25,7 +25,7 @@ pub(super) struct RangeQuery {
     /// The entries before the first one of the response.
     #[param(minimum = 0, maximum = 2147483647)]
     skip: Option<u32>,
-    /// The most entries; 100 if absent.
+    /// The maximum number of entries; 100 if absent.
     #[param(minimum = 1, maximum = 1000)]
     take: Option<u32>,
 }
@@ -45,7 +45,7 @@ pub(super) struct JournalFields {
     /// The entries before the first one of the response.
     #[schema(minimum = 0, maximum = 2147483647)]
     skip: Option<u32>,
-    /// The most entries; 100 if absent.
+    /// The maximum number of entries; 100 if absent.
     #[schema(minimum = 1, maximum = 1000)]
     take: Option<u32>,
 }
@@ -121,7 +121,7 @@ pub(super) struct InstanceQuery {
 pub(super) struct InstanceListFields {
     #[serde(flatten)]
     criteria: InstanceQuery,
-    /// Comparisons of times, which must all hold.
+    /// Comparisons of times, all of which must hold.
     timestamp_filters: Option<Vec<TimestampFilter>>,
     /// The number of the page, from 0.
     #[schema(minimum = 0, maximum = 2147483647)]

@@ -18,7 +18,7 @@ use crate::runtime::{InstanceExecutionState, InstanceVariable};
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a schema")]
 pub(super) struct VariableFields {
-    /// The variables to set; the others stay.
+    /// The variables to set; the others do not change.
     variables: Vec<VariableValue>,
 }
 
@@ -32,7 +32,7 @@ struct VariableValue {
     value: Value,
 }
 
-/// Gets whether an instance goes on.
+/// Gets whether an instance still runs.
 #[utoipa::path(get, path = "/workflow-instances/{id}/execution-state", tag = "Instances",
     params(("id" = String, Path, description = "The id of the instance.")),
     responses(
@@ -60,7 +60,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = VariableFields,
     responses(
-        (status = 200, description = "They are set: all variables.", body = Counted<InstanceVariable>),
+        (status = 200, description = "They are set; the response has all variables.", body = Counted<InstanceVariable>),
         (status = 400, description = "`unknown-variable`: the definition declares no such variable; nothing is set."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`instance-busy`, `instance-finished`: nothing is set."),

@@ -1,4 +1,4 @@
-//! What follows from the form of an operation: its id, its security, and the errors that any such request may get.
+//! What follows from the form of an operation: its id, its security, and the errors that any such request may receive.
 
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;

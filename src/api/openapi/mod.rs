@@ -1,8 +1,8 @@
-//! The OpenAPI document of the routes, and a page to read it.
+//! The OpenAPI document of the routes, and a page that shows it.
 //!
 //! The router and the document come from one place: a handler has a `utoipa::path`, and an area lists its handlers by
-//! `routes!`. What follows from the form of an operation and holds for all of them (ids, security, the errors that any
-//! request may get) is added by [`document`]. `tests` compares the document with the routes that are served.
+//! `routes!`. [`document`] adds what follows from the form of an operation (ids, security, the errors that any request may
+//! receive). `tests` compares the document with the routes that are served.
 
 mod document;
 mod page;

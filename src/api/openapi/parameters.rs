@@ -1,4 +1,4 @@
-//! Parameters and bodies that several areas have in common, as the document shows them.
+//! Parameters and bodies shared by several areas, as the document shows them.
 #![allow(dead_code, reason = "schemas")]
 
 use serde::Serialize;

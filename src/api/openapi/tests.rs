@@ -1,4 +1,4 @@
-//! The routes that are served are the routes that are documented, and the document is complete and consistent.
+//! The served routes are the documented ones, and the document is complete and consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,15 +132,23 @@ fn every_operation_is_described() {
     }
 }
 
-/// The names of all types with a schema, with those that share one.
-fn schema_names(folder: &std::path::Path, found: &mut BTreeMap<String, Vec<String>>) {
+/// The path and the text of each source file below a folder.
+fn sources(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            schema_names(&path, found);
-            continue;
+            sources(&path, found);
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            found.push((path.display().to_string(), text));
         }
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
+    }
+}
+
+/// The names of all types with a schema, with those that share one.
+fn schema_names(sources: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in sources {
         for (at, _) in text.match_indices("ToSchema)") {
             let head = text[at..]
                 .split(['{', '(', ';'])
@@ -153,22 +161,75 @@ fn schema_names(folder: &std::path::Path, found: &mut BTreeMap<String, Vec<Strin
                 .next()
                 .and_then(|head| head.split_once("schema(as = "));
             let name = renamed.map_or(name, |(_, rest)| rest.split(')').next().unwrap());
-            found
-                .entry(name.to_owned())
-                .or_default()
-                .push(path.display().to_string());
+            found.entry(name.to_owned()).or_default().push(path.clone());
         }
     }
+    found
+}
+
+/// The names of everything that the document describes.
+fn described(value: &Value, found: &mut BTreeSet<String>) {
+    if let Some(fields) = value["properties"].as_object() {
+        found.extend(fields.keys().cloned());
+    }
+    if value["in"] == "query" {
+        found.extend(value["name"].as_str().map(str::to_owned));
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| described(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| described(field, found)),
+        _ => {}
+    }
+}
+
+/// The other half, that what is described is read as its type, is shown by requests.
+#[test]
+fn every_field_that_is_read_is_described() {
+    let (mut known, mut files) = (BTreeSet::new(), Vec::new());
+    described(&document(), &mut known);
+    sources(
+        &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api"),
+        &mut files,
+    );
+    let mut unknown = BTreeSet::new();
+    let mut read = 0;
+    for (path, text) in &files {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let readers = [
+            "any",
+            "text",
+            "id",
+            "texts",
+            "texts_or_null",
+            "object",
+            "number",
+            "flag",
+            "keyword",
+            "keywords",
+        ];
+        for reader in readers {
+            for rest in code.split(&format!("ields.{reader}(\"")).skip(1) {
+                let name = rest.split('"').next().unwrap();
+                read += 1;
+                if !known.contains(name) {
+                    unknown.insert(format!("{path}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(read > 80, "{read}");
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
 /// Of two types with one name, the document would have the schema of one.
 #[test]
 fn no_two_schemas_have_one_name() {
-    let mut found = BTreeMap::new();
-    schema_names(
+    let mut files = Vec::new();
+    sources(
         &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut found,
+        &mut files,
     );
+    let mut found = schema_names(&files);
     assert!(
         found.contains_key("EventFields") && found.contains_key("Schedule"),
         "{found:?}"

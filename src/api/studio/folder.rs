@@ -1,6 +1,6 @@
 //! The files of Studio's package. Only files that were in the folder when it was read are served, so no path of a request
-//! reaches another file; links are left out. A file is read piece by piece, and is closed between two pieces: clients that
-//! read slowly hold neither memory nor open files.
+//! reaches another file; links are left out. A file is read piece by piece and closed between two pieces, so slow clients
+//! hold neither memory nor open files.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Elsa Studio at `/studio`: the files of its npm package from a folder, in a page of this server.
+//! Elsa Studio at `/studio`: the files of its npm package, served from a folder within a page of this server.
 //!
 //! The program does not contain Studio: `mainspring studio install` unpacks it into a folder, which `serve` and `dev` serve.
 //! None of these files needs a key, and none holds one: the page asks for the key of the API and keeps it in the

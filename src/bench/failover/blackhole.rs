@@ -1,4 +1,4 @@
-//! A proxy to the database that can stop to forward without closing or refusing connections, like a pulled cable.
+//! A proxy to the database that can stop forwarding without closing or refusing connections, like a pulled cable.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

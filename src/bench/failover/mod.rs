@@ -1,9 +1,9 @@
 //! `mainspring bench failover`: how long a take-over takes when a node is killed, stopped or cut off.
 //!
 //! Three nodes share one database. In each round, one of them in turn has bursts of two seconds in flight when the fault
-//! is injected. Measured is the time from the fault to the start of the activity in the last burst that is executed again,
-//! by the database's clock: the fault's time is read right before it (which includes a round trip), the start is that in
-//! the journal. Afterwards a killed node is replaced, and one that was stopped or cut off continues: it must rejoin under a
+//! is injected. The benchmark measures the time from the fault to the start of the activity in the last repeated burst, by
+//! the database's clock: the fault's time is read right before it (which includes a round trip), and the start is that in
+//! the journal. Afterwards a killed node is replaced, and a stopped or disconnected one continues: it must rejoin under a
 //! new incarnation, and must not commit any of its former bursts.
 
 mod blackhole;
@@ -18,7 +18,8 @@ use tokio_postgres::Client as Database;
 use super::nodes::with_schema;
 use super::observe;
 use super::report::{describe_environment, percentile};
-use crate::bench::settings::{BenchFailover, name_of};
+use crate::bench::measured_workflow::name_of;
+use crate::bench::settings::BenchFailover;
 use crate::harness::client::{Client, text_field};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
@@ -144,7 +145,7 @@ async fn measure(
                     outcome.times.push(time);
                 }
             }
-            None => eprintln!("{name}: no burst was executed again"),
+            None => eprintln!("{name}: no burst was repeated"),
         }
         if round < settings.rounds {
             cluster.complete().await?;

@@ -1,6 +1,6 @@
 //! `mainspring bench workflows`: workflows per second in each mode, and the cost of each.
 //!
-//! A workflow counts when its last commit is known, or, in the modes whose response contains the outcome, at the response.
+//! A workflow counts when its last commit is known, or, in modes whose response contains the outcome, at the response.
 
 mod cost;
 mod engines;
@@ -9,14 +9,15 @@ mod load;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::cost::Meter;
 use self::load::Outcome;
+use super::finished_counter::finished_instances;
+use super::measured_workflow::{measured_workflow, name_of};
 use super::nodes::{count_violations, with_schema};
 use super::report::{Measured, describe_environment};
-use crate::bench::settings::{BenchWorkflows, CommitAt, JournalSetting, Mode, name_of};
+use crate::bench::settings::{BenchWorkflows, Mode};
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
@@ -48,10 +49,11 @@ impl Scenario {
 
 pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<(), Failure> {
     if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http) {
-        return Err(Failure::usage("--instances is not for --mode execute and http"));
+        return Err(Failure::usage("--instances does not apply to --mode execute or http"));
     }
     let environment = describe_environment(target.database_url()?).await?;
-    let definition = definition(settings)?;
+    let definition = measured_workflow(settings.definition.as_deref(), settings.mode == Mode::Event)?;
+    let definition = settings.options.apply(definition);
     let (outcome, violations) = with_schema(target, async |scratch, stop| {
         let scenario = Scenario {
             url: scratch.url.clone(),
@@ -63,7 +65,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
             nodes: settings.nodes,
             workers: settings.workers,
             pool_size: settings.pool_size,
-            counter: FinishedCounter::install()?,
+            counter: finished_instances()?,
         };
         let measured = load::run(&scenario, settings.seconds, settings.instances);
         let outcome = unless_stopped(stop, measured).await?;
@@ -71,40 +73,6 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
     })
     .await?;
     report(settings, &environment, &outcome, violations)
-}
-
-/// The definition with its options.
-fn definition(settings: &BenchWorkflows) -> Result<WorkflowDefinition, Failure> {
-    let mut definition = match &settings.definition {
-        Some(file) => {
-            let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-            let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
-            WorkflowDefinition::from_json(&bytes).map_err(|error| failed(&error))?
-        }
-        None => WorkflowDefinition::from_value(built_in(settings.mode))?,
-    };
-    // A new definition id and version.
-    definition.definition_id = crate::id::DefinitionId::new("bench");
-    definition.id = crate::id::VersionId::new("");
-    definition.version = 0;
-    if settings.commit == CommitAt::Activity {
-        let strategy = Value::from("ActivityExecuted");
-        definition.options.insert("commitStrategyName".to_owned(), strategy);
-    }
-    if settings.journal == JournalSetting::Off {
-        definition.options.insert("journal".to_owned(), "off".into());
-    }
-    Ok(definition)
-}
-
-fn built_in(mode: Mode) -> Value {
-    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello from Mainspring!"});
-    let root = match mode {
-        Mode::Event => json!({"type": "Elsa.Sequence", "id": "steps", "activities": [
-            {"type": "Elsa.Event", "id": "event", "eventName": "bench"}, line]}),
-        _ => line,
-    };
-    json!({"definitionId": "bench", "root": root})
 }
 
 fn report(
@@ -153,8 +121,8 @@ fn report(
     if settings.json {
         let more = json!({
             "mode": name_of(settings.mode),
-            "commit": name_of(settings.commit),
-            "journal": name_of(settings.journal),
+            "commit": name_of(settings.options.commit),
+            "journal": name_of(settings.options.journal),
             "nodes": settings.nodes,
             "instances": outcome.accepted,
             "finished": outcome.done,
@@ -182,39 +150,5 @@ fn latency_description(settings: &BenchWorkflows) -> &'static str {
         (Mode::Dispatch, None) => "from the call to its acceptance",
         (Mode::Dispatch, Some(_)) => "from the start of all nodes to the finished workflow",
         (Mode::Event, _) => "from the event to the finished workflow",
-    }
-}
-
-/// A metrics recorder that counts finished instances only.
-struct FinishedCounter(Arc<AtomicU64>);
-
-impl FinishedCounter {
-    /// Installs it, and returns the counter of instances that finish in engines of this process.
-    fn install() -> Result<Arc<AtomicU64>, Failure> {
-        let counter = Arc::new(AtomicU64::new(0));
-        metrics::set_global_recorder(Self(Arc::clone(&counter)))
-            .map_err(|_| Failure::failed("this process has another metrics recorder"))?;
-        Ok(counter)
-    }
-}
-
-impl Recorder for FinishedCounter {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        if key.name() == "mainspring_instances_finished_total" {
-            return Counter::from_arc(Arc::clone(&self.0));
-        }
-        Counter::noop()
-    }
-
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
     }
 }

@@ -197,7 +197,7 @@ async fn run_scenario(
     })
 }
 
-/// Polls until there is a result; an error after a timeout.
+/// Polls until there is a result; returns an error after a timeout.
 async fn poll_until<T>(what: &str, mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
     let polling = async {
         loop {

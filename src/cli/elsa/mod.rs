@@ -1,5 +1,5 @@
-//! The environment of an Elsa server, as its documentation and Docker Compose files set it. A variable with an equivalent
-//! is used unless a flag or `MAINSPRING_…` is given; the names of ignored ones are logged once, at the start.
+//! The environment of an Elsa server, as its documentation and Docker Compose files set it. A variable with an equivalent is
+//! used unless a flag or `MAINSPRING_…` is given; the names of ignored variables are logged once, at startup.
 //!
 //! Names are case-insensitive, with `:` or `__` between their parts, as in .NET. Values are not logged, except log levels,
 //! addresses and the name of a provider.
@@ -15,7 +15,7 @@ use crate::harness::secret::Secret;
 use crate::harness::settings::duration;
 use rabbitmq::RabbitVariables;
 
-/// Names and prefixes without an effect here: there is nothing to choose.
+/// Names and prefixes that have no effect here, because there is nothing to choose.
 const IGNORED: [&str; 9] = [
     "ASPNETCORE_ENVIRONMENT",
     "DOTNET_ENVIRONMENT",
@@ -42,7 +42,7 @@ pub(super) struct ElsaEnvironment {
     redis_url: Option<Secret>,
     /// The variables that only matter with Redis.
     of_redis: Vec<String>,
-    /// Where RabbitMQ is. Their names count as ignored unless RabbitMQ is selected, which no variable of Elsa's does.
+    /// Where RabbitMQ is. Their names count as ignored unless RabbitMQ is selected, which no Elsa variable does.
     rabbitmq: RabbitVariables,
     /// Redis is selected for locks.
     locks_in_redis: bool,
@@ -96,7 +96,7 @@ impl ElsaEnvironment {
                         Some(seconds) => found.lock_expiry = Some(seconds),
                         None => found
                             .warnings
-                            .push(format!("{name} is no number of seconds and has no effect")),
+                            .push(format!("{name} is not a number of seconds and has no effect")),
                     }
                     found.of_redis.push(name);
                 }
@@ -234,7 +234,7 @@ impl ElsaEnvironment {
     }
 }
 
-/// Leaks a default value; there are three.
+/// Leaks a default value; there are only three.
 fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }

@@ -1,4 +1,4 @@
-//! The variables with which Elsa's documentation and MassTransit's samples name a RabbitMQ broker.
+//! The variables that Elsa's documentation and MassTransit's samples use for a RabbitMQ broker.
 
 use crate::harness::secret::Secret;
 
@@ -11,7 +11,7 @@ pub(super) struct RabbitVariables {
     user: Option<String>,
     password: Option<Secret>,
     virtual_host: Option<String>,
-    /// The names of those that were found.
+    /// The names of the variables that were found.
     pub(super) names: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl RabbitVariables {
         self.names.push(name.to_owned());
     }
 
-    /// The URL: the connection string, or what the others make together.
+    /// The URL: the connection string, or the URL that the other variables make together.
     pub(super) fn url(&self) -> Option<Secret> {
         if let Some(url) = &self.url {
             return Some(url.clone());
@@ -53,7 +53,7 @@ impl RabbitVariables {
     }
 }
 
-/// Writes what has a meaning in a URL as `%2F` and the like.
+/// Escapes the characters that have a meaning in a URL, as in `%2F`.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

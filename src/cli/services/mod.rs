@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //!
-//! `locks`, `signal` and `wake`: the providers; `redis` and `rabbitmq`: the servers that some of them share. A service of a server
-//! that this version does not have is refused here, before anything connects.
+//! `locks`, `signal` and `wake`: the providers; `redis` and `rabbitmq`: the servers that some of them share. A service whose
+//! server this version does not support is refused here, before anything connects.
 
 mod locks;
 mod rabbitmq;

@@ -1,4 +1,4 @@
-//! The RabbitMQ broker of the services that notify over it.
+//! The RabbitMQ broker of the services that send notifications through it.
 
 #[cfg(feature = "rabbitmq")]
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::signal::RabbitSignal;
 #[cfg(feature = "rabbitmq")]
 use crate::wake::RabbitWake;
 
-/// The interval of the tries while the broker is away.
+/// The retry interval while the broker is away.
 #[cfg(feature = "rabbitmq")]
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -26,14 +26,14 @@ pub(super) struct Rabbit {
     pub(super) prefix: String,
 }
 
-/// There is none.
+/// It has no values without the feature.
 #[cfg(not(feature = "rabbitmq"))]
 pub(super) enum Rabbit {}
 
 /// The error of a program that cannot use RabbitMQ.
 pub(super) fn missing() -> Failure {
     Failure::usage(
-        "this program was built without RabbitMQ: build it with `--features program`, or leave --signal and --wake out",
+        "this program was built without RabbitMQ: build it with `--features program`, or leave out --signal and --wake",
     )
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn open(_: &ServiceSettings, _: &ElsaEnvironment, _: &str) -> R
     Err(missing())
 }
 
-/// Finds the broker, and waits for it for `service-wait`. What others have declared there must fit.
+/// Finds the broker, and waits for it for `service-wait`. Whatever others have declared there must fit.
 #[cfg(feature = "rabbitmq")]
 pub(super) async fn open(settings: &ServiceSettings, elsa: &ElsaEnvironment, schema: &str) -> Result<Rabbit, Failure> {
     let rabbitmq = &settings.rabbitmq;

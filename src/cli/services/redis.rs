@@ -1,4 +1,4 @@
-//! The Redis server of the services that are kept there.
+//! The Redis server of the services that use it.
 
 #[cfg(feature = "redis")]
 use std::time::{Duration, Instant};
@@ -9,22 +9,23 @@ use crate::harness::failure::Failure;
 #[cfg(feature = "redis")]
 use crate::redis_server::{RedisServer, RedisTlsFiles};
 
-/// The interval of the tries while the server is away.
+/// The retry interval while the server is away.
 #[cfg(feature = "redis")]
 const RETRY: Duration = Duration::from_millis(500);
 
-/// A server that has answered, or need not (`abortConnect=false`).
+/// A server that has answered, or need not answer (`abortConnect=false`).
 #[cfg(feature = "redis")]
 pub(super) struct Redis(pub(super) RedisServer);
 
-/// There is none.
+/// It has no values without the feature.
 #[cfg(not(feature = "redis"))]
 pub(super) enum Redis {}
 
 /// The error of a program that cannot use Redis.
 pub(super) fn missing() -> Failure {
     Failure::usage(
-        "this program was built without Redis: build it with `--features program`, or leave --lock-provider and --signal out",
+        "this program was built without Redis: build it with `--features program`, or leave out --lock-provider and \
+         --signal",
     )
 }
 

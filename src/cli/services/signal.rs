@@ -1,4 +1,4 @@
-//! Opens what carries the cache notifications.
+//! Opens the provider that carries cache notifications.
 
 use super::rabbitmq::{self, Rabbit};
 use super::redis::Redis;

@@ -1,4 +1,4 @@
-//! Opens what carries the wake notifications.
+//! Opens the provider that carries wake notifications.
 
 use super::rabbitmq::{self, Rabbit};
 use crate::cli::settings::WakeName;

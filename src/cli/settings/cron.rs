@@ -8,7 +8,7 @@ use crate::harness::settings::count;
 /// Settings of `cron`.
 #[derive(Debug, Args)]
 pub(crate) struct CronSettings {
-    /// Five fields (minute, hour, day of month, month, day of week), six with the second first, or a macro as @daily
+    /// Five fields (minute, hour, day of month, month, day of week), six with the second first, or a macro such as @daily
     #[arg(value_name = "EXPR")]
     pub(crate) expression: String,
     /// The time zone, by its IANA name
@@ -17,7 +17,7 @@ pub(crate) struct CronSettings {
     /// The number of occurrences
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     pub(crate) next: usize,
-    /// Only occurrences after this time, as 2026-03-28T00:00:00Z; now unless given
+    /// Only occurrences after this time, such as 2026-03-28T00:00:00Z; now by default
     #[arg(long, value_name = "RFC3339", value_parser = instant)]
     pub(crate) from: Option<DateTime<Utc>>,
     /// When to fire a local time that a clock change skips
@@ -50,8 +50,9 @@ pub(crate) enum OverlapRule {
 
 fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let at = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc));
-    let at =
-        at.map_err(|_| "give a time with its offset, as 2026-03-28T00:00:00Z or 2026-03-28T00:00:00+01:00".to_owned())?;
+    let at = at.map_err(|_| {
+        "give a time with its offset, such as 2026-03-28T00:00:00Z or 2026-03-28T00:00:00+01:00".to_owned()
+    })?;
     if at < DateTime::UNIX_EPOCH {
         return Err("no occurrence is calculated before 1970".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Settings of `eval`, and what it has in common with `serve`.
+//! Settings of `eval`, and those that it shares with `serve`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,17 +15,17 @@ use crate::harness::settings::duration;
 /// How long expressions may run, and what they read of the host.
 #[derive(Debug, Args)]
 pub(crate) struct ExpressionSettings {
-    /// How long one script may run, without the time that it waits for a thread
+    /// How long one script may run, not counting the time that it waits for a thread
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     script_time_limit: Duration,
-    /// A setting that scripts read by `getConfig(NAME)`; can be repeated, or contain several with commas
+    /// A setting that scripts read with `getConfig(NAME)`; can be repeated, or contain several separated by commas
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = named_value)]
     script_config: Vec<(String, String)>,
-    /// A file with such settings, one in each line; lines that begin with # are comments. Other users of this machine can read a
-    /// command line
+    /// A file with such settings, one per line; lines that begin with # are comments. Other users of this machine can read
+    /// command lines
     #[arg(long, value_name = "FILE", value_parser = config_file)]
     script_config_file: Option<ConfigFile>,
-    /// A directory with a file for each secret that scripts read by `getSecret(NAME)`
+    /// A directory with a file for each secret that scripts read with `getSecret(NAME)`
     #[arg(long, value_name = "DIR")]
     secrets_dir: Option<PathBuf>,
 }
@@ -70,17 +70,17 @@ fn config_file(path: &str) -> Result<ConfigFile, String> {
 /// Settings of `eval`.
 #[derive(Debug, Args)]
 pub(crate) struct EvalSettings {
-    /// The type of the expression, as definitions name it: JavaScript, Liquid, CSharp, Object, Literal, Variable, Input, Output,
-    /// Configuration or Secret
+    /// The type of the expression, as definitions name it: JavaScript, Liquid, CSharp, Object, Literal, Variable, Input,
+    /// Output, Configuration or Secret
     #[arg(long = "type", value_name = "TYPE", default_value = "JavaScript")]
     pub(crate) kind: String,
-    /// The expression; standard input unless it or --file is given
+    /// The expression; standard input unless this or --file is given
     #[arg(long, value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
     pub(crate) value: Option<String>,
     /// A file with the expression; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The type that the value is converted to, as Int32 or DateTime
+    /// The type to which the value is converted, such as Int32 or DateTime
     #[arg(long, value_name = "TYPE", default_value = "Object")]
     pub(crate) convert_to: String,
     /// The inputs of the workflow: a JSON object, or @FILE
@@ -95,7 +95,7 @@ pub(crate) struct EvalSettings {
     /// The correlation id
     #[arg(long, value_name = "ID")]
     pub(crate) correlation_id: Option<String>,
-    /// The id of the instance; random unless given
+    /// The id of the instance; random by default
     #[arg(long, value_name = "ID")]
     pub(crate) instance_id: Option<String>,
     /// The name of the instance
@@ -103,7 +103,7 @@ pub(crate) struct EvalSettings {
     pub(crate) instance_name: Option<String>,
     #[command(flatten)]
     pub(crate) expressions: ExpressionSettings,
-    /// Print {value, changes, error}, also if the expression fails
+    /// Print {value, changes, error}, even if the expression fails
     #[arg(long)]
     pub(crate) json: bool,
 }

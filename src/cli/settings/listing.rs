@@ -1,4 +1,4 @@
-//! `mainspring settings`: all settings of `serve`, as a file for `--config` in which each of them is a comment.
+//! `mainspring settings`: all settings of `serve`, as a file for `--config` with each of them commented out.
 
 use clap::{Arg, ArgAction};
 

@@ -1,6 +1,7 @@
-//! All settings of the program, each in one list: a setting `a-b` is `MAINSPRING_A_B` in the environment, `a-b` in the file of
-//! `--config`, and the flag `--a-b`, which `serve` has of those alone that [`SERVE_FLAGS`] names. Flags take precedence over the
-//! environment, the environment over the file. A test compares them with the tables in `docs/reference/operating.md`.
+//! All settings of the program, each in one list: a setting `a-b` is `MAINSPRING_A_B` in the environment, `a-b` in the
+//! `--config` file, and the flag `--a-b`, which `serve` has only for the settings in [`SERVE_FLAGS`]. Flags take precedence
+//! over the environment, and the environment over the file. A test compares them with the tables in
+//! `docs/reference/operating.md`.
 
 mod cron;
 mod eval;
@@ -49,10 +50,10 @@ Exit codes: 0 done, 1 failed or found something, 2 wrong usage, 3 no database, o
 selected service, 4 the node hung.";
 
 const AFTER_SERVE_HELP: &str = "\
-More settings are in the file of --config and the environment: mainspring settings";
+More settings, for the environment or the --config file: mainspring settings";
 
-/// The flags of `serve` beside those of all commands: what people type. Its other settings are in the file and the environment,
-/// where each new setting belongs first.
+/// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
+/// environment, where each new setting belongs first.
 const SERVE_FLAGS: [&str; 26] = [
     "listen",
     "health-listen",
@@ -129,7 +130,7 @@ fn refuse_as_flags(command: &clap::Command, matches: &ArgMatches) -> Result<(), 
         let name = argument.get_long().unwrap_or_default();
         if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
             let message = format!(
-                "--{name} is not a flag of `serve`: set {}, or {name} in the file of --config\n",
+                "--{name} is not a flag of `serve`: set {}, or {name} in the --config file\n",
                 variable(name)
             );
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
@@ -172,30 +173,31 @@ fn with_environment(command: clap::Command) -> clap::Command {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show a failover: three nodes, kill -9 of the one that runs a workflow, another that finishes it; leaves nothing behind
+    /// Show a failover: start three nodes, kill -9 the one that runs a workflow, and let another finish it; leaves nothing
+    /// behind
     Demo,
-    /// Try it: a private PostgreSQL, the sample workflows, and an engine that serves this machine only
+    /// Try it with a private PostgreSQL, the sample workflows, and an engine that serves only this machine
     Dev(Dev),
     /// Run a node of the engine on a database
     Serve(Box<Serve>),
     /// Print all settings of `serve` with their defaults, as a file for --config
     Settings,
-    /// Install Elsa Studio, the visual editor, which `serve` and `dev` then offer at /studio
+    /// Install Elsa Studio, the visual editor, which `serve` and `dev` then serve at /studio
     #[command(subcommand)]
     Studio(StudioCommand),
     /// Migrate the database to this version of the engine
     Migrate,
-    /// Pause the cluster: no node accepts or claims anything, what is accepted waits
+    /// Pause the cluster: no node accepts or claims anything, and accepted work waits
     Pause(PauseCommand),
     /// Resume a paused cluster
     Resume,
-    /// Print whether the cluster runs or is paused, since when, by whom and why; exit code 1 while it is paused
+    /// Print whether the cluster runs or is paused, since when, by whom and why; the exit code is 1 while it is paused
     Status(ClusterStatus),
     /// Check the invariants of the database
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving
     Cron(CronSettings),
-    /// Evaluate an expression of a definition with given variables and inputs; needs no database
+    /// Evaluate an expression of a definition with given variables and inputs, without a database
     Eval(Box<EvalSettings>),
     /// Measure the engine on this machine and its database
     #[cfg(feature = "bench")]
@@ -205,16 +207,16 @@ pub(super) enum Command {
 /// Settings of all commands.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// A file of settings in TOML, one `name = value` each; `mainspring settings` prints one
+    /// A TOML file of settings, each as `name = value`; `mainspring settings` prints one
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The PostgreSQL database, as postgres://user:password@host:port/database (`dev` has its own)
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<Secret>,
-    /// The same database without the connection pooler, where --database-url leads to one; used in its place
+    /// The same database without a connection pooler, if --database-url leads to one; used in its place
     #[arg(long, global = true, value_name = "URL")]
     direct_database_url: Option<Secret>,
-    /// A file with the database password, read again for each connection: it can change while nodes run
+    /// A file with the database password, read again for each connection, so it can change while nodes run
     #[arg(long, global = true, value_name = "FILE")]
     database_password_file: Option<PathBuf>,
     /// The schema in the database that contains all tables
@@ -232,7 +234,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// The URL of the database; an error if none is given.
+    /// The URL of the database, or an error if none is given.
     pub(super) fn database_url(&self) -> Result<String, Failure> {
         self.target().database_url().map(str::to_owned)
     }
@@ -273,7 +275,7 @@ pub(super) struct Dev {
     /// The folder of the private PostgreSQL
     #[arg(long, value_name = "FOLDER", default_value = ".mainspring")]
     pub(super) data_dir: PathBuf,
-    /// The number of nodes. With two or more, each is its own process; ports count up from that of --listen
+    /// The number of nodes. With two or more, each is a separate process; ports count up from that of --listen
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = few)]
     pub(super) nodes: usize,
     #[command(flatten)]
@@ -291,10 +293,10 @@ pub(super) struct Check {
 /// Settings of `pause`.
 #[derive(Debug, Args)]
 pub(super) struct PauseCommand {
-    /// Why; clients and `status` show it
+    /// The reason, which clients and `status` show
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    /// Stop bursts before their next activity, too, and wait up to 10 s until none is under way
+    /// Also stop bursts before their next activity, and wait up to 10 s until none is under way
     #[arg(long)]
     pub(super) force_drain: bool,
 }
@@ -312,7 +314,7 @@ pub(super) fn is_local(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Where clients reach the API: no more than scheme, host, port and path.
+/// Where clients reach the API: only scheme, host, port and path.
 fn public_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain = |rest: &&str| {
@@ -335,7 +337,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let numeric = numeric.as_deref().unwrap_or(text);
     numeric
         .parse()
-        .map_err(|_| "give an address and a port, as 127.0.0.1:5001 or [::1]:5001".to_owned())
+        .map_err(|_| "give an address and a port, such as 127.0.0.1:5001 or [::1]:5001".to_owned())
 }
 
 #[cfg(test)]

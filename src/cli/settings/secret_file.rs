@@ -1,4 +1,4 @@
-//! Secrets from files: every user of a machine can read the command lines of its processes.
+//! Secrets from files, because every user of a machine can read the command lines of its processes.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -8,14 +8,14 @@ use crate::harness::secret::{Secret, redact};
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// The flags that may contain a secret, with what to use instead. A URL is one only with a password.
+/// The flags that may contain a secret, with what to use instead. A URL is a secret only if it has a password.
 const FLAGS: [(&str, &str); 6] = [
     ("--api-key", "--api-key-file"),
     ("--script-config", "--script-config-file"),
     ("--database-url", "--database-password-file"),
     ("--direct-database-url", "--database-password-file"),
-    ("--redis-url", "redis-url-file in the file of --config"),
-    ("--rabbitmq-url", "rabbitmq-url-file in the file of --config"),
+    ("--redis-url", "redis-url-file in the --config file"),
+    ("--rabbitmq-url", "rabbitmq-url-file in the --config file"),
 ];
 
 /// The text of a file, without the line break at its end.

@@ -25,55 +25,57 @@ pub(crate) struct Serve {
     /// The address to listen on; one that other machines can reach requires an --api-key. Port 0 takes any free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5001", value_parser = address)]
     pub(crate) listen: SocketAddr,
-    /// A second address that serves health only, without a key. It has its own thread: load on --listen does not affect it
+    /// A second address that serves only health, without a key. It has its own thread, so load on --listen does not affect
+    /// it
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) health_listen: Option<SocketAddr>,
-    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters. Other users of
-    /// this machine can read a command line: give it in the environment, or as --api-key-file
+    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters. Other users
+    /// of this machine can read command lines, so give the key in the environment or as --api-key-file
     #[arg(long, value_name = "KEY")]
     api_key: Option<Secret>,
     /// A file with the --api-key
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "api_key")]
     api_key_file: Option<Secret>,
-    /// Accept all requests without an --api-key: for a closed network
+    /// Accept all requests without an --api-key, for use in a closed network
     #[arg(long)]
     pub(crate) allow_anonymous: bool,
-    /// A further host name to accept in requests; can be repeated, or contain several with commas. `*`: any name
+    /// An additional host name to accept in requests; can be repeated, or contain several separated by commas. `*` accepts
+    /// any name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) allowed_host: Vec<String>,
-    /// The origin of web pages elsewhere that may call this node with its key, as `https://studio.example`; can be repeated, or
-    /// contain several with commas
+    /// The origin of other web pages that may call this node with its key, such as `https://studio.example`; can be
+    /// repeated, or contain several separated by commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
     pub(crate) cors_origin: Vec<String>,
     #[command(flatten)]
     pub(crate) studio: StudioChoice,
-    /// The name of this node, unique in the cluster; random unless given. A node that restarts under its name continues
-    /// its work at once
+    /// The name of this node, unique in the cluster; random by default. A node that restarts under its name continues its
+    /// work at once
     #[arg(long, value_name = "NAME")]
     pub(crate) node_id: Option<String>,
-    /// How many bursts run concurrently; with 0 this node accepts work, and other nodes run it
+    /// How many bursts run concurrently; with 0 this node accepts work and other nodes run it
     #[arg(long, value_name = "COUNT", default_value = "512", value_parser = count_or_none)]
     pub(crate) workers: usize,
     /// The number of pooled connections to the database
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = count)]
     pub(crate) pool_size: usize,
-    /// The number of further connections for lists and other reads, at least 2
+    /// The number of additional connections for lists and other reads, at least 2
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
     pub(crate) read_pool_size: usize,
-    /// The secret that signs the tokens of resume URLs, the same on all nodes; a key in the database unless given
+    /// The secret that signs the tokens of resume URLs, the same on all nodes; by default a key in the database
     #[arg(long, value_name = "SECRET")]
     token_secret: Option<Secret>,
     /// A file with the token-secret
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "token_secret")]
     token_secret_file: Option<Secret>,
-    /// Where clients reach this API, as `https://workflows.example`: the begin of the URLs that createEventTriggerUrl of a script
-    /// returns
+    /// Where clients reach this API, such as `https://workflows.example`: the start of the URLs that a script's
+    /// createEventTriggerUrl returns
     #[arg(long, value_name = "URL", value_parser = public_url)]
     pub(crate) public_url: Option<String>,
-    /// How many requests are served concurrently; further ones get 503
+    /// How many requests are served concurrently; additional ones get 503
     #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = count)]
     pub(crate) max_requests: usize,
-    /// Do not migrate the database at the start; `mainspring migrate` must have been run
+    /// Do not migrate the database at startup; `mainspring migrate` must have been run
     #[arg(long)]
     pub(crate) no_migrate: bool,
     /// The interval of this node's check-ins
@@ -88,40 +90,41 @@ pub(crate) struct Serve {
     /// How long an activity may execute before it faults, unless its type or definition sets another timeout
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) activity_timeout: Duration,
-    /// How flowcharts run whose workflow does not say so by `Flowchart:ExecutionMode`: by counts or with tokens; the same
-    /// on all nodes
+    /// How flowcharts run if their workflow does not set `Flowchart:ExecutionMode`: by counts or with tokens; the same on
+    /// all nodes
     #[arg(long, value_name = "MODE", default_value = "counter", value_enum)]
     pub(crate) flowchart_mode: FlowchartModeName,
     /// How long an event that no instance waits for is kept
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub(crate) inbox_lifetime: Duration,
-    /// How much the events take together that are kept, in MiB; a further one that nothing waits for gets 429
+    /// The total size of all kept events, in MiB; an additional event that nothing waits for gets 429
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
     pub(crate) inbox_mib: usize,
-    /// The same for the events of one name
+    /// The same limit for the events of one name
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = count)]
     pub(crate) inbox_mib_per_name: usize,
-    /// How long the dead letter of an addressed event is kept that no instance waited for
+    /// How long the dead letter of an addressed event that no instance waited for is kept
     #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = duration)]
     pub(crate) dead_letter_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) body_timeout: Duration,
-    /// The memory of all parsed request bodies, in MiB; a further one gets 503, and one that exceeds it alone 413
+    /// The memory of all parsed request bodies, in MiB; an additional body gets 503, and one that alone exceeds the limit
+    /// gets 413
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]
     pub(crate) body_memory: usize,
-    /// How long to wait at the start for an unavailable database; with 0s the node exits at once, with exit code 3
+    /// How long to wait at startup for an unavailable database; with 0s the node exits at once with exit code 3
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
     pub(crate) database_wait: Duration,
-    /// How long this node serves requests after Ctrl-C or SIGTERM while it reports not ready, so that load balancers
-    /// notice; only if there are other nodes
+    /// How long this node serves requests after Ctrl-C or SIGTERM while it reports not ready, so that load balancers notice;
+    /// used only if other nodes exist
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration_or_none)]
     pub(crate) drain_notice: Duration,
     /// How long running work may take after Ctrl-C or SIGTERM
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration)]
     pub(crate) drain_timeout: Duration,
-    /// The roles of this node: serve requests (`api`; without it health only), run workflows (`worker`; without it as
-    /// with --workers 0), fire schedules (`scheduler`)
+    /// The roles of this node: serve requests (`api`; without it, only health), run workflows (`worker`; without it, as with
+    /// --workers 0), fire schedules (`scheduler`)
     #[arg(
         long,
         value_name = "ROLES",
@@ -133,7 +136,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) single_scheduler: bool,
     /// An activity type that this node does not execute: workflows that use it run on other nodes; can be repeated, or
-    /// contain several with commas. For staged roll-outs, and for tests
+    /// contain several separated by commas. For staged roll-outs and for tests
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) disable_activity: Vec<String>,
     #[command(flatten)]
@@ -178,7 +181,7 @@ impl Serve {
         let secret = self.token_secret();
         if secret.is_some_and(|secret| secret.len() < 16) {
             return Err(Failure::usage(
-                "a token-secret needs at least 16 bytes, best random ones",
+                "a token-secret needs at least 16 bytes, preferably random",
             ));
         }
         if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {
@@ -197,7 +200,7 @@ impl Serve {
     }
 }
 
-/// Limits of what workflows use of a node.
+/// Limits of the resources of a node that workflows use.
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
     #[command(flatten)]
@@ -205,7 +208,7 @@ pub(crate) struct Limits {
     /// The number of threads that start scripts
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
     script_threads: usize,
-    /// The memory of all scripts that run at once, in MiB; a script for which there is none waits, or its burst is deferred
+    /// The memory of all concurrently running scripts, in MiB; a script without memory waits, or its burst is deferred
     #[arg(long, value_name = "MIB", default_value = "2240", value_parser = count)]
     script_memory: usize,
     /// The size of the cache of definitions, most of them compiled, in MiB

@@ -9,7 +9,7 @@ use super::{LockProviderName, LockSettings};
 use crate::harness::secret::Secret;
 use crate::harness::settings::duration_or_none;
 
-/// The services of a node. PostgreSQL has all of them unless another one is selected.
+/// The services of a node. PostgreSQL provides each of them unless another provider is selected.
 #[derive(Debug, Args)]
 pub(crate) struct ServiceSettings {
     #[command(flatten)]
@@ -24,18 +24,19 @@ pub(crate) struct ServiceSettings {
     pub(crate) redis: RedisSettings,
     #[command(flatten)]
     pub(crate) rabbitmq: RabbitSettings,
-    /// How long to wait at the start for an unavailable server that a service needs; with 0s the node exits at once, with exit code 3
+    /// How long to wait at startup for an unavailable server that a service needs; with 0s the node exits at once with exit
+    /// code 3
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_none)]
     pub(crate) service_wait: Duration,
 }
 
 impl ServiceSettings {
-    /// Whether a service is selected that needs Redis.
+    /// Whether a selected service needs Redis.
     pub(crate) fn uses_redis(&self) -> bool {
         self.locks.lock_provider == LockProviderName::Redis || self.signal == SignalName::Redis
     }
 
-    /// Whether a service goes over RabbitMQ.
+    /// Whether a selected service uses RabbitMQ.
     pub(crate) fn uses_rabbitmq(&self) -> bool {
         self.signal == SignalName::Rabbitmq || self.wake == WakeName::Rabbitmq
     }
@@ -45,14 +46,14 @@ impl ServiceSettings {
 #[derive(Debug, Args)]
 #[cfg_attr(not(feature = "rabbitmq"), allow(dead_code, reason = "RabbitMQ cannot be selected"))]
 pub(crate) struct RabbitSettings {
-    /// The broker of --signal rabbitmq and --wake rabbitmq, as amqp://user:password@host:port/virtual-host (amqps:// with TLS; several
-    /// hosts with a comma). A URL alone selects nothing
+    /// The broker of --signal rabbitmq and --wake rabbitmq, as amqp://user:password@host:port/virtual-host (amqps:// with
+    /// TLS; commas separate several hosts). A URL alone selects nothing
     #[arg(long, value_name = "URL")]
     pub(crate) rabbitmq_url: Option<Secret>,
     /// A file with this URL, read again for each connection
     #[arg(long, value_name = "FILE")]
     pub(crate) rabbitmq_url_file: Option<PathBuf>,
-    /// What begins the names of the exchanges and queues of this cluster in RabbitMQ; the name of the schema unless given
+    /// The prefix of the names of this cluster's exchanges and queues in RabbitMQ; by default the name of the schema
     #[arg(long, value_name = "TEXT")]
     pub(crate) rabbitmq_prefix: Option<String>,
 }
@@ -67,7 +68,8 @@ pub(crate) struct RedisSettings {
     /// A file with this URL, read again for each connection
     #[arg(long, value_name = "FILE")]
     pub(crate) redis_url_file: Option<PathBuf>,
-    /// A file with the certificates, in PEM, of the authorities that sign the certificate of Redis; the system's unless given
+    /// A file with the certificates, in PEM, of the authorities that sign the certificate of Redis; by default those of the
+    /// system
     #[arg(long, value_name = "FILE")]
     pub(crate) redis_ca_file: Option<PathBuf>,
     /// A file with the certificate, in PEM, that this node shows to Redis
@@ -83,7 +85,7 @@ pub(crate) struct RedisSettings {
 pub(crate) enum SignalName {
     /// NOTIFY of the database
     Postgres,
-    /// This process: for a single node
+    /// This process, for a single node
     Local,
     /// A Redis server
     Redis,
@@ -96,7 +98,7 @@ pub(crate) enum SignalName {
 pub(crate) enum WakeName {
     /// NOTIFY of the database
     Postgres,
-    /// This process: for a single node
+    /// This process, for a single node
     Local,
     /// A RabbitMQ server
     Rabbitmq,

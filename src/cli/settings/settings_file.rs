@@ -1,5 +1,5 @@
-//! The file that `--config` names, in TOML: each key is the name of a setting of `serve`. `serve` and `eval` read what they
-//! know of it, other commands the settings of all commands.
+//! The file that `--config` names, in TOML: each key is the name of a setting of `serve`. `serve` and `eval` read the
+//! settings that they know, other commands only those that all commands share.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -20,10 +20,10 @@ use crate::harness::secret::redact;
 /// The largest file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The commands that read settings of their own from the file.
+/// The commands that read their own settings from the file.
 const READERS: [&str; 2] = ["serve", "eval"];
 
-/// What says which database a command reaches, and as whom.
+/// The settings that determine which database a command reaches, and as whom.
 const DATABASE: [&str; 3] = ["database-url", "direct-database-url", "database-password-file"];
 
 /// Settings whose whole value is a secret. URLs may contain one.
@@ -38,7 +38,7 @@ pub(super) struct SettingsFile {
     settings: Vec<Setting>,
 }
 
-/// A setting with its line in the file. A text is what the environment would have; a list has its items apart.
+/// A setting with its line in the file. A text is what the environment would have; a list has its items separately.
 #[derive(Debug, PartialEq, Eq)]
 struct Setting {
     name: String,
@@ -89,9 +89,10 @@ impl SettingsFile {
         })
     }
 
-    /// Makes what the file sets the defaults, except what flags or the environment have given. A setting and its form `…-file`
-    /// are one: either of them, if given, replaces both. A database that is given replaces all that the file says of one: a
-    /// password is not sent to another server, and a command does not reach another database than it names.
+    /// Makes the settings of the file the defaults, except those given by flags or the environment. A setting and its form
+    /// `…-file` are one: either of them, if given, replaces both. A given database replaces everything that the file says
+    /// about one: a password is not sent to another server, and a command does not reach another database than the one it
+    /// names.
     pub(super) fn apply(&self, command: Command, given: &ArgMatches) -> Command {
         let explicit: Vec<String> = given
             .ids()
@@ -119,7 +120,7 @@ impl SettingsFile {
     }
 }
 
-/// The commands of a program as they read no file that an argument names.
+/// The commands of a program, changed so that they read no file that an argument names.
 pub(super) fn without_reading(command: Command) -> Command {
     let command = command.mut_args(unread);
     READERS.into_iter().fold(command, |command, reader| {
@@ -155,7 +156,7 @@ fn parsed(text: &str) -> Result<Vec<Setting>, String> {
     let setting = |(name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
         let (name, line) = (name.get_ref().to_string(), line(name.span().start));
         let values = values_of(value.get_ref()).ok_or_else(|| {
-            format!("line {line}: {name} is a text, a whole number, true or false, or a list of them")
+            format!("line {line}: {name} must be a text, a whole number, true or false, or a list of them")
         })?;
         Ok(Setting {
             name,
@@ -190,7 +191,7 @@ fn value_of(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// The settings, if `serve` takes each of them and all of them together.
+/// The settings, if `serve` accepts each of them and all of them together.
 fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>, String> {
     // Of the arguments, not of the environment.
     let program = ProgramArguments::command();
@@ -208,13 +209,13 @@ fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>, String> {
     for (setting, value) in strays.flat_map(|setting| setting.values.iter().map(move |value| (setting, value))) {
         let name = value.split_once('=').map(|(name, _)| name).ok_or_else(|| {
             format!(
-                "line {}: {SCRIPT_CONFIG} is a table, or a list of texts NAME=VALUE",
+                "line {}: {SCRIPT_CONFIG} must be a table, or a list of texts NAME=VALUE",
                 setting.line
             )
         })?;
         if is_known(name) {
             return Err(format!(
-                "line {}: {name} stands in {SCRIPT_CONFIG}, where scripts can read it; move it above",
+                "line {}: {name} is in {SCRIPT_CONFIG}, where scripts can read it; move it above",
                 setting.line
             ));
         }
@@ -252,11 +253,11 @@ fn switch(setting: &Setting) -> Result<Vec<String>, String> {
     match &*setting.values {
         [value] if value == "true" => Ok(vec![format!("--{}", setting.name)]),
         [value] if value == "false" => Ok(Vec::new()),
-        _ => Err(format!("line {}: {} is true or false", setting.line, setting.name)),
+        _ => Err(format!("line {}: {} must be true or false", setting.line, setting.name)),
     }
 }
 
-/// Why `serve` does not take these arguments, on one line.
+/// Why `serve` does not accept these arguments, on one line.
 fn refused(program: &Command, arguments: &[String]) -> Option<String> {
     let all = ["mainspring", "serve"]
         .into_iter()
@@ -337,7 +338,7 @@ mod tests {
             ),
             ("workers = 1.5", &["line 1: workers is a text, a whole number"]),
             ("workers = [1, 2]", &["line 1:", "cannot be used multiple times"]),
-            ("no-migrate = 1", &["line 1: no-migrate is true or false"]),
+            ("no-migrate = 1", &["line 1: no-migrate must be true or false"]),
             ("workers = 1\nworkers = 2", &["line 2: duplicate key"]),
             ("\napi-key = \"s3cret", &["line 2:"]),
             (

@@ -7,17 +7,17 @@ use clap::{Args, Subcommand};
 
 use crate::api::Studio;
 
-/// The value of `--studio` that serves none.
+/// The value of `--studio` that serves no Studio.
 const OFF: &str = "off";
 
 /// Which Studio `serve` and `dev` offer at `/studio`.
 #[derive(Debug, Args)]
 pub(crate) struct StudioChoice {
-    /// The folder of Elsa Studio, which is offered at /studio; `off` offers none. By default what `mainspring studio install`
-    /// has installed
+    /// The folder of Elsa Studio, which is served at /studio; `off` serves none. By default the one that
+    /// `mainspring studio install` has installed
     #[arg(long, value_name = "FOLDER|off")]
     studio: Option<PathBuf>,
-    /// Let Studio poll for what changes, instead of keeping a WebSocket to the hub: for a proxy that passes none
+    /// Let Studio poll for changes instead of keeping a WebSocket to the hub, for proxies that do not pass WebSockets
     #[arg(long)]
     studio_polls: bool,
 }
@@ -50,7 +50,7 @@ impl StudioChoice {
 /// The commands of `mainspring studio`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudioCommand {
-    /// Get the npm package by npm, or take a local one; check it by its digest, and unpack it
+    /// Get the npm package with npm, or use a local one; check its digest, and unpack it
     Install(Install),
     /// Say whether Studio is installed, and whether its files are those of the package
     Status(Status),
@@ -59,7 +59,7 @@ pub(crate) enum StudioCommand {
 /// Settings of `studio install`.
 #[derive(Debug, Args)]
 pub(crate) struct Install {
-    /// A package that was fetched before: the .tgz file, a folder with it, or a folder into which npm has installed it
+    /// A package fetched earlier: the .tgz file, a folder with it, or a folder into which npm has installed it
     #[arg(long, value_name = "FOLDER")]
     pub(crate) from: Option<PathBuf>,
     /// The folder to install into; by default mainspring/studio in the user's data folder
@@ -87,7 +87,7 @@ impl Status {
     }
 }
 
-/// `$XDG_DATA_HOME/mainspring/studio`, as a user's programs keep data; without a home, that of the machine.
+/// `$XDG_DATA_HOME/mainspring/studio`, where a user's programs keep data; without a home, that of the machine.
 fn default_folder() -> PathBuf {
     let given = |name: &str| {
         std::env::var_os(name)

@@ -1,5 +1,5 @@
-//! `mainspring studio`: installs the npm package of Elsa Studio. The package is pinned by version and digest, none of its scripts
-//! runs, and a folder is renamed into place when it is complete.
+//! `mainspring studio`: installs the npm package of Elsa Studio. The package is pinned by version and digest, none of its
+//! scripts is run, and the folder is renamed into place once it is complete.
 
 mod package;
 
@@ -107,7 +107,7 @@ fn status(settings: &Status) -> Result<(), Failure> {
     Err(Failure::reported())
 }
 
-/// Lets npm fetch the archive. It is not installed, so nothing of it runs.
+/// Lets npm fetch the archive. It is not installed, so none of its code runs.
 async fn npm_pack(folder: &Path) -> Result<(), Failure> {
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", "--pack-destination", "."])
@@ -119,7 +119,8 @@ async fn npm_pack(folder: &Path) -> Result<(), Failure> {
         Ok(Ok(output)) => output,
         Ok(Err(error)) if error.kind() == ErrorKind::NotFound => {
             return Err(Failure::failed(format!(
-                "there is no npm here. Install npm, or fetch the package on another machine (npm pack {}@{}) and install it \
+                "npm is not installed. Install it, or fetch the package on another machine (npm pack {}@{}) and \
+                 install it \
                  with --from {FILE}",
                 Studio::PACKAGE,
                 Studio::VERSION

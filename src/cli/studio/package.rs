@@ -1,8 +1,8 @@
 //! The npm package of Studio: its digests, and how it is unpacked.
 //!
-//! The archive is checked before anything of it is read as an archive. Unpacking takes plain files and folders alone, below the
-//! one folder, and bounds their number and bytes. The files are compared with the digest of the whole folder afterwards, so a
-//! folder that npm has installed is as good as the archive.
+//! The digest of the archive is checked before its contents are read. Unpacking accepts only plain files and folders, below
+//! the one folder, and bounds their number and bytes. Afterwards the files are compared with the digest of the whole folder,
+//! so a folder installed by npm is as good as the archive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -4,11 +4,11 @@
 //! # Invariants
 //!
 //! - The leader holds a lock of the database on the session of its registration. When that session ends, however it ends,
-//!   the server grants the lock to the next candidate: failover waits for no lease to expire.
-//! - A term is a number that the database has given out over that session, greater than those of all earlier leaders.
+//!   the server grants the lock to the next candidate: failover does not wait for a lease to expire.
+//! - A term is a number that the database issued over that session, greater than those of all earlier leaders.
 //! - A leader relies on its term only while a check-in that was *sent* within the tolerance is answered, by the monotonic
-//!   clock: other nodes remove it after that at the earliest. A slow answer does not extend it.
-//! - An election saves work of the database. That an occurrence fires once does not depend on it.
+//!   clock: other nodes remove it no earlier than that. A slow answer does not extend it.
+//! - An election only reduces the load on the database. The guarantee that an occurrence fires once does not depend on it.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// The term in which this node may fire at this moment; none: it may not. Ask before each batch of fires.
+    /// The term in which this node may fire at this moment; `None` if it may not. Ask before each batch of fires.
     pub(crate) fn may_fire(&self) -> Option<Term> {
         if !self.reports.borrow().is_fresh() {
             return None;

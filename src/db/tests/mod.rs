@@ -1,4 +1,4 @@
-//! Migrations: once, however many start at the same moment, and never backwards.
+//! Migrations run once, however many nodes start at the same moment, and never backwards.
 
 mod session;
 

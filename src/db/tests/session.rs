@@ -1,4 +1,4 @@
-//! A session is what promises need, whatever the database has for others.
+//! A session has the settings that promises need, whatever the database sets for others.
 
 use super::connector;
 use crate::db::{Connector, Pool};

@@ -1,8 +1,8 @@
 //! The data folder of the private PostgreSQL: its place, its owner, its lock.
 //!
 //! root cannot run a PostgreSQL server. Started by root, the server runs as the user `postgres`, or else `nobody`, which
-//! needs search permission on the path. Where it has none (below `/root`, for example), another folder is used, always
-//! the same one for the same requested path.
+//! needs search permission on the path. Where it has no such permission (below `/root`, for example), another folder is
+//! used, always the same one for the same requested path.
 
 use std::fs::{File, TryLockError};
 use std::io;

@@ -46,7 +46,7 @@ impl Installation {
             versions => format!("only {} is installed", versions.join(", ")),
         };
         let needed = match version {
-            Some(version) => format!("the data folder was made by PostgreSQL {version}, but {found}"),
+            Some(version) => format!("the data folder was created by PostgreSQL {version}, but {found}"),
             None => format!("this needs PostgreSQL {MIN_VERSION} or newer, but {found}"),
         };
         let package = version.map_or_else(|| "postgresql".to_owned(), |version| format!("postgresql-{version}"));

@@ -131,7 +131,7 @@ impl PrivatePostgres {
     }
 
     /// Stops the server: a fast shutdown, and after 20 seconds an immediate one, which costs a recovery at the next start.
-    /// Returns when the process has exited. If the future is dropped, the shutdown goes on.
+    /// Returns when the process has exited. If the future is dropped, the shutdown continues.
     pub(crate) async fn stop(mut self) -> Result<()> {
         self.server.stop().await
     }

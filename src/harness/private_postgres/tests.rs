@@ -101,7 +101,7 @@ async fn a_private_postgres_survives_kills_of_program_and_server() {
         Some(pid.to_string().as_str())
     );
 
-    // A second start in the same folder is refused, and the first one goes on.
+    // A second start in the same folder is refused, and the first one continues.
     let refused = start(temp.options()).await.err().unwrap();
     assert_eq!(refused.code(), "data-folder-in-use");
     assert_eq!(query(&url, "SELECT it FROM kept").await.unwrap(), "precious");

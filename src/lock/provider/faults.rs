@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Why a file could not be opened.
 pub(super) struct FileFault {
     message: String,
-    /// The lock whose file it is; none: no file can be opened.
+    /// The lock whose file it is; `None` if no file can be opened.
     key: Option<LockKey>,
 }
 
@@ -67,7 +67,8 @@ impl Faults {
         metrics::counter!("mainspring_lock_server_failures_total").increment(faults.len() as u64);
         let mut all = self.all();
         if all.is_empty() {
-            tracing::warn!(error = %first.message, "locks of files cannot be taken; it is tried again, and what needs one waits");
+            tracing::warn!(error = %first.message, "locks of files cannot be taken; they are retried, and whatever \
+                                                    needs one waits");
             metrics::gauge!("mainspring_lock_server_away").set(1.0);
         }
         all.retain(|fault| fault.key.is_some() || first.key.is_some());

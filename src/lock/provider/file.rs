@@ -5,12 +5,14 @@
 //! - A lock is a file named after its key, locked by the kernel while this process has it open. The locks of a process
 //!   that ends, however it ends, are released.
 //! - Files are never deleted: another process could lock a file that was just deleted. They are empty, one for each name
-//!   that was ever used. They have mode 0600. A file of another user, or a symbolic link in its place, is refused:
-//!   another user who can open a file can lock it, too.
-//! - A file that cannot be opened costs its own lock only: the provider goes on, says that it is away, and why, and tries again.
-//! - After it is locked, a file is compared with what its path names: one that was deleted meanwhile excludes no other process.
-//! - The kernel is only asked to try, on a thread that may block, one batch at a time. It does not notify of a free file,
-//!   so a waiting process polls every few milliseconds.
+//!   that was ever used. They have mode 0600. A file of another user, or a symbolic link in its place, is refused: another
+//!   user who can open a file can also lock it.
+//! - A file that cannot be opened costs only its own lock: the provider continues, reports that it is away and why, and
+//!   tries again.
+//! - After it is locked, a file is compared with the one that its path names: a file deleted in the meantime excludes no
+//!   other process.
+//! - The kernel is only asked to try, on a thread that may block, one batch at a time. It does not report a free file, so a
+//!   waiting process polls every few milliseconds.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, TryLockError};
@@ -54,9 +56,9 @@ const REPLACED: usize = 8;
 /// Locks among the processes of one host that use the same directory. Cheap to clone; when the last clone is dropped,
 /// every lock is free. Network file systems are not supported: their locks are not reliable.
 ///
-/// At most 512 locks are held at a time, and no more than half the files that the process may open; further requests wait.
-/// While a file cannot be opened (no descriptors, a full disk, a removed directory) a try fails at once with `lock-directory`
-/// and the cause, what is held stays held, and it is tried again until it can.
+/// At most 512 locks are held at a time, and no more than half the files that the process may open; additional requests
+/// wait. While a file cannot be opened (no descriptors, a full disk, a removed directory) a try fails at once with
+/// `lock-directory` and the cause, held locks stay held, and the file is retried until it can be opened.
 #[derive(Clone)]
 pub struct FileLocks {
     shared: Arc<Shared>,
@@ -79,13 +81,13 @@ struct Opened {
 }
 
 impl FileLocks {
-    /// The most files that the locks of this process have open: 512, and no more than half the files that it may open. A program
-    /// that limits its connections leaves room for them.
+    /// The maximum number of files that the locks of this process keep open: 512, and no more than half the files that it
+    /// may open. A program that limits its connections leaves room for them.
     pub fn most_files() -> usize {
         open_files::limit().map_or(FILES, |limit| (limit / 2).clamp(1, FILES))
     }
 
-    /// Uses this directory, and makes it if it is missing. Must be called within a tokio runtime; blocks while it makes
+    /// Uses this directory, and creates it if it is missing. Must be called within a tokio runtime; blocks while it creates
     /// the directory.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self> {
         Self::with_key_function(directory.into(), LockKey::of)
@@ -128,7 +130,7 @@ impl FileLocks {
         Arc::clone(&self.opened().table)
     }
 
-    /// The table, a new one where the task of the one before has ended, at most one each second.
+    /// The table, or a new one if the task of the previous one has ended, at most one each second.
     fn open_table(&self) -> Arc<SharedTable> {
         let shared = &self.shared;
         let mut opened = self.opened();
@@ -226,7 +228,7 @@ fn unusable(path: &Path, error: std::io::Error) -> Error {
     .caused_by(error)
 }
 
-/// Runs `work` with the files on a thread that may block. None: it has panicked; the files stay open.
+/// Runs `work` with the files on a thread that may block. `None` if it has panicked; the files stay open.
 async fn with_files<T: Send + 'static>(
     files: &Arc<Mutex<Files>>,
     work: impl FnOnce(&mut Files) -> T + Send + 'static,
@@ -373,7 +375,7 @@ impl Files {
         faults
     }
 
-    /// Tries again what failed. Returns what still does, and the held keys whose files another process cannot meet any more.
+    /// Tries again what failed. Returns what still fails, and the held keys whose files another process can no longer open.
     fn check(&mut self) -> (Vec<FileFault>, Vec<LockKey>) {
         let bad = std::mem::take(&mut self.bad);
         let mut failed = Vec::new();
@@ -429,7 +431,7 @@ pub(in crate::lock) fn is_named(path: &Path, file: &File) -> bool {
     (named.dev(), named.ino()) == (opened.dev(), opened.ino())
 }
 
-/// Increments a number in a file, which is locked meanwhile, and synced before the number is returned.
+/// Increments a number in a file, which is locked during that, and synced before the number is returned.
 fn next_token(path: &Path, owner: u32) -> Result<FencingToken> {
     let count = || -> std::io::Result<u64> {
         let mut file = private_file::open(path, owner)?;

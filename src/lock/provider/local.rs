@@ -17,7 +17,7 @@ use crate::lock::shared_table::{EndGuard, FencingToken, SharedTable, TokenReques
 use crate::lock::stats::LockStats;
 use crate::lock::table::{Backend, HeldLock};
 
-/// Locks among the tasks of this process. Cheap to clone; clones share their locks, two providers share nothing.
+/// Locks among the tasks of this process. Cheap to clone; clones share their locks, and two providers share nothing.
 #[derive(Clone)]
 pub struct LocalLocks {
     table: Arc<SharedTable>,

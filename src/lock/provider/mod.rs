@@ -1,4 +1,4 @@
-//! What keeps the locks.
+//! The providers that keep the locks.
 
 /// Implements `LockProvider` for a provider that has one table as long as it lives.
 macro_rules! provide_from_table {

@@ -2,20 +2,20 @@
 //!
 //! # Invariants
 //!
-//! - A process that misses a key sends `Waiting` to all. Every process keeps the waiters of a key in the order in which
-//!   they said so, even without a request of its own: a process that begins to wait comes after them.
+//! - A process that misses a key sends `Waiting` to all. Every process keeps the waiters of a key in the order in which they
+//!   announced themselves, even without a request of its own: a process that begins to wait comes after them.
 //! - A process that holds a key for which others wait grants it to at most [`QUOTA`] more of its own requests, and to no
 //!   more than were queued when it learned of the others. Then it releases the key and sends a `Handoff`, which names the
-//!   next process and those that follow, itself last if it still waits. It yields until a `Handoff` names it,
-//!   or until the next process has had time enough.
-//! - A process that receives a `Handoff` to another one leaves the key alone for as long; if it waits and is not among
-//!   those that follow, it sends `Waiting` again. A process that is named as next and waits no more sends a
-//!   `Handoff` to the one after it.
+//!   next process and those that follow, itself last if it still waits. It yields until a `Handoff` names it, or until the
+//!   next process has had enough time.
+//! - A process that receives a `Handoff` to another one leaves the key alone for the same time; if it waits and is not among
+//!   those that follow, it sends `Waiting` again. A process that is named as next but no longer waits sends a `Handoff` to
+//!   the one after it.
 //! - Readers at the head of the waiters are named together. Readers do not overtake a known writer of another process.
 //! - Handoffs do not cycle: a request queues at the key that it missed, not at another one of its keys, and a request
 //!   without room in the budget queues at no key.
-//! - All this is advice. A message may be lost, and the process that is named may have crashed: then the waiter expires
-//!   after [`WAITER_TTL`], and those that wait retry in time, each by itself, and send `Waiting` again.
+//! - All this is advice. A message may be lost, and the named process may have crashed: the waiter then expires after
+//!   [`WAITER_TTL`], and the others retry in time, each by itself, and send `Waiting` again.
 
 use std::time::{Duration, Instant};
 
@@ -62,12 +62,12 @@ pub(super) struct RemoteWaiter {
 /// What other processes know of this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Announcement {
-    /// Not that it waits.
+    /// They do not know that it waits.
     #[default]
     None,
-    /// That it waits: it has sent `Waiting`.
+    /// They know that it waits: it has sent `Waiting`.
     Waiting,
-    /// That it is next: another process has sent the `Handoff`.
+    /// They know that it is next: another process has sent the `Handoff`.
     Next,
 }
 
@@ -86,7 +86,7 @@ pub(in crate::lock) struct Handoff {
 pub(in crate::lock) enum LockMessage {
     /// The sender waits for it, to hold it in this mode.
     Waiting(LockKey, LockMode),
-    /// The sender waits for it no more.
+    /// The sender no longer waits for it.
     Withdrawn(LockKey),
     Handoff(Handoff),
 }
@@ -222,7 +222,7 @@ impl Table {
         entry.announcement = Announcement::None;
         if entry.remote.is_empty() {
             if quota_used_up {
-                // A process whose `Waiting` was lost sends it again; until then this one goes on.
+                // A process whose `Waiting` was lost sends it again; until then this one continues.
                 self.handoffs.push(Handoff {
                     key,
                     next: Vec::new(),

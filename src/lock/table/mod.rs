@@ -3,13 +3,13 @@
 //! # Invariants
 //!
 //! - A request owns all of its keys (of a semaphore: one of them) or none. It *reserves* them here first, then the backend
-//!   is asked for those that the process does not hold yet; when one is missed, all are given back. No request holds a
-//!   key while it waits for another one, so no two requests deadlock.
+//!   is asked for those that the process does not hold yet; if one is missed, all are returned. No request holds a key while
+//!   it waits for another one, so no two requests deadlock.
 //! - Tickets are numbered in order of arrival, and the queue of a key is in order of tickets: no request overtakes an
-//!   earlier one at a key, in whatever mode. So a queued writer stops the readers behind it.
-//! - Of a key there is at most one question to the backend at a time, and only while the process does not hold it: a
-//!   session that takes its own lock again would stack it.
-//! - A release goes out before, or in the same batch but ahead of, the questions that follow it.
+//!   earlier one at a key, in any mode. So a queued writer stops the readers behind it.
+//! - The backend is asked for a key at most once at a time, and only while the process does not hold it: a session that
+//!   takes its own lock again would stack it.
+//! - A release goes out before the requests that follow it, or ahead of them in the same batch.
 //! - A process that releases a key for which other processes wait names the next of them, and yields to it
 //!   ([`handoff`]).
 //! - Results are collected in a [`TableResults`] and sent after the table is unlocked: a dropped handle enters it again.
@@ -55,7 +55,7 @@ pub(super) type GrantSender = oneshot::Sender<bool>;
 /// What keeps the locks that other processes see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
-    /// None: only this process takes the locks.
+    /// No backend: only this process takes the locks.
     InProcess,
     /// A backend that does not notify of a free key; with the most keys at a time.
     Polled(usize),
@@ -274,7 +274,7 @@ impl Table {
         self.in_use += 1;
     }
 
-    /// Adds a request. None: the provider has ended, and the reply is dropped.
+    /// Adds a request. `None` if the provider has ended; the reply is then dropped.
     pub(super) fn submit(
         &mut self,
         request: KeyRequest,

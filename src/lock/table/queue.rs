@@ -1,4 +1,4 @@
-//! How a request moves: to its locks, to the backend, into the queue, away.
+//! How a request moves: to its locks, to the backend, into the queue, or away.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -413,7 +413,7 @@ fn is_left_to_remote(of_key: &KeyEntry, mode: LockMode, waits: bool, now: Instan
         KeyState::NotHeld => {
             let later = of_key.retry_at.is_some_and(|at| at > now);
             let is_next = of_key.announcement == Announcement::Next;
-            // Readers of other processes may hold it; more readers would keep the writer out for ever.
+            // Readers of other processes may hold it; more readers would keep the writer out forever.
             let overtakes_writer = mode == LockMode::Shared && !is_next && a_writer_waits();
             let unannounced = of_key.announcement == Announcement::None && !of_key.remote.is_empty();
             overtakes_writer || (later && (waits || of_key.yielded)) || (waits && unannounced)

@@ -10,18 +10,18 @@ use super::{KeyState, LockKey, LockMode, RequestState, Table};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeldLock {
-    /// Its name; of a request for several, all of them.
+    /// Its name, or all names of a request for several locks.
     pub name: Arc<str>,
     /// How it is held. A slot of a semaphore counts as exclusive.
     pub mode: LockMode,
-    /// For how long, by this process' clock.
+    /// How long it has been held, by this process's clock.
     pub held_for: Duration,
     /// How many requests of this process wait for it.
     pub waiters: usize,
 }
 
 impl HeldLock {
-    /// What a provider of another crate shows of a lock that it holds.
+    /// What a provider in another crate shows of a lock that it holds.
     pub fn new(name: impl Into<Arc<str>>, mode: LockMode, held_for: Duration, waiters: usize) -> Self {
         Self {
             name: name.into(),
@@ -38,7 +38,7 @@ pub(crate) struct KeyView {
     pub(crate) key: LockKey,
     /// The backend holds it for this process.
     pub(crate) held: bool,
-    /// The name that its longest owner uses, or the first request in the queue; none: it is kept for the process itself.
+    /// The name that its longest owner uses, or the first request in the queue; `None` if it is kept for the process itself.
     pub(crate) name: Option<Arc<str>>,
     /// For how long the longest owner has held it.
     pub(crate) held_for: Option<Duration>,

@@ -101,8 +101,8 @@ async fn one_bad_file_costs_its_own_lock_only() {
     let granted = locks.try_acquire_many(requests()).await.unwrap();
     assert!(granted[0].is_none() && granted[1].is_some());
     let error = locks.try_acquire(LockRequest::exclusive("bad")).await.unwrap_err();
-    assert!(error.to_string().contains("no regular file"), "{error}");
-    assert!(locks.is_away() && locks.away_cause().unwrap().contains("no regular file"));
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+    assert!(locks.is_away() && locks.away_cause().unwrap().contains("not a regular file"));
     // A good one that is held is held, and nothing else.
     assert!(
         locks

@@ -1,4 +1,4 @@
-//! What becomes of requests whose keys the backend loses: the table alone.
+//! What happens to requests whose keys the backend loses, with the table alone.
 
 use std::collections::HashSet;
 use std::sync::Arc;

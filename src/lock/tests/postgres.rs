@@ -55,7 +55,7 @@ async fn a_waiter_gets_the_lock_of_a_terminated_session() {
     assert!(handle.lost().now_or_never().is_some(), "at once, if it is lost already");
     assert!(handle.fencing_token().await.unwrap_err().is_lost_lock());
     let taken = waiting.await.unwrap();
-    // The same provider goes on with a new session, and the old handles release nothing of it.
+    // The same provider continues with a new session, and the old handles release nothing of it.
     let again = lock(&here, "b").await;
     drop((handle, other));
     assert!(there.try_acquire(exclusive("b")).await.unwrap().is_none());

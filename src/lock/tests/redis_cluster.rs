@@ -250,7 +250,7 @@ async fn scripts_that_are_flushed_are_loaded_again() {
     assert!(!held.is_lost());
 }
 
-/// The master of one lock does not answer: tries for it fail at once, and those of other masters go on.
+/// The master of one lock does not answer: tries for it fail at once, and those of other masters continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_is_away_takes_only_its_own_locks_with_it() {
     // Without its slots the others serve on.

@@ -190,7 +190,7 @@ impl Simulation {
         self.nodes[node].waiting.keys().copied().collect()
     }
 
-    /// Pauses this process, or lets it go on.
+    /// Pauses this process, or lets it continue.
     pub(super) fn pause(&mut self, node: usize, paused: bool) {
         self.nodes[node].paused = paused;
     }

@@ -1,7 +1,7 @@
 //! The bytes of claimed rows and loaded states that are in flight on this node, from the claim to the end of the burst.
 //!
 //! Half of the budget is divided among the workers: a burst within its share needs no room, so small work never waits for
-//! large work. What exceeds the shares takes room in the other half, in the order in which instances came to need it.
+//! large work. What exceeds the shares takes room in the other half, in the order in which instances needed it.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! A cache that is bounded by bytes, not by entries.
 //!
-//! Second chance: the oldest entry is evicted, but one that was used since goes to the back once more. A value larger than
-//! the whole cache is not kept.
+//! It gives a second chance: the oldest entry is evicted, but one that was used since goes to the back once more. A value
+//! larger than the whole cache is not kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! The rows of a composition as the interpreter takes them.
+//! Converts the rows of a composition for the interpreter.
 
 use crate::Result;
 use crate::definition::WorkflowDefinition;

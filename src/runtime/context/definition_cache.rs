@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - A fill that began before an eviction is not kept: what it has read may be what was evicted.
+//! - A fill that began before an eviction is not kept, because it may have read what was evicted.
 //! - A revision without a notification empties the cache: a notification was lost.
 //! - Nothing survives a new connection for notifications, nor a new registration, which begins with an empty cache.
-//! - A reader checks first that the last check-in is recent: otherwise it is unknown what is stale.
+//! - A reader first checks that the last check-in is recent; otherwise it is unknown what is stale.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -97,7 +97,7 @@ impl DefinitionCache {
         }
     }
 
-    /// Compares with the revision of a check-in; true: notifications were lost.
+    /// Compares with the revision of a check-in; returns true if notifications were lost.
     pub(crate) fn verify(&self, revision: i64) -> bool {
         let mut state = self.state();
         let missed = revision > state.revision;

@@ -132,7 +132,7 @@ impl InFlight {
         }
     }
 
-    /// Work arrived for this instance. False: no burst of this node runs it, which would poll again at its end.
+    /// Work arrived for this instance. Returns false if no burst of this node runs it, which would poll again at its end.
     pub(crate) fn note_work(&self, instance: &InstanceId) -> bool {
         let mut state = self.state();
         let of_instance = state.bursts.iter_mut().filter(|((_, id), _)| id == instance);
@@ -227,7 +227,7 @@ impl BurstClaims {
             .unwrap_or_default()
     }
 
-    /// Adds the row under which a burst that yielded goes on.
+    /// Adds the row under which a burst that yielded continues.
     pub(crate) fn add(&self, claim: Claim) {
         let mut state = self.in_flight.state();
         if let Some(burst) = state
@@ -258,7 +258,7 @@ impl BurstClaims {
         self.cancelled.cancelled()
     }
 
-    /// Removes them. True: a poll may have left out work for the instance.
+    /// Removes them. Returns true if a poll may have left out work for the instance.
     pub(crate) fn remove(&self) -> bool {
         let mut state = self.in_flight.state();
         let Some(bursts) = state.bursts.get_mut(&self.key) else {

@@ -1,4 +1,4 @@
-//! What a list of instances is asked for, and what it answers.
+//! The requests for lists of instances, and their results.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::request::{InstanceSummary, Page};
 use crate::id::{DefinitionId, InstanceId, VersionId};
 
-/// Which instances are meant: those that match all that is given. An empty list means any.
+/// Which instances to select: those that match all given criteria. An empty list means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstanceFilter {
@@ -30,10 +30,11 @@ pub struct InstanceFilter {
     pub statuses: Vec<String>,
     /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
     pub sub_statuses: Vec<String>,
-    /// All of them hold.
+    /// Only those that match all of these.
     pub time_filters: Vec<TimeFilter>,
-    /// Part of the name or the correlation id, or of the id of the definition or version, whatever the case; or the beginning
-    /// of the id. Without the extension pg_trgm: the beginning of the name or the correlation id, in its case.
+    /// Part of the name or the correlation id, or of the id of the definition or version, regardless of case; or the
+    /// beginning of the id. Without the extension pg_trgm, the beginning of the name or the correlation id, in the same
+    /// case.
     pub search_term: Option<String>,
 }
 
@@ -45,7 +46,7 @@ pub struct TimeFilter {
     pub column: InstanceTime,
     /// How it compares.
     pub operator: TimeOperator,
-    /// With what.
+    /// The time to compare with.
     pub timestamp: DateTime<Utc>,
 }
 
@@ -100,9 +101,9 @@ pub struct InstancePage {
     pub page: Page,
     /// The order.
     pub order: InstanceOrder,
-    /// The greatest first.
+    /// Greatest first.
     pub descending: bool,
-    /// [`InstanceList::next_cursor`] of the page before, in the same order; the number of the page does not count then.
+    /// [`InstanceList::next_cursor`] of the previous page, in the same order; the page number is then ignored.
     pub cursor: Option<String>,
 }
 
@@ -125,12 +126,12 @@ impl Default for InstancePage {
 pub struct InstanceList {
     /// The rows of this page.
     pub items: Vec<InstanceSummary>,
-    /// All that match, up to 10,000 exactly.
+    /// How many instances match, exact up to 10,000.
     pub total_count: u64,
-    /// There are more than 10,000, and the count is an estimate.
+    /// More than 10,000 match, and the count is an estimate.
     #[cfg_attr(feature = "http", schema(required = false))]
     pub total_count_is_estimate: bool,
-    /// Where the next page begins; none: this is the last one.
+    /// Where the next page begins; `None` on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Whether the inbox has room for further events, as the last count of this node has found. A caller reads it from memory:
-//! no event waits for a count.
+//! Whether the inbox has room for more events, according to this node's last count. A caller reads it from memory, so no
+//! event waits for a count.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -26,8 +26,8 @@ pub(crate) enum InstanceLocks {
 }
 
 impl InstanceLocks {
-    /// Tries to take the lock of each instance, without waiting; none for one that is held. Dropped half-way, the locks taken
-    /// so far are released.
+    /// Tries to take the lock of each instance, without waiting; `None` for one that is held. If the future is dropped
+    /// halfway, the locks taken so far are released.
     pub(crate) async fn try_instances(&self, instances: &[InstanceKey]) -> Result<Vec<Option<LockHandle>>> {
         match self {
             Self::Session(locks) => locks.try_instances(instances).await,
@@ -103,7 +103,7 @@ pub(crate) fn instances_of(name: &str) -> impl Iterator<Item = InstanceKey> {
 pub(crate) struct InstanceLock {
     instance: InstanceId,
     guard: Option<LockHandle>,
-    /// The worker of the burst; none: it was released, as the commit waits for a lock of another transaction.
+    /// The worker of the burst; `None` if it was released because the commit waits for a lock of another transaction.
     worker: Option<OwnedSemaphorePermit>,
 }
 

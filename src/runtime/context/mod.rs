@@ -1,17 +1,17 @@
-//! What the engine, the worker and the scheduler share: state only. It imports none of them.
+//! The state that the engine, the worker and the scheduler share. It imports none of them.
 //!
 //! # Layout
 //!
 //! - `node_context`: the state of one incarnation: its connections, its caches, and the structs of the files below.
-//! - `settings`, `request`, `instance_list`: what a program sets, asks and gets; `services`: what carries locks and
+//! - `settings`, `request`, `instance_list`: settings, requests and results; `services`: what carries locks and
 //!   notifications.
-//! - `locks`, `lifecycle`: the locks of instances, begin and end of an incarnation.
-//! - `claim_state`: claims, with `in_flight` for bursts that run, `byte_budget` for the memory of their rows and states, and
+//! - `locks`, `lifecycle`: the locks of instances, the beginning and end of an incarnation.
+//! - `claim_state`: claims, with `in_flight` for running bursts, `byte_budget` for the memory of their rows and states, and
 //!   `unsupported` for versions left to other nodes.
 //! - `wake_timer`: when to poll next for work and for schedules.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
-//! - `kept_events`: whether the inbox has room for further events.
+//! - `kept_events`: whether the inbox has room for more events.
 //! - `composition`: versions with all that they use, from their rows.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 

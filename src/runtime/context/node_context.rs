@@ -1,7 +1,7 @@
 //! The state that all tasks of one incarnation share. It ends with the incarnation: bursts that have not reached the
 //! commit writer are dropped, the others wait for the outcome of their commit.
 //!
-//! It is composed of structs by use, each of which is passed alone where nothing else is needed.
+//! It is composed of structs by purpose, each of which is passed alone where nothing else is needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl NodeContext {
         }
     }
 
-    /// What is known of the pause: bursts stop if the cluster drains, and all loops go on if it was resumed.
+    /// What is known of the pause: bursts stop if the cluster drains, and all loops continue if it was resumed.
     pub(crate) fn pause_known(&self, pause: Pause) {
         let Some(before) = self.pause.set(pause) else { return };
         self.interpreter.stop_bursts(pause.mode == PauseMode::Draining);

@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! - A commit of an instance without observers costs one load of a flag.
-//! - A node announces what is observed at it to all others, which forget it unless it is announced again. They notify it of
-//!   commits. Each of these is a hint: after a check-in it compares the versions in the database.
-//! - Everything is bounded: instances, observers, and what an observer has not taken yet, in which changes of an instance
+//! - A node announces its observed instances to all others, which forget them unless they are announced again. They notify
+//!   it of commits. Each of these messages is a hint: after a check-in the node compares the versions in the database.
+//! - Everything is bounded: instances, observers, and the pending changes of an observer, in which changes of an instance
 //!   coalesce.
 
 use std::collections::{BTreeSet, HashMap};
@@ -33,7 +33,7 @@ const LIFETIME: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     state: Mutex<State>,
-    /// Something is observed, here or elsewhere.
+    /// Whether something is observed, here or elsewhere.
     is_any: AtomicBool,
     /// Notified when something is observed here that was not before.
     added: Notify,
@@ -51,7 +51,7 @@ struct State {
 /// An instance that is observed here.
 #[derive(Debug, Default)]
 struct Here {
-    /// Its version in the database at the last check-in; none: not read yet.
+    /// Its version in the database at the last check-in; `None` if not read yet.
     version: Option<Option<i64>>,
     observers: Vec<(u64, Arc<Changes>)>,
 }
@@ -114,8 +114,8 @@ impl Observed {
             .store(!state.here.is_empty() || !state.elsewhere.is_empty(), Relaxed);
     }
 
-    /// Adds an observer of an instance, which counts as changed: what came before is not lost. None: as many
-    /// instances are observed as may be.
+    /// Adds an observer of an instance, which counts as changed: what came before is not lost. `None` if the maximum number
+    /// of instances is already observed.
     pub(crate) fn observe(self: &Arc<Self>, id: &InstanceId, changes: &Arc<Changes>) -> Option<Observation> {
         let mut state = self.state();
         let is_new = !state.here.contains_key(id);

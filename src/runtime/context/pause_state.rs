@@ -1,4 +1,5 @@
-//! What this node knows of a pause of the cluster. The statements decide; this only ends bursts sooner, and begins sooner.
+//! What this node knows of a pause of the cluster. The statements decide; this state only ends bursts sooner, and begins
+//! sooner.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! The cache of compiled definitions by version id, bounded by bytes. A version that was ever published or started never
-//! changes, and no other one is compiled here, so no entry goes stale.
+//! changes, and no other version is compiled here, so no entry goes stale.
 //!
-//! A program that is evicted, or larger than the budget, lives as long as a burst uses it, and is found until then.
+//! A program that is evicted, or is larger than the budget, lives as long as a burst uses it, and is found until then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! Callers of this node that wait for what becomes of a row of work.
+//! Callers of this node that wait for the result of a row of work.
 //!
 //! A burst of this node that consumes the row sends the reply. A burst of another node may notify this one; in any case
 //! the caller reads the row from time to time and finds it consumed.

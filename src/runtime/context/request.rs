@@ -21,13 +21,14 @@ pub struct Idempotency {
     pub fingerprint: [u8; 32],
 }
 
-/// Starts a workflow by its definition id: the published version, as resolved by the statement that accepts it, or another.
+/// Starts a workflow by its definition id: the published version, as resolved by the statement that accepts it, or another
+/// one.
 #[derive(Clone, Debug, Default)]
 pub struct StartRequest {
     /// Which workflow.
     pub definition_id: DefinitionId,
-    /// Which version; absent: the published one. A draft runs under its own version id, has no triggers or schedules, and
-    /// never changes after its first start: the next save replaces it by a draft with another id.
+    /// Which version; the published one if absent. A draft runs under its own version id, has no triggers or schedules, and
+    /// never changes after its first start: the next save replaces it with a draft that has another id.
     pub version: Option<VersionOptions>,
     /// The caller's own id for the new instance; random when absent.
     pub instance_id: Option<InstanceId>,
@@ -39,7 +40,7 @@ pub struct StartRequest {
     pub input: Map<String, Value>,
     /// Initial values of variables by name.
     pub variables: Map<String, Value>,
-    /// The trigger activity to start from, else the root.
+    /// The trigger activity to start from; the root if absent.
     pub trigger_activity_id: Option<ActivityId>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
@@ -52,7 +53,7 @@ pub struct Executed {
     pub instance_id: InstanceId,
     /// Whether the run faulted.
     pub faulted: bool,
-    /// The burst had not ended by the answer timeout: it goes on, and the state is that of the last commit.
+    /// The burst had not ended by the answer timeout: it continues, and the state is that of the last commit.
     pub pending: bool,
     pub(crate) state: ExecutedState,
 }
@@ -73,7 +74,7 @@ impl Executed {
         }
     }
 
-    /// Elsa's `workflowState`, formatted by each call.
+    /// Elsa's `workflowState`, formatted on each call.
     pub fn workflow_state(&self) -> Value {
         match &self.state {
             ExecutedState::Committed(state, meta) => state.workflow_state(*meta),
@@ -87,9 +88,9 @@ impl Executed {
 pub struct ResumeRequest {
     /// The instance.
     pub instance_id: InstanceId,
-    /// The bookmark; absent, the instance must have exactly one.
+    /// The bookmark; if absent, the instance must have exactly one.
     pub bookmark_id: Option<BookmarkId>,
-    /// The input of the activity that waits.
+    /// The input of the waiting activity.
     pub input: Map<String, Value>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
@@ -112,20 +113,20 @@ pub struct EventRequest {
     pub idempotency: Option<Idempotency>,
 }
 
-/// What became of an event.
+/// The result of publishing an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventAccepted {
     /// Bookmarks that waited for it and will be resumed.
     pub resumed: u64,
     /// Instances that triggers will start.
     pub started: u64,
-    /// Whether it was kept in the inbox, as no bookmark waited for it.
+    /// Whether it was kept in the inbox because no bookmark waited for it.
     pub kept: bool,
     /// Starts that the activation strategies of their workflows refused; they are not repeated.
     pub refused: u64,
-    /// More than a thousand bookmarks wait for it, or so many that the copies of its payload would take more than 16 MiB, or an
-    /// earlier event of this kind is not given to all yet: it is accepted, and given page by page to those that wait when its
-    /// turn comes. The other counts are zero then.
+    /// Set if more than a thousand bookmarks wait for it, or so many that the copies of its payload would take more than 16
+    /// MiB, or an earlier event of this kind has not been given to all yet: it is accepted, and given page by page to the
+    /// bookmarks that wait when its turn comes. The other counts are then zero.
     pub fan_out: Option<FanOutId>,
 }
 
@@ -137,7 +138,7 @@ pub enum VersionOptions {
     Latest,
     /// The published one.
     Published,
-    /// The newest and the published one; of one version: the published one, otherwise the newest.
+    /// The newest and the published one; where only one is possible, the published one, otherwise the newest.
     LatestOrPublished,
     /// The newest one, if it is published.
     LatestAndPublished,
@@ -154,7 +155,7 @@ pub enum VersionOptions {
 pub struct Page {
     /// Which page, from 0.
     pub page: u32,
-    /// Rows a page, 1 to 1,000.
+    /// Rows per page, 1 to 1,000.
     pub page_size: u32,
 }
 
@@ -183,24 +184,24 @@ impl Page {
     }
 }
 
-/// Rows of one page, and how many rows there are in all.
+/// Rows of one page, and the total number of rows.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Listed<T> {
     /// The rows of this page.
     pub items: Vec<T>,
-    /// All rows that match.
+    /// How many rows match.
     pub total_count: u64,
 }
 
-/// By what definitions are ordered.
+/// The order of a list of definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefinitionOrder {
-    /// By name, whatever the case.
+    /// By name, regardless of case.
     #[default]
     Name,
-    /// By the time when the version was made.
+    /// By the time when the version was created.
     Created,
     /// By the number of the version.
     Version,
@@ -211,13 +212,13 @@ pub enum DefinitionOrder {
 pub struct DefinitionFilter {
     /// Which versions.
     pub versions: VersionOptions,
-    /// Only versions with these ids of their own; deleted ones, too, while they are kept for instances.
+    /// Only versions with these version ids, including deleted ones while they are kept for instances.
     pub version_ids: Vec<VersionId>,
     /// Only these.
     pub definition_ids: Vec<DefinitionId>,
     /// Only those that belong, or do not belong, to the system.
     pub is_system: Option<bool>,
-    /// Part of the name, the description or an id, whatever the case.
+    /// Part of the name, the description or an id, regardless of case.
     pub search_term: Option<String>,
     /// The order.
     pub order: DefinitionOrder,
@@ -248,20 +249,20 @@ pub struct DefinitionSummary {
     pub is_readonly: bool,
     /// Belongs to the system.
     pub is_system: bool,
-    /// When the version was made.
+    /// When the version was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// What came of a bulk cancel or delete.
+/// The result of a bulk cancel or delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BulkResult {
-    /// So many instances were deleted or cancelled.
+    /// This many instances were deleted or cancelled.
     Done(u64),
-    /// There are more than 1,000: a bulk action with this id goes on, page by page.
+    /// More than 1,000 instances match: a bulk action with this id continues, page by page.
     Accepted(String),
 }
 
-/// The instances of a bulk cancel or delete: those that match all that is given.
+/// The instances of a bulk cancel or delete: those that match all given criteria.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceSelection {
     /// Only these.
@@ -352,7 +353,7 @@ pub struct JournalRecord {
     pub source: Option<String>,
     /// The activity's evaluated inputs and outputs by name, in Pascal case (`Text`).
     pub activity_state: Option<Value>,
-    /// More about the event.
+    /// Additional data about the event.
     pub payload: Option<Value>,
 }
 
@@ -363,7 +364,7 @@ pub struct Published {
     pub definition: Value,
     /// It had been published before, and nothing was written.
     pub already_published: bool,
-    /// What this publish warns of: activities that do less than they seem to, each with the remedy.
+    /// The warnings of this publish: activities that do less than they seem to, each with the remedy.
     pub warnings: Vec<ValidationError>,
     /// The definitions that use it as an activity and were updated with it.
     pub consumers_updated: Vec<DefinitionId>,
@@ -378,19 +379,19 @@ pub struct Readiness {
     pub database: bool,
     /// This incarnation is registered and not draining.
     pub registered: bool,
-    /// Which part of the node does not answer, or why the database refuses its commits, for reasons that are not those of
-    /// single instances.
+    /// Which part of the node does not answer, or why the database refuses its commits, for reasons unrelated to single
+    /// instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The services whose server is away: `locks`, `signal`, `wake`. The node is ready all the same.
+    /// The services whose server is away: `locks`, `signal`, `wake`. The node is still ready.
     pub away: Vec<&'static str>,
-    /// Why they are away, by their names, as far as it is known.
+    /// Why they are away, by their names, where that is known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub causes: BTreeMap<&'static str, String>,
 }
 
 impl Readiness {
-    /// Whether it does.
+    /// Whether the node accepts work.
     pub fn ready(&self) -> bool {
         self.database && self.registered && self.reason.is_none()
     }

@@ -1,4 +1,4 @@
-//! The versions of definitions that this node cannot run, as it does not know all of their activities. In a rolling
+//! The versions of definitions that this node cannot run because it does not know all of their activities. In a rolling
 //! deployment two versions of the program share a cluster; the older one leaves such versions to the other nodes.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,12 +1,12 @@
-//! The notifications that this node sends to the others when work is ready that it leaves to them.
+//! The notifications that this node sends to the others when it leaves ready work to them.
 //!
 //! # Invariants
 //!
-//! - A node that has room for the work that it accepted runs it without a notification. One without room or without
-//!   workers notifies the others, and so does one whose poll finds more than it has room for.
-//! - Every node sleeps until the next row is due that it knows of, and then polls. A node that writes a row notifies the
-//!   others only if it is due soon and before all that they know of: otherwise a poll or a check-in finds it.
-//! - Notifications only make sooner what the check-ins find.
+//! - A node that has room for the work that it accepted runs it without a notification. A node without room or workers
+//!   notifies the others, and so does a node whose poll finds more than it has room for.
+//! - Every node sleeps until the next row that it knows of is due, and then polls. A node that writes a row notifies the
+//!   others only if it is due soon and before all rows that they know of; otherwise a poll or a check-in finds it.
+//! - Notifications only bring forward what the check-ins find.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! When a loop polls next: at times that this node knows of, and when the next row is due that the database or a commit
-//! of this node named. Each poll asks the database again what is due next, so one such time is enough.
+//! When a loop polls next: at times that this node knows of, and when the next row named by the database or a commit of this
+//! node is due. Each poll asks the database again what is due next, so one such time is enough.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Tests of single activities, of which nothing is kept.
+//! Tests of single activities; nothing is stored.
 
 use std::sync::Arc;
 
@@ -48,17 +48,17 @@ impl Engine {
     /// A place among the tests that run at once.
     pub(super) fn test_permit(&self) -> Result<SemaphorePermit<'_>> {
         self.inner.tests.try_acquire().map_err(|_| {
-            let message = format!("this node runs {MOST_TESTS} tests of activities and expressions already; try again");
+            let message = format!("this node already runs {MOST_TESTS} tests of activities and expressions; try again");
             Error::unavailable("too-many-requests", message)
         })
     }
 
-    /// Runs one activity of a version, and what it contains, in memory: no instance is written, and nothing waits. Inputs are
-    /// evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
-    /// properties), or their defaults. What the activity does outside, it does.
+    /// Runs one activity of a version, and what it contains, in memory: no instance is written, and nothing waits. Inputs
+    /// are evaluated as configured; variables of the workflow have Elsa's test values (`VariableTestValues` of the custom
+    /// properties), or their defaults. External effects of the activity are real.
     ///
     /// # Errors
-    /// No such version or activity: [`Error::is_not_found`]. Dropping the future ends the test.
+    /// [`Error::is_not_found`] if the version or the activity does not exist. Dropping the future ends the test.
     pub async fn test_activity(&self, of: &DefinitionHandle, activity: &ActivityHandle) -> Result<ActivityTested> {
         let node = self.accepting()?;
         // The row, as this node may not know yet.

@@ -1,4 +1,4 @@
-//! Waits for what becomes of a row of work, or of the instance that an earlier start created.
+//! Waits for the result of a row of work, or of the instance that an earlier start created.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Engine {
         self.await_first_commit(instance, accepted_by, deadline).await
     }
 
-    /// Waits until any node has consumed a row; none: it met nothing. A row that became a dead letter:
+    /// Waits until any node has consumed a row; `None` if it matched nothing. A row that became a dead letter:
     /// [`Error::is_dead_lettered`].
     pub(super) async fn await_row(&self, reply: PendingReply, deadline: Instant) -> Result<Option<Executed>> {
         let PendingReply {
@@ -78,7 +78,7 @@ impl Engine {
                             Err(_) => {}
                         }
                     }
-                    // A burst that yielded has consumed the row, and goes on.
+                    // A burst that yielded has consumed the row, and continues.
                     if let Some(executed) = self.executed_by(&instance, deadline).await?
                         && !executed.pending
                     {
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// What became of a row; pending if it cannot be read: the deadline decides.
+    /// The status of a row; pending if it cannot be read, so that the deadline decides.
     async fn work_status(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
         let Ok(node) = self.node() else {
             return WorkStatus::Pending;
@@ -102,7 +102,7 @@ impl Engine {
             .unwrap_or(WorkStatus::Pending)
     }
 
-    /// Waits for the first commit of a start that was accepted before. One that left no trace may be lost, and is not
+    /// Waits for the first commit of a start that was accepted before. A start that left no trace may be lost, and is not
     /// repeated: that is for the client to decide.
     async fn await_first_commit(
         &self,
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// What became of a start without an instance; unknown if it cannot be read.
+    /// The status of a start without an instance; unknown if it cannot be read.
     async fn start_status(&self, instance: &InstanceId, accepted_by: Incarnation, deadline: Instant) -> WorkStatus {
         let Ok(node) = self.node() else {
             return WorkStatus::Unknown;
@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// The committed state of the instance; none if it could not be read by the deadline. Errors: not found.
+    /// The committed state of the instance; `None` if it could not be read by the deadline. Errors: not found.
     async fn executed_by(&self, instance: &InstanceId, deadline: Instant) -> Result<Option<Executed>> {
         match tokio::time::timeout_at(deadline, self.executed(instance)).await {
             Ok(Ok(executed)) => Ok(Some(executed)),
@@ -175,8 +175,8 @@ impl Engine {
     }
 
     /// The pending answer at the deadline. A direct start may have been accepted without a flush, so everything written so
-    /// far is flushed first, and then the instance is read, both within [`FLUSH_TIMEOUT`]: a crash before the flush loses the
-    /// row, and only what is read after it is durable.
+    /// far is flushed first, and then the instance is read, both within [`FLUSH_TIMEOUT`]: a crash before the flush loses
+    /// the row, and only what is read after the flush is durable.
     async fn still_running(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
         let until = deadline + FLUSH_TIMEOUT;
         let flush = async {
@@ -205,7 +205,7 @@ impl Engine {
     }
 }
 
-/// What a request returns for a reply; none: the row met nothing.
+/// What a request returns for a reply; `None` if the row matched nothing.
 fn executed_of(instance: InstanceId, reply: Reply) -> Result<Option<Executed>> {
     match reply {
         Reply::Committed { matched: false, .. } | Reply::Unmatched => Ok(None),
@@ -232,8 +232,8 @@ fn unknown(instance: &str) -> Error {
 /// The error of a request whose start left no trace.
 fn lost(instance: &InstanceId) -> Error {
     Error::unknown_outcome(
-        "nothing shows what became of the start: it was deleted, or the database crashed before it was flushed; look the \
-         instance up before trying again",
+        "nothing shows what happened to the start: it was deleted, or the database crashed before it was flushed; \
+         look the instance up before trying again",
     )
     .instance(instance.as_str())
 }

@@ -25,7 +25,7 @@ pub struct EngineBuilder {
     catalogue: Catalogue,
     interpreter: InterpreterOptions,
     disabled: Vec<String>,
-    /// The first problem of what was registered.
+    /// The first problem with a registration.
     problem: Option<Error>,
 }
 
@@ -75,34 +75,34 @@ impl EngineBuilder {
         self
     }
 
-    /// The name of this node. A process that is started again under the same name takes over the claims of the former
-    /// one. Default: random.
+    /// The name of this node. A process that is restarted under the same name takes over the claims of the former one.
+    /// Default: random.
     pub fn node_id(mut self, node_id: impl Into<String>) -> Self {
         self.settings.node_id = NodeId::new(node_id.into());
         self
     }
 
-    /// Whether to bring the schema up to date at the start. Default: yes; else an outdated schema is refused.
+    /// Whether to bring the schema up to date at startup. Default: yes; otherwise an outdated schema is refused.
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.settings.migrate = migrate;
         self
     }
 
-    /// How many bursts run at once. Default: 512; with 0 this node accepts work, and other nodes run it.
+    /// How many bursts run at once. Default: 512; with 0 this node accepts work and other nodes run it.
     pub fn workers(mut self, workers: usize) -> Self {
         self.settings.workers = workers;
         self
     }
 
-    /// Connections in the pool, beside those that a node always has: five, and more as they are needed. With 1 it accepts
+    /// Connections in the pool, besides those that a node always has: five, and more as needed. With 1 the node accepts
     /// starts over the pooled connection, and has no second connection for commits. Default: 8.
     pub fn pool_size(mut self, size: usize) -> Self {
         self.settings.pool_size = size.max(1);
         self
     }
 
-    /// Connections for lists and other reads, which share none with the work of the node: half of them for reads by key. They
-    /// are opened when they are needed. Default: 4; at least 2.
+    /// Connections for lists and other reads, not shared with the work of the node; half of them are for reads by key. They
+    /// are opened when needed. Default: 4; at least 2.
     pub fn read_pool_size(mut self, size: usize) -> Self {
         self.settings.read_pool_size = size.max(2);
         self
@@ -114,22 +114,22 @@ impl EngineBuilder {
         self
     }
 
-    /// A node without a check-in for this long expires, and one of which a part does not answer for this long hangs.
+    /// A node without a check-in for this long expires, and a node with a part that does not answer for this long hangs.
     /// Default: 5 s.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.settings.tolerance = tolerance;
         self
     }
 
-    /// What to do when this node hangs: a part of it has not answered for the tolerance, three seconds at least. It is called on
-    /// a thread of its own, at most once in a tolerance, after the hang was logged, and must wait for nothing; a program ends
-    /// its process there. Default: nothing, and the node registers again once all parts answer.
+    /// What to do when this node hangs: a part of it has not answered for the tolerance, at least three seconds. It is
+    /// called on a separate thread, at most once per tolerance, after the hang was logged, and must not wait for anything; a
+    /// program ends its process there. Default: nothing, and the node registers again once all parts answer.
     pub fn on_hang(mut self, report: impl Fn(&Hang) + Send + Sync + 'static) -> Self {
         self.settings.on_hang = HangReport::new(report);
         self
     }
 
-    /// How long a request waits for its burst before the answer is that it is pending. Default: 30 s.
+    /// How long a request waits for its burst before it is answered as pending. Default: 30 s.
     pub fn answer_timeout(mut self, timeout: Duration) -> Self {
         self.settings.answer_timeout = timeout;
         self
@@ -147,9 +147,9 @@ impl EngineBuilder {
         self
     }
 
-    /// How many bytes of events for which no bookmark waited the inbox keeps: all together, and of one event name. Beyond
-    /// that an event for which nothing waits is refused ([`Error::is_over_budget`]); each node counts them once in a while,
-    /// so some more may be kept. Default: 256 MiB and 64 MiB.
+    /// How many bytes of events for which no bookmark waited the inbox keeps, in total and for one event name. Beyond that
+    /// an event for which nothing waits is refused ([`Error::is_over_budget`]); each node counts them only once in a while,
+    /// so a few more may be kept. Default: 256 MiB and 64 MiB.
     pub fn inbox_bytes(mut self, all: u64, per_name: u64) -> Self {
         self.settings.inbox_budget = InboxBudget {
             tenant: all,
@@ -158,7 +158,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How long the dead letter of an expired event is kept that named an instance, a correlation id or an activity; other
+    /// How long the dead letter of an expired event that named an instance, a correlation id or an activity is kept; other
     /// dead letters stay. Default: 30 days.
     pub fn dead_letter_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.dead_letter_lifetime = lifetime;
@@ -166,21 +166,21 @@ impl EngineBuilder {
     }
 
     /// How long one call of an activity may take before it is dropped and its execution faults. A type or a definition can
-    /// set a limit of its own. Part of [`InterpreterOptions`], which [`EngineBuilder::interpreter`] sets as a whole.
-    /// Default: 10 minutes.
+    /// set its own limit. Part of [`InterpreterOptions`], which [`EngineBuilder::interpreter`] sets as a whole. Default: 10
+    /// minutes.
     pub fn activity_timeout(mut self, limit: Duration) -> Self {
         self.interpreter.activity_timeout = limit;
         self
     }
 
-    /// How flowcharts run whose workflow does not say so by the custom property `Flowchart:ExecutionMode`. Set it alike on all
+    /// How flowcharts run if their workflow does not set the custom property `Flowchart:ExecutionMode`. Set it alike on all
     /// nodes. Part of [`InterpreterOptions`], which [`EngineBuilder::interpreter`] sets as a whole. Default: by counts.
     pub fn flowchart_mode(mut self, mode: FlowchartMode) -> Self {
         self.interpreter.flowchart_mode = mode;
         self
     }
 
-    /// Adds an activity of your own; its type can then be used in definitions.
+    /// Adds your own activity; its type can then be used in definitions.
     pub fn activity(mut self, activity: impl Activity) -> Self {
         self.catalogue.register(activity);
         self
@@ -194,8 +194,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Removes an activity type: this node runs no version that uses it, and leaves those to the other nodes. For staged
-    /// roll-outs, and for tests.
+    /// Removes an activity type: this node runs no version that uses it, and leaves such versions to other nodes. For staged
+    /// roll-outs and for tests.
     pub fn disable_activity(mut self, type_name: impl Into<String>) -> Self {
         self.disabled.push(type_name.into());
         self
@@ -207,74 +207,75 @@ impl EngineBuilder {
         self
     }
 
-    /// What this node does. Default: everything. Without [`Role::Worker`] it has no workers, whatever their number is set to;
-    /// [`Role::Api`] is for the program, and only shown.
+    /// What this node does. Default: everything. Without [`Role::Worker`] it has no workers, whatever their number is set
+    /// to; [`Role::Api`] is for the program, and is only shown.
     pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
         self.settings.roles = roles.into_iter().collect();
         self
     }
 
     /// Of all nodes with [`Role::Scheduler`] and this setting, one at a time is elected to fire schedules; when it ends,
-    /// another one takes over at once. Default: all fire, and each occurrence fires once all the same.
+    /// another one takes over at once. By default all fire, and each occurrence still fires once.
     pub fn single_scheduler(mut self, single: bool) -> Self {
         self.settings.single_scheduler = single;
         self
     }
 
-    /// How many bytes of definitions are cached: three quarters are for compiled programs, one quarter is for published
-    /// definitions as the API shows them. What does not fit is read and compiled at its next use. Default: 256 MiB.
+    /// How many bytes of definitions are cached: three quarters are for compiled programs, and one quarter is for published
+    /// definitions as the API shows them. What does not fit is read and compiled again at its next use. Default: 256 MiB.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.settings.cache_bytes = bytes;
         self
     }
 
     /// How many bytes of claimed work and loaded states this node has in flight. Half is divided among the workers, larger
-    /// instances wait for the other half, and one that exceeds it runs alone. Parsed, run and written, they take up to eight
-    /// times as much memory, JSON of many small values more. Default: 24 MiB.
+    /// instances wait for the other half, and an instance that exceeds it runs alone. When parsed, run and written, they
+    /// take up to eight times as much memory, and JSON of many small values more. Default: 24 MiB.
     pub fn claimed_bytes(mut self, bytes: usize) -> Self {
         self.settings.claimed_bytes = bytes;
         self
     }
 
     /// What signs the tokens of resume URLs. Default: a key in the database, created with the schema. All nodes of a cluster
-    /// must use the same; another secret makes all earlier tokens invalid.
+    /// must use the same secret; changing it makes all earlier tokens invalid.
     pub fn token_secret(mut self, secret: &str) -> Self {
         self.settings.token_secret = Some(TokenSecret::new(secret));
         self
     }
 
-    /// Where clients reach the API, up to its own paths: `https://workflows.example`. `createEventTriggerUrl` of a script
-    /// begins with it. Default: none, the URL is a path.
+    /// Where clients reach the API, up to its own paths: `https://workflows.example`. The URLs of a script's
+    /// `createEventTriggerUrl` begin with it. Default: none, so the URL is only a path.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.settings.public_url = Some(url.into());
         self
     }
 
-    /// What notifies other nodes of ready work. Default: NOTIFY. All nodes of a cluster must use the same; a node that
-    /// receives nothing finds work at its check-ins.
+    /// What notifies other nodes of ready work. Default: NOTIFY. All nodes of a cluster must use the same transport; a node
+    /// that receives nothing finds work at its check-ins.
     pub fn wake(mut self, transport: impl WakeTransport + 'static) -> Self {
         self.settings.services.wake = Some(Arc::new(transport));
         self
     }
 
-    /// What invalidates the caches of other nodes. Default: NOTIFY. All nodes of a cluster must use the same; a node that
-    /// receives nothing shows old definitions until its next check-in, and never runs them.
+    /// What invalidates the caches of other nodes. Default: NOTIFY. All nodes of a cluster must use the same signal; a node
+    /// that receives nothing shows old definitions until its next check-in, and never runs them.
     pub fn signal(mut self, signal: impl CacheSignal + 'static) -> Self {
         self.settings.services.signal = Some(Arc::new(signal));
         self
     }
 
-    /// What keeps the locks of instances, under their ids (behind that of a tenant and `:`). Default: advisory locks in one session
-    /// of the node. All nodes of a cluster must use the same. A provider that fails or loses a lock costs time, never
-    /// correctness: the database fences every commit. A lock that is lost stops its burst before the next activity, and what is
-    /// complete is committed if the fences let it pass. The locks by which nodes show that they live, and elect a scheduler,
-    /// are those of the session all the same.
+    /// What keeps the locks of instances, under their ids (after that of a tenant and `:`). Default: advisory locks in one
+    /// session of the node. All nodes of a cluster must use the same provider. A provider that fails or loses a lock costs
+    /// time, never correctness: the database fences every commit. A lost lock stops its burst before the next activity, and
+    /// completed activities are committed if the fences allow it. The locks with which nodes show that they live, and elect
+    /// a scheduler, are still those of the session.
     pub fn locks(mut self, provider: impl LockProvider + 'static) -> Self {
         self.settings.services.locks = Some(Arc::new(provider));
         self
     }
 
-    /// Registers the node with the database and starts it. Dropped half-way, only a row in `node` is left, which expires.
+    /// Registers the node with the database and starts it. If the future is dropped halfway, only a row in `node` is left,
+    /// which expires.
     pub async fn start(mut self) -> Result<Engine> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -304,7 +305,7 @@ impl EngineBuilder {
         }
         for type_name in &self.disabled {
             if !self.catalogue.remove(type_name) {
-                tracing::warn!(type_name, "an activity type is disabled that this node does not know");
+                tracing::warn!(type_name, "an activity type that this node does not know is disabled");
             }
         }
         if self.settings.roles.is_empty() {

@@ -25,23 +25,24 @@ pub struct BulkAction {
     pub kind: &'static str,
     /// `running`, or `finished`, listed for a day.
     pub state: &'static str,
-    /// Which instances are meant.
+    /// Which instances it selects.
     pub filter: Value,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
     /// When the last page was written.
     pub finished_at: Option<DateTime<Utc>>,
-    /// Instances that were deleted, or got a cancel, so far.
+    /// Instances that were deleted, or received a cancel, so far.
     pub processed: u64,
-    /// Instances that were left out, because their change fails; the log has the reason.
+    /// Instances that were left out because their change fails; the log has the reason.
     pub failed: u64,
-    /// Instances a second.
+    /// Instances per second.
     pub per_second: f64,
 }
 
 impl Engine {
-    /// Accepts a cancel of all unfinished instances that match, those that are accepted and have not run yet included; any
-    /// node cancels them page by page. Returns the id of the action. Dropped, it was accepted or not.
+    /// Accepts a cancel of all unfinished instances that match, including those that are accepted and have not run yet; any
+    /// node cancels them page by page. Returns the id of the action. If the future is dropped, the action may or may not be
+    /// accepted.
     pub async fn cancel_all(&self, filter: &InstanceFilter) -> Result<String> {
         let is_meant = filter.statuses.is_empty() || filter.statuses.iter().any(|word| word == "Running");
         let filter = InstanceFilter {
@@ -73,7 +74,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// The bulk actions: unfinished ones, then those that finished last.
+    /// The bulk actions: unfinished ones first, then those that finished last.
     pub async fn bulk_actions(&self, page: Page) -> Result<Listed<BulkAction>> {
         let pool = self.node()?;
         let rows = bulk_action::list(pool.database.reads.lists(), &self.inner.tenant, None, MOST_LISTED).await?;

@@ -54,17 +54,17 @@ pub struct ClusterNode {
     pub incarnation: Incarnation,
     /// Its state.
     pub state: ClusterNodeState,
-    /// When it registered; none once it was removed.
+    /// When it registered; `None` once it is removed.
     pub started_at: Option<DateTime<Utc>>,
-    /// Its last check-in; none once it was removed.
+    /// Its last check-in; `None` once it is removed.
     pub last_seen_at: Option<DateTime<Utc>>,
-    /// The instances of which it has claimed work.
+    /// How many instances it has claimed work of.
     pub running: u64,
     /// Its roles: `api`, `worker`, `scheduler`.
     pub roles: Vec<String>,
-    /// The term of the elected scheduler, greater than all terms before; none on other nodes, and without an election.
+    /// The term of the elected scheduler, greater than all earlier terms; `None` on other nodes, and without an election.
     pub scheduler_term: Option<u64>,
-    /// Activity types of published versions that it does not know: it leaves those versions to other nodes.
+    /// Activity types of published versions that it does not know; it leaves those versions to other nodes.
     pub lacks: Vec<String>,
 }
 
@@ -75,16 +75,16 @@ pub struct ClusterNode {
 pub struct QueueItem {
     /// `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `event`.
     pub kind: String,
-    /// `ready`, `claimed`, `retrying`, `suspect`, `nowhere` (no live node knows all its activities); of delays also
-    /// `scheduled`, of events `kept`.
+    /// `ready`, `claimed`, `retrying`, `suspect`, `nowhere` (no live node knows all its activities); for delays also
+    /// `scheduled`, for events `kept`.
     pub state: String,
     /// How many.
     pub count: u64,
-    /// The age of the oldest, in milliseconds: since it was accepted, or for a delay since it was due.
+    /// The age of the oldest row, in milliseconds: since it was accepted, or for a delay since it was due.
     pub oldest_age_ms: Option<u64>,
-    /// When the next of those is due that are not due yet.
+    /// When the next row that is not due yet becomes due.
     pub next_at: Option<DateTime<Utc>>,
-    /// Of kept events: the bytes of their budget that they take.
+    /// For kept events, the bytes of their budget that they take.
     pub bytes: Option<u64>,
 }
 
@@ -97,9 +97,9 @@ pub struct ClusterFanOut {
     pub id: FanOutId,
     /// The activity type that waits for it.
     pub activity_type_name: String,
-    /// The correlation id that it is for; none: any.
+    /// The correlation id that it is for; `None` means any.
     pub correlation_id: Option<String>,
-    /// The instance that it is for; none: any.
+    /// The instance that it is for; `None` means any.
     pub workflow_instance_id: Option<String>,
     /// `queued`: earlier events of its kind have their turn first; `running`; `finished`, listed for ten minutes.
     pub state: &'static str,
@@ -107,15 +107,15 @@ pub struct ClusterFanOut {
     pub accepted_at: DateTime<Utc>,
     /// When its turn came.
     pub began_at: Option<DateTime<Utc>>,
-    /// When the last bookmark got its row of work.
+    /// When the last bookmark received its row of work.
     pub finished_at: Option<DateTime<Utc>>,
-    /// Bookmarks that got a row of work so far.
+    /// Bookmarks that have received a row of work so far.
     pub resumed: u64,
     /// Instances that triggers started.
     pub started: u64,
-    /// At most so many bookmarks are left: bookmarks of other events count, too. None while it is queued.
+    /// The maximum number of bookmarks left; bookmarks of other events also count. `None` while it is queued.
     pub left_at_most: Option<u64>,
-    /// Bookmarks a second since its turn came.
+    /// Bookmarks per second since its turn came.
     pub per_second: f64,
 }
 
@@ -138,18 +138,18 @@ pub struct ForeignSession {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterLock {
     /// `instance:` and the id of an instance, `liveness:` and an incarnation, or the name that a program gave it. `key:` and
-    /// its 64 bits where no node has reported the name.
+    /// its 64 bits if no node has reported the name.
     pub name: String,
     /// `exclusive` or `shared`.
     pub mode: LockMode,
-    /// The node that holds it; none: a foreign session does.
+    /// The node that holds it; `None` if a foreign session holds it.
     pub node_id: Option<NodeId>,
     /// The incarnation of that node.
     pub incarnation: Option<Incarnation>,
     /// The foreign session that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignSession>,
-    /// How long its longest holder has held it, in milliseconds. None: the node did not report within half a second.
+    /// How long its longest holder has held it, in milliseconds. `None` if the node did not report within half a second.
     pub held_ms: Option<u64>,
     /// How many wait for it, on all nodes that reported.
     pub waiters: u64,
@@ -192,8 +192,8 @@ impl Engine {
         Ok(paged(items.collect(), page))
     }
 
-    /// The events that are given page by page to the instances that wait for them, in the order of their turns, then those
-    /// that finished within the last ten minutes. Cancellation safe.
+    /// The events that are given page by page to the instances that wait for them, in the order of their turns, and then
+    /// those that finished within the last ten minutes. Cancellation safe.
     pub async fn cluster_fan_outs(&self, page: Page) -> Result<Listed<ClusterFanOut>> {
         let rows = fan_out::list(self.node()?.database.reads.lists(), MOST_FAN_OUTS).await?;
         let of_tenant = rows.into_iter().filter(|row| row.tenant == self.inner.tenant.as_str());
@@ -268,7 +268,7 @@ fn mode(shared: bool) -> LockMode {
     if shared { LockMode::Shared } else { LockMode::Exclusive }
 }
 
-/// The locks of foreign sessions: those by which nodes exclude each other, and those that nodes report as held elsewhere.
+/// The locks of foreign sessions: those with which nodes exclude each other, and those that nodes report as held elsewhere.
 async fn foreign(node: &NodeContext, answers: &[(Incarnation, Vec<LockReport>)]) -> Result<Vec<ClusterLock>> {
     let reports = answers.iter().flat_map(|(_, reports)| reports);
     let elsewhere: Vec<&LockReport> = reports.filter(|report| !report.held && report.key.is_some()).collect();

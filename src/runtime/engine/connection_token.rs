@@ -1,4 +1,4 @@
-//! Tokens with which one connection is opened, once, at any node: a browser can send no key with a WebSocket. A token is
+//! Tokens that open one connection, once, at any node, because a browser cannot send a key with a WebSocket. A token is
 //! signed, expires by the database's clock, and carries the rights of the client that requested it.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Permission for ConnectionPermission {
 pub struct ConnectionToken {
     /// The id of the connection.
     pub connection_id: String,
-    /// The token: a secret.
+    /// The token, which is secret.
     pub token: String,
 }
 
@@ -56,9 +56,9 @@ impl Engine {
         Ok(ConnectionToken { connection_id, token })
     }
 
-    /// Uses a token up; returns the id of its connection. One that no node of this cluster has signed, that has expired, that
-    /// was used before, or without the key where it is needed: [`Error::is_invalid`]. Cancellation safe: dropped, it may be
-    /// used up.
+    /// Uses up a token; returns the id of its connection. [`Error::is_invalid`] if no node of this cluster has signed it, it
+    /// has expired, it was used before, or the key is needed and missing. Cancellation safe: if the future is dropped, the
+    /// token may be used up.
     pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<String> {
         let token: SignedToken<ConnectionPermission> = self.read_token(text).await?;
         let invalid = SignedToken::<ConnectionPermission>::invalid;

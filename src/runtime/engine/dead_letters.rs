@@ -1,4 +1,4 @@
-//! Dead letters: work that failed too often, or that too many processes crashed with, and events that expired.
+//! Dead letters: work that failed too often or crashed too many processes, and events that expired.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -31,7 +31,7 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum DeadLetterCause {
-    /// It failed again and again; `last_error` says how.
+    /// It failed repeatedly; `last_error` says how.
     Failed,
     /// The processes that ran it crashed.
     Crashed,
@@ -39,7 +39,7 @@ pub enum DeadLetterCause {
     Expired,
 }
 
-/// Work that became a dead letter. Its instance waits for it, if it needs it.
+/// Work that became a dead letter. Its instance waits for it if it needs it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -56,13 +56,13 @@ pub struct DeadLetter {
     pub last_error: Option<String>,
     /// When it became a dead letter, by the database's clock.
     pub created_at: DateTime<Utc>,
-    /// When it was accepted; none for a delay.
+    /// When it was accepted; `None` for a delay.
     pub accepted_at: Option<DateTime<Utc>>,
-    /// The instance that it is for; none: a stimulus for any that matches.
+    /// The instance that it is for; `None` for a stimulus for any matching instance.
     pub workflow_instance_id: Option<InstanceId>,
-    /// The definition of that instance; none if the instance no longer exists.
+    /// The definition of that instance; `None` if the instance no longer exists.
     pub definition_id: Option<DefinitionId>,
-    /// The correlation id of that instance, or that the stimulus was for.
+    /// The correlation id of that instance, or the one that the stimulus was for.
     pub correlation_id: Option<String>,
     /// The bookmark that it was to resume, if it names one.
     pub bookmark_id: Option<BookmarkId>,
@@ -70,7 +70,7 @@ pub struct DeadLetter {
     pub stimulus_hash: Option<String>,
     /// The activity type that waits for such a stimulus, if it expired.
     pub activity_type_name: Option<String>,
-    /// The one activity that it was for, if it expired and was for one.
+    /// The activity that it was for, if it expired and was for one.
     pub activity_instance_id: Option<String>,
     /// How often it was tried: failures and crashes together.
     pub attempts: u32,
@@ -78,22 +78,22 @@ pub struct DeadLetter {
     pub failures: u32,
     /// How many processes crashed with it.
     pub crashes: u32,
-    /// The id of the row of work that it was; none for a delay.
+    /// The id of its former row of work; `None` for a delay.
     pub work_id: Option<String>,
 }
 
-/// Which dead letters to list or to replay: those that match all that is given.
+/// Which dead letters to list or to replay: those that match all given criteria.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
     /// Only of this instance.
     pub instance_id: Option<InstanceId>,
     /// Only of instances of this workflow, and starts of it.
     pub definition_id: Option<DefinitionId>,
-    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `child-end`. Empty: of all.
+    /// Only of these kinds: `start`, `resume`, `stimulus`, `cancel`, `continue`, `delay`, `child-end`. Empty means all.
     pub kinds: Vec<String>,
     /// Only with this cause.
     pub cause: Option<DeadLetterCause>,
-    /// Only those whose reason, or last error, has this in it, whatever the case.
+    /// Only those whose reason or last error contains this, in any case.
     pub reason_contains: Option<String>,
     /// Only those created at this time or later, by the database's clock.
     pub from: Option<DateTime<Utc>>,
@@ -102,7 +102,7 @@ pub struct DeadLetterFilter {
 }
 
 impl DeadLetterFilter {
-    /// Whether it is empty: then every dead letter matches.
+    /// Whether it is empty, so that every dead letter matches.
     pub fn is_empty(&self) -> bool {
         self.instance_id.is_none()
             && self.definition_id.is_none()
@@ -150,34 +150,35 @@ impl DeadLetterFilter {
 pub struct DeadLetterBatch {
     /// Only dead letters after the one with this id: [`DeadLettersReplayed::next`] of the call before.
     pub after: Option<String>,
-    /// The most dead letters, 1 to 1,000; 0 means 100.
+    /// The maximum number of dead letters, 1 to 1,000; 0 means 100.
     pub limit: u32,
 }
 
-/// What became of the dead letters of a bulk replay.
+/// The result of a bulk replay of dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLettersReplayed {
-    /// Dead letters that are work again, or were published again.
+    /// Dead letters that became work again, or were published again.
     pub replayed: u64,
-    /// Dead letters that no instance needs any more; they are deleted.
+    /// Dead letters that no instance needs any longer; they are deleted.
     pub not_needed: u64,
     /// Starts that an activation strategy or a schedule refuses now; they stay dead letters.
     pub refused: u64,
-    /// There may be more that match: the `after` of the next call.
+    /// The `after` of the next call, if more may match.
     pub next: Option<String>,
 }
 
-/// What became of a dead letter that was replayed.
+/// The result of the replay of a dead letter.
 #[derive(Clone, Debug)]
 pub struct DeadLetterReplayed {
-    /// The instance that it is for; none: a stimulus for any that matches.
+    /// The instance that it is for; `None` for a stimulus for any matching instance.
     pub instance_id: Option<InstanceId>,
-    /// The row of work that it is now.
+    /// Its new row of work.
     pub work_id: Option<WorkId>,
-    /// What became of a stimulus that was published again. With neither, it is no longer needed and was deleted.
+    /// The result of a stimulus that was published again. With neither of them, the dead letter was no longer needed and was
+    /// deleted.
     pub published: Option<EventAccepted>,
 }
 
@@ -203,8 +204,8 @@ impl Engine {
         ))
     }
 
-    /// Makes work of a dead letter again, without its failures, to run at once on any node. One that is no longer needed, as
-    /// its instance has finished, is deleted. Cancellation safe: either all of it is done or nothing.
+    /// Turns a dead letter into work again, without its failures, to run at once on any node. A dead letter that is no
+    /// longer needed because its instance has finished is deleted. Cancellation safe: either all of it is done or nothing.
     pub async fn replay_dead_letter(&self, id: &str) -> Result<DeadLetterReplayed> {
         let node = self.accepting()?;
         let lifetime = self.inner.settings.inbox_lifetime;
@@ -236,9 +237,9 @@ impl Engine {
         })
     }
 
-    /// Replays the dead letters that match, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] is where to
-    /// go on. Each is replayed at most once, however many calls run at the same time, and a repeated call replays only the
-    /// rest. It stops early at the answer timeout. Cancellation safe: the rest stay dead letters.
+    /// Replays the dead letters that match, oldest first, a bounded number of them; [`DeadLettersReplayed::next`] is where
+    /// to continue. Each is replayed at most once, however many calls run at the same time, and a repeated call replays only
+    /// the rest. It stops early at the answer timeout. Cancellation safe: the rest stay dead letters.
     pub async fn replay_dead_letters(
         &self,
         filter: &DeadLetterFilter,
@@ -294,7 +295,7 @@ impl Engine {
     }
 
     /// Deletes a dead letter. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its instance
-    /// would wait for ever without it. Cancellation safe.
+    /// would wait forever without it. Cancellation safe.
     pub async fn delete_dead_letter(&self, id: &str) -> Result<()> {
         dead_letter::delete(&self.node()?.database.pool, self.tenant(), number(id)?).await?;
         tracing::info!(dead_letter = id, "a dead letter was deleted");
@@ -306,7 +307,7 @@ impl Engine {
     }
 }
 
-/// An id that is no number is that of no dead letter.
+/// An id that is not a number belongs to no dead letter.
 fn number(id: &str) -> Result<i64> {
     let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let number = id.parse().ok().filter(|_| plain);

@@ -20,11 +20,13 @@ const CONCURRENCY: usize = 4;
 const MAX_DIRECT: i64 = 1000;
 
 impl Engine {
-    /// Deletes an instance with all that belongs to it in one transaction, or a start that has not run yet. A running burst of
-    /// it on any node cannot commit from now on. Callers that wait for it receive that it does not exist. False: there was none.
+    /// Deletes an instance with everything that belongs to it in one transaction, or a start that has not run yet. From then
+    /// on, a running burst of it on any node cannot commit. Callers that wait for it are told that it does not exist.
+    /// Returns false if it did not exist.
     ///
     /// # Errors
-    /// Deleting again is safe. Dropping the future deletes it or not; [`Error::is_unknown_outcome`] if the outcome is unknown.
+    /// Deleting again is safe. Dropping the future may or may not delete it; [`Error::is_unknown_outcome`] if the outcome is
+    /// unknown.
     pub async fn delete(&self, id: &InstanceId) -> Result<bool> {
         let node = self.accepting()?;
         let Some(deleted) = delete::delete(&node.database.pool, &self.inner.tenant, id).await? else {
@@ -45,9 +47,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Deletes every selected instance: up to 1,000 a few at a time and each in a transaction of its own, more as a bulk action
-    /// ([`Engine::delete_all`]). An empty selection is refused (code `missing-field`). After an error, or when the future is
-    /// dropped, some are deleted: try again.
+    /// Deletes every selected instance: up to 1,000 a few at a time and each in its own transaction, more as a bulk action
+    /// ([`Engine::delete_all`]). An empty selection is refused (code `missing-field`). After an error, or if the future is
+    /// dropped, some are deleted; try again.
     pub async fn delete_many(&self, which: &InstanceSelection) -> Result<BulkResult> {
         let Some(ids) = self.selected(which, false).await? else {
             return Ok(BulkResult::Accepted(self.delete_all(&filter_of(which)).await?));
@@ -61,8 +63,8 @@ impl Engine {
     }
 
     /// Cancels every selected instance that is unfinished: up to 1,000 as [`Engine::cancel`] does, a few at a time, more as a
-    /// bulk action ([`Engine::cancel_all`]). Counts what it has cancelled, without cancels that became dead letters. An empty
-    /// selection is refused (code `missing-field`).
+    /// bulk action ([`Engine::cancel_all`]). Counts the cancelled instances, without cancels that became dead letters. An
+    /// empty selection is refused (code `missing-field`).
     pub async fn cancel_many(&self, which: &InstanceSelection) -> Result<BulkResult> {
         let Some(ids) = self.selected(which, true).await? else {
             return Ok(BulkResult::Accepted(self.cancel_all(&filter_of(which)).await?));
@@ -81,7 +83,8 @@ impl Engine {
         Ok(BulkResult::Done(cancelled))
     }
 
-    /// The selected instances; none: there are more than are changed at once, or to find them takes longer than a list may.
+    /// The selected instances; `None` if there are more than can be changed at once, or finding them takes longer than a
+    /// list may.
     async fn selected(&self, which: &InstanceSelection, unfinished: bool) -> Result<Option<Vec<InstanceId>>> {
         let definitions = which.definition_ids.as_ref();
         let meant = DeleteFilter {

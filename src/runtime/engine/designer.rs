@@ -1,4 +1,4 @@
-//! What designers ask: the activity types of this node, what scripts can name, and what an expression comes to.
+//! Queries of designers: the activity types of this node, what scripts can name, and the value of an expression.
 
 use super::Engine;
 use crate::activity::Catalogue;
@@ -14,8 +14,8 @@ impl Engine {
         self.inner.interpreter.catalogue()
     }
 
-    /// Evaluates an expression within the limits of a burst; nothing of it is kept. It reads no secret: one that asks for a
-    /// secret fails with `secrets-not-available`.
+    /// Evaluates an expression within the limits of a burst; nothing is stored. It reads no secrets: an expression that asks
+    /// for one fails with `secrets-not-available`.
     ///
     /// # Errors
     /// `scripts-busy` and `too-many-requests`. Dropping the future ends the evaluation.

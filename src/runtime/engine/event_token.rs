@@ -1,5 +1,5 @@
-//! Tokens with which an external client triggers one event of one instance, and nothing else: what `createEventTriggerUrl`
-//! of a script returns. One can be used until it expires.
+//! Tokens with which an external client can trigger one event of one instance, and nothing else. A script's
+//! `createEventTriggerUrl` returns them. A token can be used until it expires.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,15 +54,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Verifies an event token, before anything else of a request is read. One that this cluster has not signed, or that has
-    /// expired by the database's clock: [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and
-    /// `token-expired`; they are counted. Cancellation safe.
+    /// Verifies an event token, before anything else of a request is read. A token that this cluster has not signed, or that
+    /// has expired by the database's clock, is refused with [`Error::is_invalid`](crate::Error::is_invalid), codes
+    /// `invalid-token` and `token-expired`; refusals are counted. Cancellation safe.
     pub async fn verify_event_token(&self, text: &str) -> Result<VerifiedEventToken> {
         Ok(VerifiedEventToken(self.permission(text).await?))
     }
 
     /// Triggers the event of a token; see [`Engine::trigger_event`]. Each use is logged, without the token. Cancellation
-    /// safe: an event that was accepted goes on.
+    /// safe: an accepted event continues.
     pub async fn trigger_event_by_token(
         &self,
         VerifiedEventToken(permission): VerifiedEventToken,

@@ -13,9 +13,9 @@ use crate::store::request::{IdempotencyKey, find_request};
 use crate::{Error, Result};
 
 impl Engine {
-    /// Publishes an event, once: to every bookmark that waits for it and to every published trigger, otherwise into the
-    /// inbox, where the first bookmark that begins to wait for it finds it. Returns when that is durable; the bursts follow.
-    /// [`Error::is_over_budget`], code `inbox-full`: nothing waits for it, and the inbox has no room for it.
+    /// Publishes an event once: to every bookmark that waits for it and to every published trigger, or else into the inbox,
+    /// where the first bookmark that begins to wait for it finds it. Returns when that is durable; the bursts follow.
+    /// [`Error::is_over_budget`], code `inbox-full`, if nothing waits for it and the inbox has no room for it.
     pub async fn trigger_event(&self, mut request: EventRequest) -> Result<EventAccepted> {
         let key = request.idempotency.take().map(|given| request_key("event", given));
         self.trigger_event_once(request, key).await
@@ -84,8 +84,8 @@ impl Engine {
         Ok(event_published(&node, &published))
     }
 
-    /// Refuses an event for an instance that has faulted. A repetition under an idempotency key gets its first answer all
-    /// the same: the event may have caused the fault.
+    /// Refuses an event for an instance that has faulted. A repetition under an idempotency key still gets its first answer,
+    /// because the event may have caused the fault.
     async fn check_target(&self, node: &NodeContext, id: &InstanceId, key: Option<&IdempotencyKey>) -> Result<()> {
         // Without the state: an instance may wait at thousands of bookmarks.
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);

@@ -82,7 +82,7 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
     AbortOnDropHandle::new(tokio::spawn(task))
 }
 
-/// The same for a task whose awaits have deadlines of their own: it answers the watchdog as long as it is polled.
+/// The same for a task whose awaits have their own deadlines: it answers the watchdog as long as it is polled.
 fn spawn_watched(watched: WatchedPart, task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     spawn(async move { watched.idle(task).await })
 }

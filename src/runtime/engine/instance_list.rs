@@ -92,7 +92,7 @@ fn read_cursor(text: &str, order: InstanceListOrder, descending: bool) -> Result
     Ok(ListCursor { key, id })
 }
 
-/// A time as the database reads it, which knows no year 0 and fewer offsets than a client can write.
+/// A time as the database reads it; the database knows no year 0 and fewer offsets than a client can write.
 fn time_key(text: &str) -> Option<String> {
     let time = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
     let is_known = (1..=9999).contains(&time.year());

@@ -19,7 +19,7 @@ pub(crate) fn no_instance(id: &InstanceId) -> Error {
 }
 
 impl Engine {
-    /// Reads an instance with its state. One that was accepted and has not yet run is `Pending`.
+    /// Reads an instance with its state. An accepted instance that has not run yet is `Pending`.
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
         let tenant = &self.inner.tenant;
@@ -44,7 +44,7 @@ impl Engine {
         Err(no_instance(id))
     }
 
-    /// Everything that prevents a definition from being published; empty when it can be.
+    /// Everything that prevents a definition from being published; empty if it can be published.
     pub fn validate(&self, definition: &WorkflowDefinition) -> Vec<crate::definition::ValidationError> {
         self.inner.interpreter.validate(definition)
     }

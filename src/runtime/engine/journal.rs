@@ -18,7 +18,7 @@ pub struct JournalFilter {
     pub activity_ids: Vec<String>,
     /// Only of activities at these places of the definition.
     pub activity_node_ids: Vec<String>,
-    /// None of activities of these types.
+    /// No entries of activities of these types.
     pub excluded_activity_types: Vec<String>,
     /// Only these events: `Started`, `Suspended`, `Resumed`, `Completed`, `Canceled`, `Faulted`.
     pub event_names: Vec<String>,
@@ -42,7 +42,7 @@ impl JournalFilter {
 pub struct JournalRange {
     /// The entries, in order.
     pub items: Vec<JournalRecord>,
-    /// All entries that match.
+    /// How many entries match.
     pub total_count: u64,
     /// The journal has so many entries that not all were counted: there are more than `total_count`.
     pub total_count_is_estimate: bool,

@@ -1,7 +1,7 @@
 //! Reports the locks of this node when an operator asks any node for the locks of the cluster.
 //!
 //! The asking node sends a request over NOTIFY; each node writes a report of what its process knows (names, how long each
-//! lock is held, waiters), which the asking node reads. Without a request nothing is written. Requests that come during a
+//! lock is held, waiters), which the asking node reads. Without a request nothing is written. Requests that arrive during a
 //! report are answered together, so the cost is bounded.
 
 use std::collections::HashSet;

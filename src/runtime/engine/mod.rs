@@ -3,9 +3,9 @@
 //! # Layout
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
-//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node runs
-//!   a start; `await_reply`: waits for what becomes of one.
-//! - `signed_token`: what a token is; `resume_token`, `event_token`: resumes and events by the holder of one;
+//! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
+//!   runs a start; `await_reply`: waits for the result of one.
+//! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
@@ -13,8 +13,9 @@
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
 //! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
-//! - `activity_test`: runs one activity; `designer`: what designers ask besides.
-//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether they have the same services.
+//! - `activity_test`: runs one activity; `designer`: the other queries of designers.
+//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
+//!   same services.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
@@ -78,9 +79,8 @@ use crate::{Error, Result};
 /// How long a shutdown waits until the output of workflows is written.
 const CONSOLE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A node of the cluster, in this process. Cheap to clone. [`Engine::shutdown`] ends it in good order; dropping the last clone
-/// ends it as a crash does, which is safe. All methods are cancellation safe: dropping a future cancels nothing that was
-/// accepted.
+/// A node of the cluster, in this process. Cheap to clone. [`Engine::shutdown`] ends it in good order; dropping the last
+/// clone ends it like a crash, which is safe. All methods are cancellation safe: dropping a future cancels no accepted work.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -97,7 +97,7 @@ pub(crate) struct Inner {
     closing: CancellationToken,
     /// The database refuses this node's credentials.
     refused: Arc<AtomicBool>,
-    /// How long bursts may go on during the shutdown.
+    /// How long bursts may continue during the shutdown.
     drain_timeout: Arc<OnceLock<Duration>>,
     /// The key that signs tokens, once it was read.
     pub(crate) token_key: OnceCell<Vec<u8>>,
@@ -107,7 +107,7 @@ pub(crate) struct Inner {
     tests: Semaphore,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
     watchdog: Watchdog,
-    /// None: the engine was shut down.
+    /// `None` after the engine was shut down.
     watchdog_thread: Mutex<Option<WatchdogThread>>,
 }
 
@@ -272,16 +272,16 @@ impl Engine {
         }
     }
 
-    /// Why this node hangs, if it does: a part of it has not answered for the tolerance. Its registration is over then, and
+    /// Why this node hangs, if it does: a part of it has not answered for the tolerance. Its registration is then over, and
     /// other nodes take over; it registers again once the part answers. A program that cannot wait for that ends its
-    /// process, see [`EngineBuilder::on_hang`]. To be asked by a thread of another runtime.
+    /// process, see [`EngineBuilder::on_hang`]. Call this from a thread of another runtime.
     pub fn hang(&self) -> Option<Hang> {
         self.inner.watchdog.hang()
     }
 
-    /// Returns when eight threads of this process hang in scripts whose native code cannot be interrupted. Such a thread cannot be
-    /// ended but with its process, so a program then shuts its engine down ([`Engine::shutdown`]) and ends: other nodes, or its next
-    /// start, run what is left. Until then bursts whose scripts find no thread are deferred. Cancellation safe.
+    /// Returns when eight threads of this process hang in scripts whose native code cannot be interrupted. Such a thread
+    /// ends only with its process, so a program then shuts down its engine ([`Engine::shutdown`]) and ends: other nodes, or
+    /// its next start, run what is left. Until then bursts whose scripts find no thread are deferred. Cancellation safe.
     pub async fn scripts_exhausted(&self) {
         self.inner.interpreter.scripts_exhausted().await;
     }
@@ -292,8 +292,8 @@ impl Engine {
     }
 
     /// Begins to drain before a shutdown: [`Engine::readiness`] reports that, and nothing new is claimed, while requests are
-    /// still served until load balancers have noticed. [`Engine::shutdown`] follows. True: this node and another one that
-    /// does not drain have the role [`Role::Api`], so that it is worth waiting until clients use that one.
+    /// still served until load balancers have noticed. [`Engine::shutdown`] follows. Returns true if this node and another
+    /// one that does not drain have the role [`Role::Api`], so that it is worth waiting until clients use the other one.
     pub fn begin_drain(&self) -> bool {
         self.inner.leaving.cancel();
         let Ok(node) = self.node() else { return false };
@@ -301,7 +301,7 @@ impl Engine {
             let report = node.lifecycle.reports.borrow();
             (report.check_in.has_api_peers, report.check_in.has_worker_peers)
         };
-        // Without another worker it goes on until the shutdown.
+        // Without another worker it continues until the shutdown.
         if has_worker_peers {
             node.begin_drain();
         }
@@ -313,15 +313,16 @@ impl Engine {
         self.inner.leaving.is_cancelled()
     }
 
-    /// Claims nothing new, finishes running bursts within the drain timeout, releases the other claims and leaves. Called
-    /// twice, or dropped half-way, the shutdown goes on all the same. Meanwhile calls that would begin something are refused
-    /// as `draining`; afterwards every call is refused as `engine-stopped` ([`Error::is_stopped`], which is not transient).
+    /// Claims nothing new, finishes running bursts within the drain timeout, releases the other claims and leaves. If it is
+    /// called twice, or dropped halfway, the shutdown still continues. In the meantime calls that would begin something are
+    /// refused as `draining`; afterwards every call is refused as `engine-stopped` ([`Error::is_stopped`], which is not
+    /// transient).
     pub async fn shutdown(&self) {
         self.shutdown_within(self.inner.settings.drain_timeout).await;
     }
 
     /// The same with another drain timeout; the first call counts. Releasing claims and leaving come after it, and take
-    /// milliseconds, or up to some ten seconds while the database does not answer.
+    /// milliseconds, or up to about ten seconds while the database does not answer.
     pub async fn shutdown_within(&self, drain_timeout: Duration) {
         self.inner.drain_timeout.get_or_init(|| drain_timeout);
         self.inner.leaving.cancel();

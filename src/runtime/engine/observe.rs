@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The most instances of one observer.
 const MOST_INSTANCES: usize = 20;
 
-/// Observes some instances. Dropping it ends that.
+/// Observes some instances, until it is dropped.
 #[derive(Debug)]
 pub struct InstanceObserver {
     observed: Arc<Observed>,
@@ -19,7 +19,7 @@ pub struct InstanceObserver {
 }
 
 impl Engine {
-    /// An observer of nothing yet.
+    /// An observer that does not observe anything yet.
     pub fn observer(&self) -> InstanceObserver {
         InstanceObserver {
             observed: Arc::clone(&self.inner.observed),
@@ -30,8 +30,8 @@ impl Engine {
 }
 
 impl InstanceObserver {
-    /// Observes one more instance, which need not exist yet. It counts as changed at once. More than twenty, or more than a
-    /// thousand at this node: [`Error::is_unavailable`].
+    /// Observes one more instance, which need not exist yet. It counts as changed at once. [`Error::is_unavailable`] for
+    /// more than twenty, or more than a thousand at this node.
     pub fn observe(&mut self, id: &InstanceId) -> Result<()> {
         if self.observations.iter().any(|(observed, _)| observed == id) {
             return Ok(());
@@ -46,8 +46,8 @@ impl InstanceObserver {
         Ok(())
     }
 
-    /// The instances that were changed since the last call: by a commit of any node, at the latest one check-in after it.
-    /// Changes of an instance coalesce. Waits until there is one. Cancellation safe.
+    /// The instances that were changed since the last call by a commit of any node, at the latest one check-in after it.
+    /// Changes of an instance coalesce. Waits until at least one has changed. Cancellation safe.
     pub async fn changed(&mut self) -> Vec<InstanceId> {
         self.changes.take().await
     }

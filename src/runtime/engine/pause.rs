@@ -53,11 +53,11 @@ pub struct RuntimeState {
     pub paused_at: Option<DateTime<Utc>>,
     /// Since when bursts stop before their next activity.
     pub drain_started_at: Option<DateTime<Utc>>,
-    /// Why, in the words of the request.
+    /// The reason, in the words of the request.
     pub pause_reason_text: Option<String>,
     /// Who changed it last.
     pub pause_requested_by: Option<String>,
-    /// Counts the changes.
+    /// The number of changes.
     pub generation_id: String,
 }
 
@@ -70,32 +70,32 @@ pub struct RuntimeSource {
     pub name: &'static str,
     /// `Running` or `Paused`.
     pub state: &'static str,
-    /// Always none: a pause of the cluster fails or holds as a whole.
+    /// Always `None`: a pause of the cluster fails or holds as a whole.
     pub last_error: Option<String>,
-    /// When it was paused; none while it runs.
+    /// When it was paused; `None` while it runs.
     pub last_transition_at: Option<DateTime<Utc>>,
 }
 
-/// What a drain came to.
+/// The result of a drain.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainOutcome {
-    /// `Forced`: no burst is under way. `TimedOut`: activities that were running still run.
+    /// `Forced`: no burst is under way. `TimedOut`: some activities are still running.
     pub overall_result: &'static str,
     /// When it began.
     pub started_at: DateTime<Utc>,
     /// When it was answered.
     pub completed_at: DateTime<Utc>,
-    /// Until nothing was accepted or claimed any more, as `hh:mm:ss.fffffff`.
+    /// The time until nothing was accepted or claimed any longer, as `hh:mm:ss.fffffff`.
     pub pause_phase_duration: String,
-    /// Until no burst was under way.
+    /// The time until no burst was under way.
     pub wait_phase_duration: String,
     /// What accepts or claims.
     pub sources: Vec<RuntimeSource>,
-    /// Instances with a burst under way when it began, those of which ended by themselves included.
+    /// Instances with a burst under way when it began, including those whose burst ended by itself.
     pub execution_cycles_force_cancelled_count: u64,
-    /// Always empty: no instance is interrupted, each goes on where its burst stopped.
+    /// Always empty: no instance is interrupted, and each continues where its burst stopped.
     pub force_cancelled_instance_ids: Vec<String>,
 }
 
@@ -132,8 +132,8 @@ impl Engine {
         status(&node.database.pool).await
     }
 
-    /// Pauses the cluster, and stops each burst before its next activity: what is complete is committed, the rest goes on
-    /// after the resume, without a failure. Returns when no burst is under way, or after ten seconds.
+    /// Pauses the cluster, and stops each burst before its next activity: completed activities are committed, and the rest
+    /// continues after the resume, without a failure. Returns when no burst is under way, or after ten seconds.
     pub async fn drain_runtime(&self, reason: Option<&str>, requested_by: &str) -> Result<DrainOutcome> {
         let node = self.node()?;
         let pool = &node.database.pool;
@@ -185,7 +185,7 @@ pub async fn pause_cluster(
     status(&pool).await
 }
 
-/// The same as [`Engine::resume_runtime`], without a node: nodes go on when they have checked in.
+/// The same as [`Engine::resume_runtime`], without a node: nodes continue when they have checked in.
 pub async fn resume_cluster(database_url: &str, schema: &str, requested_by: &str) -> Result<RuntimeStatus> {
     let pool = pool(database_url, schema).await?;
     change(&pool, Change::Resume, None, requested_by).await?;
@@ -232,7 +232,7 @@ fn check(field: &str, text: &str, longest: usize) -> Result<()> {
     Err(Error::invalid("invalid-field", format!("{field} {wrong}")).field(field, wrong))
 }
 
-/// Waits until no burst is under way; false: after the timeout some still are.
+/// Waits until no burst is under way; returns false if some still are after the timeout.
 async fn drained(pool: &Pool) -> Result<bool> {
     let began = Instant::now();
     while active(pool).await? > 0 {

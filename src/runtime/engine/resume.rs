@@ -18,9 +18,10 @@ use crate::store::work::{self, AcceptedCancel, AcceptedResume};
 use crate::{Error, Result};
 
 impl Engine {
-    /// Resumes an instance at a bookmark, runs it until it waits again or ends, and returns its state. A bookmark that was
-    /// resumed before: [`Error::is_conflict`], code `already-resumed`, or `instance-faulted` if the instance has faulted; a
-    /// resume that became a dead letter: [`Error::is_dead_lettered`]. The same idempotency key waits for the same outcome.
+    /// Resumes an instance at a bookmark, runs it until it waits again or ends, and returns its state.
+    /// [`Error::is_conflict`] if the bookmark was resumed before, code `already-resumed`, or `instance-faulted` if the
+    /// instance has faulted; [`Error::is_dead_lettered`] if the resume became a dead letter. The same idempotency key waits
+    /// for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
         self.resume_of_generation(request, None).await
     }
@@ -41,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the burst of an accepted resume; none: its bookmark was resumed before.
+    /// Waits for the burst of an accepted resume; `None` if its bookmark was resumed before.
     pub(super) async fn await_resume(
         &self,
         node: &NodeContext,
@@ -157,16 +158,16 @@ impl Engine {
         Ok(Error::conflict(
             "instance-faulted",
             format!(
-                "the instance {:?} has faulted at the activity {:?} and cannot go on; its incidents say why",
+                "the instance {:?} has faulted at the activity {:?} and cannot continue; its incidents say why",
                 id.as_str(),
                 activity.unwrap_or_default()
             ),
         ))
     }
 
-    /// Cancels an instance: from now on a running burst of it cannot commit. Returns once the instance is cancelled, or
-    /// after the answer timeout; false: it had finished before. A cancel that became a dead letter:
-    /// [`Error::is_dead_lettered`].
+    /// Cancels an instance: from then on a running burst of it cannot commit. Returns once the instance is cancelled, or
+    /// after the answer timeout; false if it had finished before. [`Error::is_dead_lettered`] if the cancel became a dead
+    /// letter.
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
@@ -191,9 +192,6 @@ impl Engine {
 fn already_resumed(id: &InstanceId) -> Error {
     Error::conflict(
         "already-resumed",
-        format!(
-            "the instance {:?} does not wait at this bookmark (any more)",
-            id.as_str()
-        ),
+        format!("the instance {:?} is not waiting at this bookmark", id.as_str()),
     )
 }

@@ -1,5 +1,5 @@
-//! Tokens with which an external client resumes one bookmark, and nothing else. One is valid as long as its bookmark waits, so
-//! for one resume, and until it expires, if it does at all.
+//! Tokens with which an external client can resume one bookmark, and nothing else. A token is valid while its bookmark
+//! waits, and so for one resume, and until its expiry, if it has one.
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ pub struct VerifiedToken(ResumePermission);
 pub struct TokenResume {
     /// The token.
     pub token: String,
-    /// The input of the activity that waits.
+    /// The input of the waiting activity.
     pub input: Map<String, Value>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
 }
 
 impl Engine {
-    /// Creates a token with which its holder can resume an instance at one bookmark, once, within `lifetime` (for ever if
+    /// Creates a token with which its holder can resume an instance at one bookmark, once, within `lifetime` (forever if
     /// absent). Without a bookmark the instance must wait at exactly one. Errors: as for [`Engine::resume`]. Cancellation
     /// safe.
     pub async fn resume_token(
@@ -77,9 +77,10 @@ impl Engine {
         token.write(self.token_key().await?)
     }
 
-    /// Resumes the bookmark of a token; see [`Engine::resume`]. A token that this cluster has not signed, or that has expired:
-    /// [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and `token-expired`. Each resume by a valid token
-    /// is logged, without the token; refused ones are counted. Cancellation safe: a resume that was accepted goes on.
+    /// Resumes the bookmark of a token; see [`Engine::resume`]. A token that this cluster has not signed, or that has
+    /// expired, is refused with [`Error::is_invalid`](crate::Error::is_invalid), codes `invalid-token` and `token-expired`.
+    /// Each resume by a valid token is logged, without the token; refused ones are counted. Cancellation safe: an accepted
+    /// resume continues.
     pub async fn resume_by_token(&self, request: TokenResume) -> Result<Executed> {
         let token = self.verify_token(&request.token).await?;
         self.resume_by_verified_token(token, request.input, request.idempotency)

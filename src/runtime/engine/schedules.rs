@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// How often a change is tried while nodes keep firing the schedule.
 const ATTEMPTS: usize = 10;
 
-/// Which schedules to list; all that are given must hold.
+/// Which schedules to list: those that match all given criteria.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleFilter {
     /// Of this definition.
@@ -160,7 +160,7 @@ impl Engine {
         Ok(Listed { items, total_count })
     }
 
-    /// One schedule; unknown: [`Error::is_not_found`]. Cancellation safe.
+    /// One schedule; [`Error::is_not_found`] if it is unknown. Cancellation safe.
     pub async fn schedule(&self, id: &str) -> Result<ScheduleSummary> {
         let filter = ScheduleListFilter {
             id: Some(id),
@@ -230,9 +230,9 @@ impl Engine {
         Err(changing())
     }
 
-    /// Starts an instance now, besides the occurrences of the schedule, which do not change; also of a paused schedule. The
-    /// same idempotency key starts one instance. While an earlier instance runs and the schedule's `overlap` is not `Allow`, or
-    /// the workflow's activation strategy refuses it: [`Error::is_conflict`].
+    /// Starts an instance now, in addition to the occurrences of the schedule, which do not change; this also works for a
+    /// paused schedule. The same idempotency key starts one instance. [`Error::is_conflict`] while an earlier instance runs
+    /// and the schedule's `overlap` is not `Allow`, or if the workflow's activation strategy refuses it.
     pub async fn trigger_schedule(&self, id: &str, idempotency: Option<Idempotency>) -> Result<InstanceId> {
         let key = idempotency.map_or_else(|| InstanceId::random().into(), |given| given.key);
         let instance = decide::instance_id(id, &format!("triggered|{key}"));
@@ -275,7 +275,8 @@ impl Engine {
     }
 }
 
-/// Whether an instance was started: it is pending or has run. In this order, as its first commit turns one into the other.
+/// Whether an instance was started: it is pending or has run. In this order, because its first commit turns one into the
+/// other.
 async fn started(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<bool> {
     Ok(instance::pending(pool, tenant, instance).await?.is_some()
         || instance::find(pool, tenant, instance).await?.is_some())

@@ -1,5 +1,5 @@
-//! Nodes of one cluster have the same services: a node compares its own with those of the live nodes before it starts, and goes on
-//! recording them, as the nonce of a server may change.
+//! Nodes of one cluster have the same services: a node compares its own with those of the live nodes before it starts, and
+//! keeps recording them, because the nonce of a server may change.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

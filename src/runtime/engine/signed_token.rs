@@ -1,8 +1,8 @@
 //! Tokens that only nodes of a cluster can make: `v1.PAYLOAD.SIGNATURE`, signed with HMAC-SHA256 and not encrypted (the ids
-//! inside are no secret).
+//! inside are not secret).
 //!
-//! Each token is of one kind, a [`Permission`]. Nothing is stored per token: one that expires does so by the database's
-//! clock. Every node of a cluster accepts the tokens of every other one.
+//! Each token is of one kind, a [`Permission`]. Nothing is stored per token, and expiry is by the database's clock. Every
+//! node of a cluster accepts the tokens of every other node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -38,7 +38,7 @@ pub(super) struct SignedToken<P> {
     pub(super) tenant: String,
     #[serde(flatten)]
     pub(super) permission: P,
-    /// Milliseconds since 1970. None: it does not expire.
+    /// Milliseconds since 1970. `None` if it does not expire.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(super) expires: Option<i64>,
 }
@@ -63,7 +63,7 @@ impl<'a> Unverified<'a> {
 impl<P: Permission> SignedToken<P> {
     /// The token as a text.
     pub(super) fn write(&self, key: &[u8]) -> Result<String> {
-        let json = serde_json::to_vec(self).map_err(|error| Error::internal("a token is no JSON").caused_by(error))?;
+        let json = serde_json::to_vec(self).map_err(|error| Error::internal("a token is not JSON").caused_by(error))?;
         let payload = URL_SAFE_NO_PAD.encode(json);
         let signature = URL_SAFE_NO_PAD.encode(Self::mac(key, &payload)?.finalize().into_bytes());
         let text = format!("{VERSION}.{payload}.{signature}");
@@ -98,8 +98,8 @@ impl<P: Permission> SignedToken<P> {
     }
 
     pub(super) fn invalid() -> Error {
-        Error::invalid("invalid-token", "this is no token of this engine")
-            .field(P::PARAMETER, "is no token of this engine")
+        Error::invalid("invalid-token", "this is not a token of this engine")
+            .field(P::PARAMETER, "is not a token of this engine")
     }
 
     pub(super) fn expired() -> Error {

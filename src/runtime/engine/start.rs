@@ -26,8 +26,8 @@ pub(super) const LONGEST_ID: usize = 255;
 
 impl Engine {
     /// Starts a workflow, runs it until it waits or ends, and returns its state. The start is accepted durably and the
-    /// burst is committed before this returns; a run that takes longer than the answer timeout goes on, and the result is
-    /// `pending`. No published version: [`Error::is_not_found`].
+    /// burst is committed before this returns; a run that takes longer than the answer timeout continues, and the result is
+    /// `pending`. [`Error::is_not_found`] if no version is published.
     pub async fn execute(&self, request: StartRequest) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
@@ -52,8 +52,7 @@ impl Engine {
             .await
     }
 
-    /// Accepts a start durably and returns the id of its instance. A caller's own id that is taken:
-    /// [`Error::is_conflict`].
+    /// Accepts a start durably and returns the id of its instance. [`Error::is_conflict`] if the caller's own id is taken.
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;

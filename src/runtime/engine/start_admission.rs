@@ -1,5 +1,5 @@
-//! The admission of a start that was checked: a worker of this node runs it at once, or it is queued for any node. In both
-//! cases it is accepted durably.
+//! The admission of a checked start: a worker of this node runs it at once, or it is queued for any node. In both cases it
+//! is accepted durably.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -74,8 +74,8 @@ impl StartAdmission {
     }
 }
 
-/// Whether this node can run a start. With an id of the caller's there may be an instance by the time that the start runs:
-/// it is loaded first.
+/// Whether this node can run a start. With an id chosen by the caller, an instance may exist by the time that the start
+/// runs, so it is loaded first.
 fn can_run(node: &NodeContext, start: &NewStart) -> bool {
     !start.has_chosen_id
         && node.claims.workers.count > 0
@@ -103,7 +103,7 @@ async fn worker_until(node: &NodeContext, deadline: Instant) -> Result<OwnedSema
     }
 }
 
-/// None: no worker is free soon, or the node drains. While there is a backlog the start does not compete with the poll.
+/// `None` if no worker is free soon, or the node drains. While there is a backlog the start does not compete with the poll.
 async fn worker_briefly(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
     let permits = Arc::clone(&node.claims.workers.permits);
     let permit = if node.claims.workers.has_backlog.load(Relaxed) {
@@ -114,7 +114,7 @@ async fn worker_briefly(node: &NodeContext) -> Option<OwnedSemaphorePermit> {
     permit.filter(|_| !node.lifecycle.is_draining())
 }
 
-/// Accepts a start in a task of its own, which goes on if the request is dropped.
+/// Accepts a start in a task of its own, which continues if the request is dropped.
 pub(super) async fn in_task<F>(
     node: &Arc<NodeContext>,
     accepting: impl FnOnce(Arc<NodeContext>, AcceptedSender) -> F,

@@ -1,4 +1,4 @@
-//! Keeps one incarnation running: registers the node, and when the registration is over, registers it again.
+//! Keeps one incarnation running: registers the node, and registers it again when the registration is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,7 +38,7 @@ pub(super) struct Supervisor {
     pub(super) closing: CancellationToken,
     /// Whether the last attempt to register failed for the credentials.
     pub(super) refused: Arc<AtomicBool>,
-    /// How long bursts may go on during the shutdown.
+    /// How long bursts may continue during the shutdown.
     pub(super) drain_timeout: Arc<OnceLock<Duration>>,
 }
 

@@ -30,7 +30,7 @@ pub struct TaskSummary {
     pub task_id: String,
     /// Its name.
     pub task_name: String,
-    /// What is needed to do it.
+    /// The data needed to perform it.
     pub payload: Value,
     /// The instance that waits.
     pub workflow_instance_id: InstanceId,
@@ -49,12 +49,12 @@ pub struct TaskSummary {
 pub struct TaskList {
     /// In the order in which they began to wait.
     pub items: Vec<TaskSummary>,
-    /// Where the next page begins; none: this is the last one.
+    /// Where the next page begins; `None` on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl Engine {
-    /// Lists the tasks that wait, the oldest first, from a cursor on. It fails as unavailable (code `read-timeout`) if it takes
+    /// Lists the waiting tasks, oldest first, from a cursor on. It fails as unavailable (code `read-timeout`) if it takes
     /// too long.
     pub async fn tasks(&self, cursor: Option<&str>, page_size: u32) -> Result<TaskList> {
         let after = cursor.map(read_cursor).transpose()?.unwrap_or(0);
@@ -71,9 +71,9 @@ impl Engine {
         })
     }
 
-    /// Reports the result of a task, and runs its instance until it waits again or ends. A task that does not wait any more:
-    /// [`Error::is_conflict`], code `task-completed`, or `instance-faulted` if its instance has faulted. The same idempotency
-    /// key waits for the same outcome.
+    /// Reports the result of a task, and runs its instance until it waits again or ends. [`Error::is_conflict`] if the task
+    /// no longer waits, code `task-completed`, or `instance-faulted` if its instance has faulted. The same idempotency key
+    /// waits for the same outcome.
     pub async fn complete_task(&self, id: &str, result: Value, idempotency: Option<Idempotency>) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
@@ -129,8 +129,7 @@ impl Engine {
         if why.code() == "instance-faulted" {
             return Ok(why);
         }
-        let message =
-            format!("the task {id:?} does not wait (any more): it was completed, or its workflow went on without it");
+        let message = format!("the task {id:?} is not waiting: it was completed, or its workflow continued without it");
         Ok(Error::conflict("task-completed", message))
     }
 }

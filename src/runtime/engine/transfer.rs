@@ -1,8 +1,8 @@
 //! Exports and imports of instances.
 //!
-//! A file has what Elsa shows of an instance, and beside it what this engine needs to go on: the state, the due times of its
-//! timers, and its history as one record. An import is the first commit of a new instance, written like that of a burst: with
-//! its bookmarks, under their stimulus keys, and its timers, or not at all.
+//! A file has what Elsa shows of an instance, and also what this engine needs to continue it: the state, the due times of
+//! its timers, and its history as one record. An import is the first commit of a new instance, written like that of a burst:
+//! with its bookmarks, under their stimulus keys, and its timers, or not at all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,14 +45,14 @@ const ENTRIES_OF_ONE_READ: u32 = 1_000;
 /// The years of times in a file.
 const YEARS: std::ops::RangeInclusive<i32> = 1900..=9999;
 
-/// What an export has besides the state.
+/// What an export contains besides the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportParts {
     /// The bookmarks, in Elsa's form. An import does not need them.
     pub bookmarks: bool,
-    /// The executions of activities; the history with them.
+    /// The executions of activities; with them, the history.
     pub activity_executions: bool,
-    /// The journal; the history with it.
+    /// The journal; with it, the history.
     pub journal: bool,
 }
 
@@ -85,7 +85,7 @@ struct Import {
 
 impl Engine {
     /// Exports an instance as of its last commit: Elsa's `ExportedWorkflowState`, with the field `mainspring`, from which
-    /// [`Engine::import_instances`] makes it again. A start that has not run yet: `instance-busy`.
+    /// [`Engine::import_instances`] recreates it. `instance-busy` if the start has not run yet.
     pub async fn export_instance(&self, id: &InstanceId, parts: ExportParts) -> Result<Value> {
         let node = self.node()?;
         let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
@@ -105,8 +105,8 @@ impl Engine {
         };
         let state = InstanceState::from_bytes(&row.state)?;
         if state.holds_secret() {
-            let message = "the instance goes on with a value that is made of a secret, which a file would show; export it when \
-                           that activity has ended";
+            let message = "the instance continues with a value made from a secret, which a file would show; export \
+                           it when that activity has ended";
             return Err(Error::conflict("instance-holds-secret", message).instance(id.as_str()));
         }
         let mut file = Map::new();
@@ -162,8 +162,8 @@ impl Engine {
     }
 
     /// Imports instances from files of [`Engine::export_instance`], each under its name, and returns how many. All files are
-    /// checked before the first instance is written; each instance is written whole or not at all. Instances begin anew as rows:
-    /// they are created now, and their timers are due when they were.
+    /// checked before the first instance is written; each instance is written as a whole or not at all. Imported instances
+    /// are new rows: they are created now, and their timers keep their due times.
     pub async fn import_instances(&self, files: Vec<(String, Value)>) -> Result<u64> {
         let node = self.accepting()?;
         if files.is_empty() || files.len() > MAX_INSTANCES {
@@ -193,15 +193,15 @@ impl Engine {
         writing.await.map_err(|_| Error::internal("the import failed"))?
     }
 
-    /// Checks one file, and makes the commit of it.
+    /// Checks one file, and makes the commit for it.
     async fn prepare(&self, node: &NodeContext, name: &str, file: Value) -> Result<Import> {
         let own = match file {
             Value::Object(mut fields) => fields.shift_remove("mainspring"),
             _ => None,
         };
         let own = own.ok_or_else(|| {
-            let why = "it has no field mainspring: only instances that this engine exported can be imported, as the state \
-                       of another engine cannot be continued here";
+            let why = "it has no field mainspring: only instances that this engine exported can be imported, \
+                       because the state of another engine cannot be continued here";
             refused(name, why)
         })?;
         let file: InstanceFile = serde_json::from_value(own)
@@ -238,7 +238,7 @@ impl Engine {
         let (mut elapsed, mut record) = (Duration::ZERO, None);
         if let Some(history) = file.history {
             if !YEARS.contains(&history.began_at.year()) {
-                return Err(refused(name, "its history began at no time of the calendar"));
+                return Err(refused(name, "its history begins at an invalid time"));
             }
             elapsed = history.age(version.at);
             let row = history.into_row(counter, sequence);
@@ -265,7 +265,7 @@ impl Engine {
 }
 
 fn exists(id: &InstanceId) -> String {
-    format!("an instance with the id {:?} exists, or is about to", id.as_str())
+    format!("an instance with the id {:?} exists, or is being created", id.as_str())
 }
 
 fn refused(name: &str, why: &str) -> Error {
@@ -308,7 +308,7 @@ fn dues(state: &InstanceState, timers: Vec<FileTimer>) -> Result<Vec<DueRow>, St
         let due = by_id.remove(bookmark.id.as_str());
         let due = due.ok_or_else(|| format!("the bookmark {} has no timer (a dead letter, perhaps)", bookmark.id))?;
         if !YEARS.contains(&due.year()) {
-            return Err("a timer is due at no time of the calendar".to_owned());
+            return Err("a timer is due at an invalid time".to_owned());
         }
         dues.push(DueRow {
             no: 0,

@@ -1,7 +1,7 @@
 //! The execution state of an instance, and its variables: read, and set between two bursts.
 //!
 //! A set is a commit like that of a burst, without a claim: it holds the instance's lock, compares the version that it read,
-//! and writes state and version together. So a burst and a set never overlap unseen: one of them loses, and begins again.
+//! and writes state and version together. So a burst and a set never overlap unnoticed: one of them loses and begins again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// The most variables of one set.
 const MAX_VARIABLES: usize = 1_000;
 
-/// Whether an instance goes on.
+/// Whether an instance still runs.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +67,7 @@ impl From<WorkflowVariable> for InstanceVariable {
 }
 
 impl Engine {
-    /// Reads whether an instance goes on, and when it was last committed; for clients that poll.
+    /// Reads whether an instance still runs, and when it was last committed; for clients that poll.
     pub async fn instance_execution_state(&self, id: &InstanceId) -> Result<InstanceExecutionState> {
         let node = self.node()?;
         let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
@@ -105,9 +105,9 @@ impl Engine {
         Err(no_instance(id))
     }
 
-    /// Sets variables of a waiting instance by their ids in the definition, and returns all of them. An id that the definition
-    /// does not declare: `unknown-variable`, a value that does not fit the type: `invalid-input`, and nothing is set. While a
-    /// burst runs: `instance-busy`; an instance that has ended: `instance-finished`.
+    /// Sets variables of a waiting instance by their ids in the definition, and returns all of them. Nothing is set if the
+    /// definition does not declare an id (`unknown-variable`), a value does not fit its type (`invalid-input`), a burst runs
+    /// (`instance-busy`), or the instance has ended (`instance-finished`).
     pub async fn set_instance_variables(
         &self,
         id: &InstanceId,
@@ -196,7 +196,7 @@ fn busy(id: &InstanceId) -> Error {
     Error::conflict("instance-busy", message).instance(id.as_str())
 }
 
-/// Sets the variables while no other node runs the instance. None: another commit came first.
+/// Sets the variables while no other node runs the instance. `None` if another commit came first.
 async fn set_locked(
     node: &NodeContext,
     tenant: &TenantId,
@@ -231,7 +231,7 @@ async fn set_locked(
         }
     }
     if state.status() == Status::Finished {
-        let message = "the instance has ended: its variables are its result, and stay";
+        let message = "the instance has ended: its variables are its result, and do not change";
         return Err(Error::conflict("instance-finished", message).instance(id.as_str()));
     }
     failpoint::hit("variables.loaded").await?;

@@ -1,4 +1,4 @@
-//! What a publish makes of the schedules of a definition, and what fires. Pure: rows in, rows out.
+//! Decides what a publish does to the schedules of a definition, and what fires. It is pure: rows in, rows out.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};

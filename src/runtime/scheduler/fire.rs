@@ -1,10 +1,9 @@
-//! The loop that fires schedules: it polls for schedules that are due, decides, and advances each with its starts in one
-//! statement.
+//! The loop that fires schedules: it polls for due schedules, decides, and advances each with its starts in one statement.
 //!
 //! Every node with the role of scheduler fires, whether it has workers or not. No leader is needed: all nodes read the same
-//! rows and decide the same by the database's clock, and one of them wins. (Where one node at a time is elected, the others
-//! do not poll.) It polls when the next schedule is due, when a definition changed, when an instance ended for which an
-//! occurrence is queued, and whenever a check-in reports one.
+//! rows and decide the same by the database's clock, and one of them wins. (If one node at a time is elected, the others do
+//! not poll.) The loop polls when the next schedule is due, when a definition has changed, when an instance for which an
+//! occurrence is queued has ended, and whenever a check-in reports a due schedule.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,7 +37,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Fires until the incarnation drains or stops; returns when it closes or stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
-    // Dropped half-way, the other one has written each schedule or not.
+    // The other future may be dropped halfway: it has written each schedule or not.
     tokio::select! {
         () = fire_when_due(&node) => {}
         () = update_time_zones(&node) => {}

@@ -1,4 +1,4 @@
-//! Fires schedules: `fire` is the loop, `decide` says what becomes of a schedule that is due.
+//! Fires schedules: `fire` is the loop, and `decide` says what happens to a due schedule.
 
 pub(crate) mod decide;
 pub(crate) mod fire;

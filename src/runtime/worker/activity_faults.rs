@@ -1,7 +1,7 @@
 //! Logs and counts activities that failed: a warning with the ids, and exact counters.
 //!
-//! A fault is final, and the client that started the instance may be disconnected. Warnings are bounded, as a definition may
-//! fault at each start.
+//! A fault is final, and the client that started the instance may be disconnected. Warnings are bounded, because a
+//! definition may fault at each start.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,7 +82,11 @@ fn warn(state: &InstanceState, incident: &Incident, is_final: bool, left_out: u3
         ?fault,
         left_out,
         "{}",
-        if is_final { "an activity failed; its instance is faulted and goes on no more" } else { "an activity failed; other branches go on" },
+        if is_final {
+            "an activity failed; its instance is faulted and does not continue"
+        } else {
+            "an activity failed; other branches continue"
+        },
     );
 }
 

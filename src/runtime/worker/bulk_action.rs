@@ -93,7 +93,7 @@ impl PagingJob for BulkActions<'_> {
                     tokio::time::sleep_until(until.into()).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the bulk actions cannot be read; they go on at the next check-in");
+                    tracing::warn!(%error, "the bulk actions cannot be read; they continue at the next check-in");
                     return;
                 }
             }
@@ -120,7 +120,7 @@ async fn step(node: &NodeContext, action: &BulkActionState, paused: &mut HashMap
             if size.skips {
                 tracing::error!(
                     bulk_action = action.id,
-                    "an instance was left out of a bulk action, as its change fails"
+                    "an instance was left out of a bulk action because its change fails"
                 );
             }
             if size.rows * 2 >= PAGE_ROWS {

@@ -1,4 +1,4 @@
-//! The first steps of a burst: an instance is locked, then its work is claimed and loaded.
+//! The first steps of a burst: an instance is locked, and then its work is claimed and loaded.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The last step of a burst: its result is committed. Only [`Finished`] reaches the writer.
 //!
-//! The future may be dropped at any await: before the commit nothing was written, after it the writer goes on by itself. The
-//! lock travels with the request, and comes back with the outcome.
+//! The future may be dropped at any await: before the commit nothing was written, and after it the writer continues by
+//! itself. The lock travels with the request and comes back with the outcome.
 
 use super::activity_faults;
 use super::claim::Locked;
@@ -28,7 +28,7 @@ pub(super) enum Committed {
         state: Box<InstanceState>,
         commit: Commit,
     },
-    /// The burst yielded and goes on.
+    /// The burst yielded and continues.
     Yielded {
         next: Box<Prepared>,
         consumed: Vec<(WorkId, bool)>,
@@ -42,7 +42,7 @@ pub(super) enum Committed {
 }
 
 impl Finished {
-    /// Commits the burst and waits for the outcome. Dropped half-way, the writer goes on by itself.
+    /// Commits the burst and waits for the outcome. If the future is dropped halfway, the writer continues by itself.
     pub(super) async fn commit(self, node: &NodeContext, claims: &BurstClaims) -> Result<Committed> {
         let Self {
             mut rows,
@@ -84,7 +84,7 @@ impl Finished {
         let made = commit.continued.map(|work| (work, ClaimNo(1)));
         let (work, claim_no) = kept
             .or(made)
-            .ok_or_else(|| Error::internal("a burst that yielded has no row to go on under"))?;
+            .ok_or_else(|| Error::internal("a burst that yielded has no row under which to continue"))?;
         let claim = Claim::Work(work, claim_no);
         claims.add(claim.clone());
         let clock = DatabaseClock::read(commit.committed_at);
@@ -129,7 +129,7 @@ fn consumed(rows: &[ClaimedRow], unmatched: &[usize]) -> Vec<(WorkId, bool)> {
     works.collect()
 }
 
-/// The row under which a burst that yielded goes on: the commit has kept it, or made it.
+/// The row under which a burst that yielded continues: the commit has kept it, or made it.
 fn continuing_row(claim: Claim, clock: DatabaseClock, is_followed: bool, had_begun: bool) -> ClaimedRow {
     ClaimedRow {
         had_begun,

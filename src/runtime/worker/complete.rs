@@ -44,7 +44,7 @@ impl NextTimer {
 impl AfterCommit {
     pub(super) fn of(result: &BurstResult, effects: &Effects) -> Self {
         let created = &result.bookmarks_created;
-        // Another row than the one that a burst with claims goes on under.
+        // Another row than the one that a burst with claims continues under.
         let goes_on = result.yielded && !effects.continues;
         let wakes = effects.child_end.is_some() || effects.cancels_children || !effects.awaited.is_empty();
         Self {
@@ -57,7 +57,7 @@ impl AfterCommit {
         }
     }
 
-    /// Wakes what is to go on with it, here and at other nodes.
+    /// Wakes what is to continue with it, here and at other nodes.
     pub(super) fn report(&self, node: &NodeContext, instance: &InstanceId, commit: &Commit, clock: DatabaseClock) {
         if commit.refused_children > 0 {
             tracing::warn!(

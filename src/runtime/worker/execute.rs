@@ -1,5 +1,5 @@
-//! Drives a burst through its steps, one consuming type each: `Loaded`, `Prepared`, `Finished`, `Committed`. What a step
-//! drops, it releases.
+//! Drives a burst through its steps, one consuming type each: `Loaded`, `Prepared`, `Finished`, `Committed`. A step releases
+//! what it drops.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Drop for WakeOnDrop {
     }
 }
 
-/// Runs an instance until it waits or ends, and replies to the callers. False: no work is left for it.
+/// Runs an instance until it waits or ends, and replies to the callers. Returns false if no work is left for it.
 async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     let Loaded {
         locked,
@@ -77,7 +77,7 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
-    // A panic counts against the rows: without an end of its own the burst would be repeated for ever.
+    // A panic counts against the rows: without an end of its own the burst would be repeated forever.
     let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, &claims)).catch_unwind();
     let executed = steps.await.unwrap_or_else(|panic| {
         metrics::counter!("mainspring_burst_panics_total").increment(1);

@@ -1,9 +1,10 @@
 //! Children of bursts. A child of `Elsa.ExecuteWorkflow` runs in the burst of its parent, and is committed before it.
 //!
 //! The commit of such a child is fenced by the outermost parent: by the claims of its burst, which are checked and not
-//! consumed, and by its version. So a child is committed only while the commit of the burst could be, and what ends the one
-//! (a cancel, a delete, a removal of the node) is in one order with the other. A new child needs no lock: no other session
-//! knows of it. One that waits or yields leaves the burst with its commit, and goes on as any instance.
+//! consumed, and by its version. So a child is committed only while the burst could be committed, and whatever ends the
+//! burst (a cancel, a delete, a removal of the node) comes either before or after that commit. A new child needs no lock,
+//! because no other session knows of it. A child that waits or yields leaves the burst with its commit, and continues like
+//! any instance.
 //!
 //! If the process dies after the commit of a child, the repeated burst finds the child before any of its activities runs.
 
@@ -77,7 +78,7 @@ async fn is_published(node: &NodeContext, tenant: &TenantId, definition_id: &str
     match read::is_published(&node.database.pool, tenant, definition_id).await {
         Ok(is_published) => is_published,
         Err(error) => {
-            tracing::debug!(%error, "whether a definition is published cannot be read; the commit decides");
+            tracing::debug!(%error, "cannot read whether a definition is published; the commit decides");
             true
         }
     }
@@ -116,7 +117,7 @@ impl BurstChildren<'_> {
         })
     }
 
-    /// Why the burst must not be committed; none: it may be.
+    /// Why the burst must not be committed; `None` if it may be.
     pub(super) fn into_stop(self) -> Option<StopCause> {
         let family = self.family.into_inner()?;
         let mut stop = family.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,7 +228,8 @@ impl Family {
         }
     }
 
-    /// Commits a child after its first burst. Dropped half-way, the writer goes on by itself, within the fences.
+    /// Commits a child after its first burst. If the future is dropped halfway, the writer continues by itself, within the
+    /// fences.
     async fn commit(&self, child: &ChildStart, definition: DefinitionRef, mut result: BurstResult) -> Result<ChildRun> {
         let rests = result.status == Status::Running && !result.yielded;
         result.state.note_first_rest(rests);

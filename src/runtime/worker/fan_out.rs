@@ -1,4 +1,4 @@
-//! Gives events that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
+//! Gives an event that many instances wait for to their bookmarks, page by page, until all fan-outs are finished.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl PagingJob for FanOuts<'_> {
 
     async fn write_pages(&mut self) {
         let (node, failing) = (self.node, &mut self.failing);
-        // Others go on while one is full.
+        // Others continue while one is full.
         let mut full: HashMap<FanOutId, Full> = HashMap::new();
         loop {
             let now = Instant::now();

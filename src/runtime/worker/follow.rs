@@ -1,4 +1,5 @@
-//! Follows what other nodes need or report: pauses of the cluster, observed instances, and freed locks. Until the incarnation stops.
+//! Follows what other nodes need or report (pauses of the cluster, observed instances, and freed locks) until the
+//! incarnation stops.
 
 use std::collections::HashMap;
 

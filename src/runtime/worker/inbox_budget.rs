@@ -1,4 +1,4 @@
-//! Weighs the kept events while events arrive at this node or a budget is used up.
+//! Weighs the kept events while events arrive at this node or a budget is exhausted.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Starts what the inbox keeps for published triggers: at once after a publish of this node, and after a check-in that shows
+//! Starts what the inbox keeps for published triggers: at once after a publish on this node, and after a check-in that shows
 //! what another node left.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A filter of instances as the store has it.
+//! Converts a filter of instances for the store.
 
 use chrono::{DateTime, SubsecRound, Utc};
 

@@ -1,8 +1,8 @@
 //! Reconciles the claims that the database shows for this incarnation with those of its bursts, and releases orphaned ones:
-//! the answer to a claim was lost, or a task failed.
+//! those of a claim whose answer was lost, or of a task that failed.
 //!
-//! Vacuums the tables that all work passes through, after so many bursts of this node. A busy cluster needs that more often
-//! than the server's autovacuum runs, and an idle one not at all.
+//! Vacuums the tables that all work passes through, after a number of bursts of this node. A busy cluster needs that more
+//! often than the server's autovacuum runs, and an idle one not at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ async fn vacuum(node: &NodeContext) {
             () = trigger.due() => {}
         }
         trigger.reset();
-        // Dropped half-way, the server ends it with the connection.
+        // If it is dropped halfway, the server ends it with the connection.
         let vacuumed = tokio::select! {
             () = stop.cancelled() => return,
             vacuumed = maintenance::vacuum(&node.database.connector) => vacuumed,

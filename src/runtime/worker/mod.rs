@@ -2,17 +2,17 @@
 //!
 //! # Layout
 //!
-//! - `poll`: the loop that finds work that is due; `poll_state`: how far it has come; `supported_work`: the polls of a node
-//!   that does not support every version.
+//! - `poll`: the loop that finds due work; `poll_state`: how far it has come; `supported_work`: the polls of a node that
+//!   does not support every version.
 //! - `claim`, `prepare`, `run`, `commit`: the steps of a burst, one consuming type each.
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
-//! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports activities that failed.
+//! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports failed activities.
 //! - `inbox_budget`: weighs the kept events.
 //! - `follow`: follows pauses of the cluster, observed instances and freed locks.
-//! - `paging_job`: what goes on page by page on any node: `fan_out`, `inbox_match`, `bulk_action`; `instance_filter`: which
-//!   instances are meant.
+//! - `paging_job`: what continues page by page on any node: `fan_out`, `inbox_match`, `bulk_action`; `instance_filter`:
+//!   which instances are meant.
 //! - `family`: runs and commits the children of a burst, and knows which definitions it may start children of.
 
 mod activity_faults;

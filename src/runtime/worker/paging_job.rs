@@ -1,5 +1,5 @@
-//! Work that goes on page by page until it is done. Any node writes the next page: one that has accepted some of it, and each
-//! one whose check-in shows that some is left, as its node may be gone.
+//! Work that continues page by page until it is done. Any node writes the next page: a node that accepted some of it, and
+//! each node whose check-in shows that some is left, because the first node may be gone.
 
 use tokio::sync::Notify;
 
@@ -17,8 +17,8 @@ pub(super) trait PagingJob {
     /// A check-in shows that nothing is left: what is kept from one call of `write_pages` to the next is not needed.
     fn forget(&mut self) {}
 
-    /// Writes one page after the other until nothing is left that this node can do. Dropped half-way, a page is written as a
-    /// whole or not at all.
+    /// Writes one page after another until nothing is left that this node can do. If the future is dropped halfway, a page
+    /// is written as a whole or not at all.
     fn write_pages(&mut self) -> impl Future<Output = ()> + Send;
 }
 
@@ -48,6 +48,6 @@ pub(super) async fn run(node: &NodeContext, mut job: impl PagingJob) {
             () = job.write_pages() => {}
         }
     }
-    // Other nodes go on. The owner of this task takes its end for a failure.
+    // Other nodes continue. The owner of this task takes its end for a failure.
     lifecycle.stop.cancelled().await;
 }

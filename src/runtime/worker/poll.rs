@@ -1,10 +1,10 @@
-//! The loop that finds work: it polls, tries the locks of what it found in one batch, claims and loads what it locked, and
-//! spawns the bursts.
+//! The loop that finds work: it polls, tries the locks of the found instances in one batch, claims and loads what it locked,
+//! and spawns the bursts.
 //!
 //! It polls when something local may have changed (a row was accepted, a burst ended, a delay is over, this node took over
 //! from another one), when another node notifies that work is ready, and when the next row is due, whichever node wrote it:
-//! each poll returns when that is. The writer of a row that is due earlier notifies the others, and each check-in reports
-//! it again: a lost notification costs one check-in interval.
+//! each poll returns that time. The writer of a row that is due earlier notifies the others, and each check-in reports it
+//! again: a lost notification costs one check-in interval.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -48,7 +48,7 @@ pub(crate) async fn run(node: Arc<NodeContext>, watched: WatchedPart) {
         supported: &supported,
         state: PollState::default(),
     };
-    // Dropped half-way, the other one has read something.
+    // The other future may be dropped halfway: it has only read.
     tokio::select! {
         () = poller.run(&watched) => {}
         () = supported_work::poll_backlog_periodically(&node, &supported) => {}
@@ -158,7 +158,8 @@ impl Poller<'_> {
         Next::Poll
     }
 
-    /// A permit for a poll. It queues like every request, so that requests cannot starve it. None: nothing more is claimed.
+    /// A permit for a poll. It queues like every request, so that requests cannot starve it. `None` if nothing more is
+    /// claimed.
     async fn first_permit(&self) -> Option<OwnedSemaphorePermit> {
         let (lifecycle, workers) = (&self.node.lifecycle, &self.node.claims.workers);
         if workers.permits.available_permits() == 0 {
@@ -364,7 +365,7 @@ async fn lock(node: &NodeContext, found: Vec<InstanceKey>) -> Result<Vec<Locked>
         Ok(guards) => guards,
         Err(error) if node.locks.instances.is_provided() && error.is_transient() => {
             // Nothing is claimed yet: it is found again, at this node or another one. The provider says once that it is away.
-            tracing::debug!(%error, instances = found.len(), "no lock can be taken now; what needs one waits");
+            tracing::debug!(%error, instances = found.len(), "no lock can be taken now; whatever needs one waits");
             metrics::counter!("mainspring_lock_tries_failed_total").increment(1);
             node.claims.defer(found);
             return Ok(Vec::new());

@@ -13,7 +13,7 @@ pub(super) const BATCH: usize = 256;
 /// A row may become visible after younger ones, by as long as its transaction took.
 pub(super) const MARGIN: Duration = Duration::from_secs(2);
 
-/// Each node polls its shard of a backlog, and goes on where its last poll ended. After so many polls it polls the whole
+/// Each node polls its shard of a backlog, and continues where its last poll ended. After so many polls it polls the whole
 /// backlog from the beginning: the node of another shard may have no room, and locked instances may be free now.
 const WHOLE: u32 = 8;
 
@@ -121,7 +121,7 @@ impl PollState {
         on.unwrap_or(head)
     }
 
-    /// Notes how far a poll of the oldest work has come. True: there may be more.
+    /// Notes how far a poll of the oldest work has come. Returns true if there may be more.
     pub(super) fn advance(&mut self, found: &PolledWork, shard: Shard) -> bool {
         let has_skipped = self.steps > 0;
         self.position = found.last.filter(|_| found.full);

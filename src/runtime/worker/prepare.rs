@@ -1,4 +1,4 @@
-//! The step before a burst runs: rows without effect are discarded, and the program is found.
+//! The step before a burst runs: rows without effect are discarded, and the program is looked up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,8 +42,8 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Takes the lock of an instance that now exists. False: another session holds it, or the attempt timed out; the next
-    /// poll that finds the row goes on with it.
+    /// Takes the lock of an instance that now exists. Returns false if another session holds it, or the attempt timed out;
+    /// the next poll that finds the row continues with it.
     pub(super) async fn lock(&mut self, node: &NodeContext) -> bool {
         if self.locked.lock.is_held() {
             return true;
@@ -63,7 +63,7 @@ impl Prepared {
     }
 }
 
-/// Discards or releases rows that can have no effect, and finds what to run. None: nothing is left to run.
+/// Discards or releases rows that can have no effect, and finds what to run. `None` if nothing is left to run.
 pub(super) async fn prepare(
     node: &NodeContext,
     locked: Locked,

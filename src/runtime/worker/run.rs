@@ -1,4 +1,4 @@
-//! The step in which a burst runs, in memory: nothing of it is written.
+//! The step in which a burst runs, in memory only: nothing is written.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The polls of a node that does not support every version, as in a rolling upgrade: they leave the work of other nodes out.
+//! The polls of a node that does not support every version, as in a rolling upgrade: they leave out the work of other nodes.
 //!
 //! Many rows of other nodes may be at the head of the queue. The first poll and those of the whole backlog pass over them and
 //! find where supported work begins, the horizon; the other polls begin there, so that they stay cheap.
@@ -36,7 +36,7 @@ pub(super) struct SupportedWork(Mutex<Progress>);
 
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// No supported work is older, except what becomes visible late. None: nothing was polled yet.
+    /// No supported work is older, except what becomes visible late. `None` if nothing was polled yet.
     horizon: Option<DateTime<Utc>>,
     /// When the next due time of supported work was read last.
     asked_due: Option<Instant>,

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - A burst asks its compiled program, which alone is authoritative; claims that need an unknown activity are released
-//!   without a failure, and other nodes are notified. A stale list costs a round trip, never a fault.
+//! - A burst asks its compiled program, the only authority; claims that need an unknown activity are released without a
+//!   failure, and other nodes are notified. A stale list costs a round trip, never a fault.
 //! - The list is read when the revision has changed, not per poll; polls leave its versions out. A node that knows all
-//!   activities pays for none of this.
+//!   activities has no cost from this.
 //! - The types of a version are recorded once, by any node that knows all of them. Until then every node tries it.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What this node makes of the notifications of other nodes.
+//! How this node handles the notifications of other nodes.
 //!
-//! All nodes receive them at once: a random delay before the poll, shorter the idler a node is, avoids that all poll at
-//! once. A node without room does not poll: the end of each of its bursts wakes its poller anyway.
+//! All nodes receive them at once: a random delay before the poll, shorter for idler nodes, keeps them from polling at once.
+//! A node without room does not poll: the end of each of its bursts wakes its poller anyway.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ pub(super) fn due_delay(node: &NodeContext) -> Duration {
     delay.flatten().unwrap_or_default()
 }
 
-/// How long a node waits before it polls; none: it has no room.
+/// How long a node waits before it polls; `None` if it has no room.
 fn poll_delay(room: usize, workers: usize) -> Option<Duration> {
     if room == 0 {
         return None;

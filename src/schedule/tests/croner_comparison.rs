@@ -1,7 +1,7 @@
 //! A thousand random expressions compared with the `croner` crate, in UTC.
 //!
 //! Where the two differ, Cronos's documentation decides, and the case is a [`Dialect`]: the test asserts that croner
-//! differs there, and then compares with the equivalent expression for croner. Clock changes are tested elsewhere, as
+//! differs there, and then compares with the equivalent expression for croner. Clock changes are tested elsewhere, because
 //! croner has no settings for them.
 
 use chrono::{Duration, NaiveDateTime};

@@ -172,7 +172,7 @@ fn year() -> (i64, i64) {
     (start(YEAR), start(YEAR + 1))
 }
 
-/// All occurrences of the year, one after the other.
+/// All occurrences of the year, one after another.
 fn year_of_occurrences(cron: &Cron, zone: &Zone, rules: ClockChangeRules) -> Vec<i64> {
     let (from, until) = year();
     let start = DateTime::from_timestamp(from - 1, 0).unwrap();

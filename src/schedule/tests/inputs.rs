@@ -1,4 +1,4 @@
-//! Schedules as JSON: reading, writing, and errors, all of which are reported at once.
+//! Schedules as JSON: reading, writing, and errors, all reported at once.
 
 use serde_json::json;
 

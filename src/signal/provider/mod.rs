@@ -1,4 +1,4 @@
-//! What carries the notifications.
+//! The providers that carry the notifications.
 
 pub(super) mod local;
 pub(super) mod postgres;

@@ -1,5 +1,5 @@
-//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member. The revision, which each check-in reads,
-//! finds what is missing.
+//! Cache notifications over RabbitMQ: one fanout exchange, and a queue for each member. The revision, which each check-in
+//! reads, reveals lost notifications.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LONGEST_SENDER: usize = 64;
 #[derive(Clone)]
 pub struct RabbitSignal(Arc<RabbitMember<Changes>>);
 
-/// The changes that wait to be sent, in order. None: any definition may have changed.
+/// The changes that wait to be sent, in order. `None` if any definition may have changed.
 #[derive(Default)]
 struct Changes {
     waiting: Mutex<Vec<Option<DefinitionChange>>>,
@@ -36,14 +36,14 @@ struct SignalMessage {
     from: String,
     /// The number of the message, from 1 for each sender.
     no: u64,
-    /// Absent: some of the sender's were lost.
+    /// Absent if some of the sender's messages were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<DefinitionChange>,
 }
 
 impl RabbitSignal {
-    /// Connects to `amqp://user:password@host:port/virtual-host` (`amqps://` with TLS; several hosts with a comma). Members of one
-    /// prefix notify each other. Must be called within a tokio runtime.
+    /// Connects to `amqp://user:password@host:port/virtual-host` (`amqps://` with TLS; commas separate several hosts).
+    /// Members of one prefix notify each other. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// `invalid-rabbitmq-url`, `invalid-settings` and `rabbitmq-refused` where a setting must change, `rabbitmq-unavailable`.
@@ -90,7 +90,7 @@ impl CacheSignal for RabbitSignal {
 }
 
 impl Changes {
-    /// Adds a change; too many become one that says "any".
+    /// Adds a change; too many become one that means "any".
     fn add(&self, change: Option<DefinitionChange>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < SUBSCRIBER_QUEUE {

@@ -1,5 +1,5 @@
-//! Cache notifications over a channel of Redis. A revision that is missing, and each new subscription, empties the caches: what is
-//! published without a subscription is gone.
+//! Cache notifications over a channel of Redis. A missing revision, and each new subscription, empties the caches, because
+//! notifications published without a subscription are gone.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,8 +21,8 @@ const LONGEST_NAME: usize = 255;
 /// The form of the messages: the JSON of a [`DefinitionChange`].
 const VERSION: u32 = 1;
 
-/// Cache notifications between all members of one name on one Redis server of version 6.0 or newer. In an engine the cluster is added
-/// to the name. While the server is away, check-ins bring the changes. Dropping it ends it.
+/// Cache notifications between all members with one name on one Redis server of version 6.0 or newer. In an engine the
+/// cluster is added to the name. While the server is away, check-ins bring the changes. Dropping it ends it.
 pub struct RedisSignal {
     server: RedisServer,
     name: String,
@@ -49,7 +49,7 @@ impl RedisSignal {
     /// `invalid-redis-url` and `redis-refused` where a setting must change, `redis-unavailable`.
     pub async fn connect(url: &str, name: &str) -> Result<Self> {
         if name.len() > LONGEST_NAME {
-            let message = "the name under which members of a signal meet has 255 bytes at most";
+            let message = "the name under which members of a signal meet has at most 255 bytes";
             return Err(Error::invalid("invalid-settings", message));
         }
         let server = RedisServer::parse(url)?;
@@ -109,7 +109,7 @@ impl RedisSignal {
     }
 }
 
-/// What an event is to a subscriber; none: it was sent by no node.
+/// What an event means to a subscriber; `None` if no node has sent it.
 fn decode(event: &ChannelEvent) -> Option<CacheNotification> {
     match event {
         ChannelEvent::Subscribed => Some(CacheNotification::Invalidate),

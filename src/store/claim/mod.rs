@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so no claim is ever
-//!   released for want of the lock.
-//! - The load and the claim are statements after the lock was taken, whose snapshots see every commit before.
-//! - A burst that began is repeated before anything else of its instance, with the same rows in the same order: only then is
-//!   it repeated on the same state.
+//! - A poll locks and claims nothing. Only rows of instances whose lock the caller holds are claimed, so a claim is never
+//!   released because the lock is missing.
+//! - The load and the claim are statements issued after the lock was taken, so their snapshots see every earlier commit.
+//! - A burst that began is repeated before anything else of its instance, with the same rows in the same order; only then
+//!   does it run on the same state again.
 //! - `claim_no` grows with each claim: it is the fencing token of a row.
 
 mod rows;
@@ -52,7 +52,7 @@ pub(crate) type VersionKey = (TenantId, VersionId);
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimedRow {
     pub(crate) claim: Claim,
-    /// None: a timer that came due.
+    /// `None` for a timer that came due.
     pub(crate) instruction: Option<(WorkKind, Value)>,
     /// Of a start: the version that it runs.
     pub(crate) definition: Option<DefinitionRef>,
@@ -230,7 +230,7 @@ fn micros(count: i64) -> Duration {
 pub(crate) struct VersionFilter<'a> {
     /// The versions that it cannot run.
     pub(crate) unsupported: &'a [VersionKey],
-    /// Older rows are left out; none: no row is.
+    /// Older rows are left out; `None` if no row is.
     pub(crate) since: Option<DateTime<Utc>>,
 }
 
@@ -279,7 +279,7 @@ pub(crate) async fn poll_supported_work(
     Ok((seen, oldest))
 }
 
-/// How long until work is due for a node that cannot run these versions; none: there is none.
+/// How long until work is due for a node that cannot run these versions; `None` if there is none.
 pub(crate) async fn next_supported_due(pool: &Pool, unsupported: &[VersionKey]) -> Result<Option<Duration>> {
     let (tenants, versions) = version_columns(unsupported);
     let count: Option<i64> = pool

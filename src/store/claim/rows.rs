@@ -1,11 +1,11 @@
 //! Claims rows and loads their instances, within bounds of bytes.
 //!
 //! Most claims are small: one statement claims all, and sums only the sizes. If they exceed the room, it claims nothing, and
-//! a second form of it claims what fits. Instances whose rows have an order are claimed by a statement of their own. A large
-//! state is read by a statement of its own, once it is known to fit.
+//! a second form of it claims what fits. Instances whose rows have an order are claimed by a separate statement. A large
+//! state is read by a separate statement once it is known to fit.
 //!
-//! An instance is loaded before its rows are claimed, in an older snapshot: a cancel that is accepted in between is claimed, or
-//! its version is not the loaded one, and the burst cannot be committed.
+//! An instance is loaded before its rows are claimed, in an older snapshot: either a cancel that is accepted in between is
+//! claimed, or the version differs from the loaded one and the burst cannot be committed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

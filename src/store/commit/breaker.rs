@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - An error that need not be a row's own (a revoked right, a full disk, a missing partition, a read-only server) is a fault
-//!   of the database, unless requests of the same statement shape are committed meanwhile. The breaker opens once a second
-//!   instance has a fault with no such commit in between.
+//!   of the database, unless requests of the same statement shape are committed in the meantime. The breaker opens once a
+//!   second instance has a fault with no such commit in between.
 //! - While the breaker is open, this node claims only a few instances at a time, with pauses that double up to a bound, and
 //!   it is not ready. No row counts a failure.
 //! - A commit closes it; so does a probe that finds nothing to run.
@@ -61,7 +61,7 @@ struct State {
 }
 
 struct OpenState {
-    /// The shape that was refused; none: something else than a commit.
+    /// The shape that was refused; `None` for something other than a commit.
     shape: Option<StatementShape>,
     reason: String,
     /// The time of the next probe.
@@ -133,7 +133,7 @@ impl Breaker {
         if !is_logged {
             tracing::warn!(
                 %error,
-                "the database refuses commits for a reason that is not the work's; claiming pauses and resumes by itself"
+                "the database refuses commits for a reason unrelated to the work; claiming pauses and resumes by itself"
             );
         }
     }

@@ -1,8 +1,9 @@
-//! What comes next for the requests of a batch that was not committed whole. Pure: the lanes carry the decisions out.
+//! What comes next for the requests of a batch that was not committed as a whole. It is pure: the lanes carry out the
+//! decisions.
 //!
-//! A batch that failed is sent again, in parts until only the request that fails is alone ([`after_failure`]). A batch that
-//! was committed without some of its requests leaves losers; so does one that the server refused, if a read of the rows can
-//! tell what became of them ([`after_refusal`]). Each loser has an outcome, or is sent again ([`after_loss`]).
+//! A failed batch is sent again, in parts until the failing request is alone ([`after_failure`]). A batch that was committed
+//! without some of its requests leaves losers; so does one that the server refused, if a read of the rows can tell what
+//! happened to them ([`after_refusal`]). Each loser has an outcome, or is sent again ([`after_loss`]).
 
 use std::time::Duration;
 
@@ -90,8 +91,8 @@ pub(super) enum Leaving {
     IdTaken,
 }
 
-/// Whether the requests of a batch that the server refused are losers, which a read classifies. None: the batch failed, and
-/// [`after_failure`] decides. `in_doubt`: an earlier attempt may have been committed.
+/// Whether the requests of a batch that the server refused are losers, which a read classifies. `None` if the batch failed,
+/// and [`after_failure`] decides. `in_doubt`: an earlier attempt may have been committed.
 pub(super) fn after_refusal(broken: &BatchError, size: usize, in_doubt: bool) -> Option<Leaving> {
     if in_doubt && broken.failure != ErrorClass::Connection {
         return Some(Leaving::Repeated);

@@ -1,4 +1,4 @@
-//! One batch while it is gathered from a backlog.
+//! One batch while it is being gathered from a backlog.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,8 +1,8 @@
-//! The lanes of a commit writer: each gathers requests and brings one batch after the other to its outcomes.
+//! The lanes of a commit writer: each gathers requests and brings one batch after another to its outcomes.
 //!
 //! The first lane takes what the queue holds; the second helps while the first is busy and the queue is long; the contended
 //! lane takes what found a locked row, one request at a time, or a held stimulus key, all requests that miss the same keys
-//! together, and waits for the lock. What it has no place for is [`CommitOutcome::Busy`] at once.
+//! together, and waits for the lock. Requests for which it has no place are [`CommitOutcome::Busy`] at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

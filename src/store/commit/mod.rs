@@ -1,4 +1,4 @@
-//! The commit contract: what a burst did reaches the database whole, or changes nothing.
+//! The commit contract: the effects of a burst reach the database as a whole, or change nothing.
 //!
 //! # Invariants
 //!
@@ -6,14 +6,14 @@
 //! 2. A batch is one statement (with a lock statement before it where stimuli are concerned) and one flush; a lone
 //!    request is sent at once. While a batch is in flight the next one gathers.
 //! 3. The statement checks three fences: the writer's row in `fence`, the claims of the request, and the version of the
-//!    instance. Each request is committed or refused as a whole and gets an outcome of its own.
+//!    instance. Each request is committed or refused as a whole and gets its own outcome.
 //! 4. A batch returns only its winners. A second statement with a newer snapshot classifies the others.
-//! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed
-//!    transaction succeeds too, as a ROLLBACK, so its own success proves nothing.
+//! 5. Committed means that every statement of the pipeline succeeded, COMMIT among them: COMMIT of a failed transaction also
+//!    succeeds, as a ROLLBACK, so its own success proves nothing.
 //! 6. When the connection is lost at commit the same request is sent again, never only read: the old backend may still be
 //!    committing. If that attempt is refused, `last_burst` shows whether the first one was committed.
-//! 7. A child that ran in the burst of its parent is committed before that one, in a request of its own, whose fences are
-//!    those of the outermost parent: its claims are still held, and stay, and its version is unchanged.
+//! 7. A child that ran in the burst of its parent is committed before the parent, in its own request, whose fences are those
+//!    of the outermost parent: its claims are still held, and stay, and its version is unchanged.
 //! 8. The guard of a request (the instance's lock) is held until its outcome is known and comes back with it.
 //!
 //! # Layout
@@ -141,13 +141,13 @@ pub(crate) struct WaitingBookmark {
 pub(crate) struct NestedBurst {
     /// The outermost parent.
     pub(crate) root: InstanceId,
-    /// Its version when it was loaded; none: it is new itself.
+    /// Its version when it was loaded; `None` if it is new itself.
     pub(crate) expected: Option<InstanceVersion>,
     /// The claims of its burst, which are checked and not consumed.
     pub(crate) claims: Vec<Claim>,
     /// The child has not ended.
     pub(crate) lives: bool,
-    /// It has yielded: the commit makes the row of work that it goes on under.
+    /// It has yielded: the commit makes the row of work that it continues under.
     pub(crate) continues: bool,
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct NestedBurst {
 pub(crate) struct CommitRequest {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
-    /// The version that was loaded; none: a new instance.
+    /// The version that was loaded; `None` for a new instance.
     pub(crate) expected: Option<InstanceVersion>,
     pub(crate) burst: BurstId,
     pub(crate) definition: DefinitionRef,

@@ -16,7 +16,7 @@ pub(crate) struct WriterOptions {
     pub(crate) keys: usize,
     /// Requests that wait for the contended lane, beside one batch in it; what exceeds them is [`CommitOutcome::Busy`].
     pub(crate) contended: usize,
-    /// How many waiting requests start the second lane. None: there is no second lane.
+    /// How many waiting requests start the second lane. `None` means no second lane.
     pub(crate) second_lane_min: Option<usize>,
     /// How long a request waits for a locked row before its outcome is [`CommitOutcome::Busy`].
     pub(crate) lock_timeout: Duration,

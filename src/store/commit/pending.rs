@@ -1,4 +1,4 @@
-//! A commit request on its way, and the ways in which it ends.
+//! A commit request on its way, and the ways in which it can end.
 
 use std::time::Instant;
 

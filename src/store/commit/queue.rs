@@ -27,7 +27,7 @@ pub(super) struct Queue<T> {
     slots: Semaphore,
     wake_first: Notify,
     wake_second: Notify,
-    /// So many requests start a batch beside another one. None: there is no second lane.
+    /// This many requests start a batch beside another one. `None` means no second lane.
     second_lane_min: Option<usize>,
     /// [`STALLED`].
     stalled: Duration,

@@ -155,7 +155,7 @@ pub(super) struct NestedRow<'a> {
     pub(super) continues: bool,
 }
 
-/// What the parent of this instance goes on with. `no` is set by the batch.
+/// What the parent of this instance continues with. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_child_end")]
 pub(crate) struct ChildEndRow {

@@ -1,5 +1,5 @@
-//! The shapes of the batch statement: without the parts for which a batch has no rows, as a lone request would pay for all of
-//! them.
+//! The shapes of the batch statement, without the parts for which a batch has no rows, because a lone request would pay for
+//! all of them.
 
 use super::{Claim, CommitRequest};
 use crate::store::parts::with_parts;

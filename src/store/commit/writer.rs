@@ -1,9 +1,9 @@
 //! The commit writer of a node: the handle through which outcomes of bursts reach its three lanes.
 //!
-//! Each lane is one task with one connection and one row in `fence`; the second and the contended lane connect when they are
-//! needed. A request is never dropped: its sender gets a reply even when the connection is lost at commit, and the guard that
-//! travels with it (the instance's lock) is held until then. A full queue makes senders wait: the lock and the memory of a
-//! burst are the back-pressure.
+//! Each lane is one task with one connection and one row in `fence`; the second lane and the contended lane connect when
+//! they are needed. A request is never dropped: its sender gets a reply even when the connection is lost at commit, and the
+//! guard that travels with it (the instance's lock) is held until then. A full queue makes senders wait: the lock and the
+//! memory of a burst are the back-pressure.
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ impl<G: CommitGuard + 'static> CommitWriter<G> {
         &self.breaker
     }
 
-    /// Sends a request and waits for its outcome. `guard` is held until the outcome is known and comes back with it. Dropped
-    /// half-way, the commit continues and then drops the guard.
+    /// Sends a request and waits for its outcome. `guard` is held until the outcome is known and comes back with it. If the
+    /// future is dropped halfway, the commit continues and then drops the guard.
     pub(crate) async fn commit(&self, request: Box<CommitRequest>, guard: G) -> Result<CommitReply<G>> {
         let instance = request.instance.clone();
         let (reply, outcome) = oneshot::channel();

@@ -1,7 +1,7 @@
 //! Dead letters: rows that crashed three processes, rows that failed too often, and stimuli that expired (`stimulus`).
 //!
-//! The statements that release claims write them. A dead letter keeps all that a replay needs; its instance waits, and the
-//! other rows of the instance continue.
+//! The statements that release claims write them. A dead letter keeps everything that a replay needs; its instance waits,
+//! and the other rows of the instance continue.
 
 pub(crate) mod stimulus;
 
@@ -26,7 +26,7 @@ const DELETE: &str = include_str!("../../../sql/queries/dead_letter/delete.sql")
 #[derive(Clone, Debug)]
 pub(crate) struct DeadLetterRow {
     pub(crate) id: i64,
-    /// None: a stimulus without a target instance.
+    /// `None` for a stimulus without a target instance.
     pub(crate) instance: Option<InstanceId>,
     /// The name of the kind of work.
     pub(crate) kind: &'static str,
@@ -38,11 +38,11 @@ pub(crate) struct DeadLetterRow {
     pub(crate) crashes: i32,
     /// Null for a timer.
     pub(crate) body: Value,
-    /// The id of its row of work; none: it was a timer.
+    /// The id of its row of work; `None` if it was a timer.
     pub(crate) work: Option<i64>,
     /// The bookmark of a timer.
     pub(crate) timer: Option<String>,
-    /// None: the instance is deleted, and it was no start.
+    /// `None` if the instance is deleted, and it was not a start.
     pub(crate) definition: Option<String>,
     /// That of the instance, if there is one.
     pub(crate) correlation_id: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) struct BulkReplay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplayedWork {
     pub(crate) instance: InstanceId,
-    /// The row of work that it became; none: its instance has finished or started again, and it was deleted.
+    /// The row of work that it became; `None` if its instance has finished or started again, and it was deleted.
     pub(crate) work: Option<WorkId>,
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> 
 
 columns!(struct DeadLetterColumns { id, instance_id, kind, reason, created_at, failures, crashes, body, work_id, timer_id, definition_id, correlation_id, accepted_at, hash, activity_execution_id, name });
 
-/// None: the page is empty.
+/// `None` if the page is empty.
 fn dead_letter(at: DeadLetterColumns, row: &tokio_postgres::Row) -> Option<DeadLetterRow> {
     Some(DeadLetterRow {
         id: row.get::<_, Option<i64>>(at.id)?,
@@ -275,14 +275,14 @@ pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Re
     })
 }
 
-/// Deletes a dead letter. One without which a running instance would wait for ever: [`Error::is_conflict`].
+/// Deletes a dead letter. One without which a running instance would wait forever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
     let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
     match (row.get("known"), row.get("deleted")) {
         (_, true) => Ok(()),
         (true, false) => Err(Error::conflict(
             "dead-letter-needed",
-            "without this dead letter its instance would wait for ever: replay it, or cancel the instance first",
+            "without this dead letter its instance would wait forever: replay it, or cancel the instance first",
         )),
         (false, false) => Err(not_found(&id.to_string())),
     }

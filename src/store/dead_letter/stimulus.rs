@@ -21,11 +21,11 @@ const TAKE: &str = include_str!("../../../sql/queries/dead_letter/take_stimulus.
 pub(crate) struct ReplayedStimulus {
     /// The target instance, if it has one.
     pub(crate) instance: Option<InstanceId>,
-    /// What the event became; none: its target instance has ended, and it was only deleted.
+    /// What the event became; `None` if its target instance has ended, and it was only deleted.
     pub(crate) published: Option<PublishedEvent>,
 }
 
-/// Publishes the stimulus of a dead letter and deletes it, or neither. None: there is no such dead letter of a stimulus.
+/// Publishes the stimulus of a dead letter and deletes it, or neither. `None` if there is no such dead letter of a stimulus.
 pub(crate) async fn replay(
     pool: &Pool,
     lock_class: i32,

@@ -1,13 +1,13 @@
 //! Definitions that use others as activities: what their references mean, and the publishes that write several definitions.
 //!
-//! A row of `definition_reference` is one reference in one version. In a draft it means nothing yet; a publish of the version,
-//! or its start as a draft, gives it the version that it means for ever.
+//! A row of `definition_reference` is one reference in one version. In a draft it means nothing yet; a publish of the
+//! version, or its start as a draft, binds it to one version permanently.
 //!
 //! # Locks
 //!
-//! Whatever decides a reference, or deletes a version that one may mean, first takes the lock of all compositions, then the
-//! locks of all definitions that it writes, in the order of their ids; so no two wait for each other. Everything is read and
-//! computed before, from rows whose versions the transaction compares.
+//! A transaction that decides a reference, or deletes a version that one may mean, first takes the lock of all compositions,
+//! then the locks of all definitions that it writes, in the order of their ids, so no two wait for each other. Everything is
+//! read and computed beforehand, from rows whose versions the transaction compares.
 
 use deadpool_postgres::Object;
 use serde_json::Value;
@@ -92,7 +92,7 @@ pub(crate) struct PlannedWrite<'a> {
     pub(crate) new: &'a NewDefinition,
     /// The version that is written, where other definitions of the plan name it.
     pub(crate) becomes: Option<(VersionId, i32)>,
-    /// None: it stays a draft.
+    /// `None` if it stays a draft.
     pub(crate) starts: Option<StartSources<'a>>,
 }
 
@@ -109,7 +109,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) writes: Vec<PlannedWrite<'a>>,
 }
 
-/// Writes what was planned in one transaction; none: something that it was planned from has changed, and nothing is written.
+/// Writes what was planned in one transaction; `None` if something that it was planned from has changed, and nothing is
+/// written.
 pub(crate) async fn write(pool: &Pool, lock_class: i32, plan: &Plan<'_>) -> Result<Option<Vec<Saved>>> {
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
@@ -298,7 +299,7 @@ pub(super) async fn refuse_used(
     ))
 }
 
-/// What references mean now, in their order; none: there is no version that can be used.
+/// What references mean now, in their order; `None` if there is no version that can be used.
 pub(crate) async fn resolve(
     pool: &Pool,
     tenant: &TenantId,

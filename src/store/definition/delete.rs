@@ -1,8 +1,8 @@
 //! Deletes of definitions and of single versions.
 //!
-//! A start that is accepted at the same moment may have a snapshot in which the version is still published. So a delete marks
-//! the rows, and they are purged later: every transaction that could have accepted such a start has ended by then, and what it
-//! accepted keeps its version.
+//! A start that is accepted at the same moment may have a snapshot in which the version is still published. So a delete
+//! marks the rows, and they are purged later, when every transaction that could have accepted such a start has ended; the
+//! accepted starts keep their version.
 
 use deadpool_postgres::Object;
 
@@ -88,7 +88,7 @@ pub(crate) async fn definition_of(pool: &Pool, tenant: &TenantId, version: &Vers
 }
 
 /// Purges those of these deleted versions that nothing has; returns how many. Waits until every transaction has ended that
-/// could have accepted a start of one. Dropped, or after an error, a cluster job purges them.
+/// could have accepted a start of one. If the future is dropped, or after an error, a cluster job purges them.
 pub(crate) async fn purge(pool: &Pool, tenant: &TenantId, versions: &[String]) -> Result<usize> {
     activation::wait_for_writers(pool).await?;
     let mut purged = 0;

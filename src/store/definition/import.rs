@@ -1,4 +1,4 @@
-//! The version on which an imported instance goes on.
+//! The version on which an imported instance continues.
 
 use chrono::{DateTime, Utc};
 

@@ -7,9 +7,10 @@
 //! # Invariants
 //!
 //! - The body of a version that was published, or started as a draft, never changes. A save of such a draft replaces its row.
-//! - What publishes or retracts triggers holds the keys of their stimuli exclusively (`stimulus_key`), and the schedules.
-//! - A deleted version is never started again. Its row stays for the instances that have it, and is purged when no
-//!   transaction is left that could have accepted a start of it, and nothing has it.
+//! - A transaction that publishes or retracts triggers holds the keys of their stimuli exclusively (`stimulus_key`), and the
+//!   schedules.
+//! - A deleted version is never started again. Its row stays for the instances that use it, and is purged when no
+//!   transaction that could have accepted a start of it is left and nothing uses it.
 //!
 //! # Layout
 //!

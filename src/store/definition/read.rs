@@ -1,4 +1,4 @@
-//! Reads of single versions, by what names them.
+//! Reads of single versions, by what identifies them.
 
 use std::sync::Arc;
 

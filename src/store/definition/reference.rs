@@ -1,4 +1,4 @@
-//! The references of a version: what it uses as activities.
+//! The references of a version: the definitions that it uses as activities.
 
 use deadpool_postgres::Object;
 
@@ -23,7 +23,7 @@ pub(crate) struct ReferenceRow {
     pub(crate) key: ReferenceKey,
     /// Of a draft, the definition that the activity names.
     pub(crate) used_definition: DefinitionId,
-    /// The version that it means; none: it is not decided yet.
+    /// The version that it means; `None` if it is not decided yet.
     pub(crate) used_version: Option<VersionId>,
 }
 

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - Rows of work are locked first, then the instance, each in a statement of its own, in the lock order of a commit: a commit
-//!   in flight ends before, and the delete sees all that it wrote. If a commit holds a newer row and waits for the instance,
-//!   the delete does not wait for that row: it rolls back and begins again.
-//! - Dead letters are locked before all else, so that a concurrent replay ends before or finds nothing.
-//! - A burst that runs on another node loses its claims and writes nothing; a pending start is deleted too. Nothing recreates
-//!   the instance.
+//! - Rows of work are locked first, then the instance, each in a statement of its own, in the lock order of a commit: a
+//!   commit in flight ends first, and the delete sees everything that it wrote. If a commit holds a newer row and waits for
+//!   the instance, the delete does not wait for that row: it rolls back and begins again.
+//! - Dead letters are locked before everything else, so a concurrent replay either ends first or finds nothing.
+//! - A burst that runs on another node loses its claims and writes nothing; a pending start is also deleted. Nothing
+//!   recreates the instance.
 //! - A delete is idempotent: a caller whose outcome is unknown deletes again.
 
 use std::sync::LazyLock;
@@ -39,7 +39,7 @@ pub(crate) struct Deleted {
     pub(crate) made: i64,
 }
 
-/// Deletes an instance; none: it does not exist. Dropped, the delete has happened or not.
+/// Deletes an instance; `None` if it does not exist. If the future is dropped, the delete has happened or not.
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<Option<Deleted>> {
     failpoint::hit("delete.before").await?;
     let connection = pool.exclusive().await?;
@@ -69,7 +69,7 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
             client.batch_execute("ROLLBACK").await?;
             attempts += 1;
             if attempts >= MAX_ATTEMPTS {
-                let message = "the instance could not be deleted, as it got new work each time; try again";
+                let message = "the instance could not be deleted because it got new work each time; try again";
                 return Err(Error::unavailable("database-busy", message));
             }
         }

@@ -83,7 +83,7 @@ fn instance_row(at: InstanceColumns, row: &Row) -> InstanceRow {
 /// What is known of a child before it runs in the burst of its parent.
 #[derive(Debug)]
 pub(crate) struct ChildBefore {
-    /// The published version of its definition; none: there is no such version.
+    /// The published version of its definition; `None` if there is no such version.
     pub(crate) definition: Option<DefinitionRef>,
     /// No activation strategy refuses a start.
     pub(crate) starts_always: bool,
@@ -139,7 +139,7 @@ pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId
         .transpose()
 }
 
-/// Whether an instance goes on. `status` and `sub_status` are numbers of the schema.
+/// Whether an instance continues. `status` and `sub_status` are numbers of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutionStateRow {
     pub(crate) status: i16,
@@ -147,7 +147,7 @@ pub(crate) struct ExecutionStateRow {
     pub(crate) updated_at: DateTime<Utc>,
 }
 
-/// Reads whether an instance goes on, and nothing else of it.
+/// Reads whether an instance continues, and nothing else of it.
 pub(crate) async fn execution_state(
     pool: &Pool,
     tenant: &TenantId,
@@ -163,7 +163,7 @@ pub(crate) async fn execution_state(
     }))
 }
 
-/// The state of an instance that another one started; none: none did, or there is no such instance.
+/// The state of an instance that another one started; `None` if none did, or there is no such instance.
 pub(crate) async fn state_of_child(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<Vec<u8>>> {
     let row = pool.query_opt(PARENT, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| row.get("state")))
@@ -215,7 +215,7 @@ pub(crate) struct OpenBookmarks {
     pub(crate) bookmarks: Vec<BookmarkId>,
 }
 
-/// The bookmarks of an instance; none: there is no such instance.
+/// The bookmarks of an instance; `None` if there is no such instance.
 pub(crate) async fn bookmarks(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<OpenBookmarks>> {
     let row = pool.query_opt(BOOKMARKS, &[&tenant.as_str(), &id.as_str()]).await?;
     Ok(row.map(|row| OpenBookmarks {

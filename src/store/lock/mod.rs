@@ -1,5 +1,6 @@
-//! Advisory locks of a schema that foreign sessions hold. Every role that may connect can take any lock whose key it computes
-//! or reads in `pg_locks`; no invariant breaks, but whatever needs the lock waits. `report`: the locks that the nodes hold.
+//! Advisory locks of a schema that foreign sessions hold. Every role that may connect can take any lock whose key it
+//! computes or reads in `pg_locks`; no invariant is violated, but whatever needs the lock waits. `report`: the locks that
+//! the nodes hold.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +32,7 @@ type ForeignLockId = (Option<i64>, i64, i32);
 /// A lock of this schema that a session of no node holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignLock {
-    /// None: a key of the 64-bit space.
+    /// `None` for a key of the 64-bit space.
     pub(crate) class: Option<i64>,
     pub(crate) key: i64,
     pub(crate) process_id: i32,
@@ -133,7 +134,8 @@ pub(crate) async fn prepare_waits(client: &Client) -> Result<()> {
 }
 
 /// Waits until a lock of the 64-bit space is free, at most `timeout` (counted in milliseconds by the server); returns whether
-/// it was. The lock is held only while the statement runs. Dropped, the server still waits until the timeout.
+/// it was. The lock is held only while the statement runs. If the future is dropped, the server still waits until the
+/// timeout.
 pub(crate) async fn wait_until_free(client: &Client, key: i64, timeout: Duration) -> Result<bool> {
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     let deadline = timeout + ANSWER_TIMEOUT;

@@ -1,7 +1,7 @@
 //! Which locks the nodes of a cluster hold, as an operator sees them.
 //!
-//! The server knows keys and sessions. Names, waiting requests and the age of a lock are known to the process of a node only,
-//! which writes them on request: see [`request_reports`] and [`write_report`].
+//! The server knows keys and sessions. Names, waiting requests and the age of a lock are known only to the process of a
+//! node, which writes them on request: see [`request_reports`] and [`write_report`].
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -44,11 +44,11 @@ pub(crate) async fn held_locks(pool: &Pool, schema_key: &str) -> Result<Vec<Lock
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LockReport {
-    /// None: the lock is not held in the server.
+    /// `None` if the lock is not held in the server.
     pub(crate) key: Option<i64>,
     #[serde(default)]
     pub(crate) shared: bool,
-    /// None: no request of the process owns it at the moment.
+    /// `None` if no request of the process owns it at the moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -133,7 +133,7 @@ pub(crate) async fn other_domains(pool: &Pool, incarnation: Incarnation) -> Resu
     Ok(rows.iter().map(of_row).collect())
 }
 
-/// Records the term in which this incarnation is the active scheduler; none: it is not.
+/// Records the term in which this incarnation is the active scheduler; `None` if it is not.
 pub(crate) async fn report_term(pool: &Pool, incarnation: Incarnation, term: Option<u64>) -> Result<()> {
     let term = term.map(|term| i64::try_from(term).unwrap_or(i64::MAX));
     pool.query(TERM, &[&incarnation.0, &term]).await?;
@@ -149,17 +149,17 @@ pub(crate) async fn leave(pool: &Pool, incarnation: Incarnation) -> Result<()> {
 /// The result of a check-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckIn {
-    /// False: this incarnation was removed, or the server crashed and lost all registrations.
+    /// False if this incarnation was removed, or the server crashed and lost all registrations.
     pub(crate) registered: bool,
     /// The number of publishes.
     pub(crate) revision: i64,
     /// Whether the cluster is paused, and how often that has changed.
     pub(crate) pause: Pause,
-    /// How long until unclaimed work is due, zero if it is late; none: there is no work.
+    /// How long until unclaimed work is due, zero if it is late; `None` if there is no work.
     pub(crate) next_due: Option<Duration>,
     /// No unclaimed work was due before, by the database's clock.
     pub(crate) head: DateTime<Utc>,
-    /// How long until the next schedule fires, zero if it is late; none: there is no schedule.
+    /// How long until the next schedule fires, zero if it is late; `None` if there is no schedule.
     pub(crate) next_fire: Option<Duration>,
     /// Occurrences wait until the running instance of their schedule ends.
     pub(crate) queued: bool,
@@ -270,7 +270,7 @@ pub(crate) async fn record_hang(
 pub(crate) struct NodeRow {
     pub(crate) incarnation: Incarnation,
     pub(crate) node: NodeId,
-    /// None: it is being removed.
+    /// `None` if it is being removed.
     pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) last_seen: Option<DateTime<Utc>>,
     pub(crate) state: String,

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Its fence rows are deleted first: that waits for its commit in flight and refuses every later one.
+//! - Its fence rows are deleted first, which waits for its commit in flight and refuses every later one.
 //! - Claims are released only after its sessions were terminated, and until none is left: the first pass skips rows that its
 //!   last commit has locked.
 //! - The mark of the removal is deleted last, so that another node finishes a removal whose node crashed.
@@ -91,7 +91,8 @@ pub(crate) async fn terminate(client: &Client, incarnation: Incarnation) -> Resu
         Err(error) => {
             tracing::warn!(
                 %incarnation, %error,
-                "the sessions of a removed node cannot be terminated, only the fence protects: make the owner of the schema a \
+                "the sessions of a removed node cannot be terminated, so only the fence protects: make the owner of \
+                 the schema a \
                  member of the role that the nodes log in as, or of pg_signal_backend"
             );
             Ok(())
@@ -138,8 +139,8 @@ pub(crate) struct NodeState {
     pub(crate) is_late: bool,
     /// It has recorded that it hangs.
     pub(crate) is_hung: bool,
-    /// One of its connections is idle: its process runs, or ended a moment ago. None: the owner of the schema may not see the
-    /// state of its connections.
+    /// One of its connections is idle: its process runs, or ended a moment ago. `None` if the owner of the schema may not
+    /// see the state of its connections.
     pub(crate) is_alive: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The body of a stored record, without copies of what is not wanted: values are text until they are asked for.
+//! The body of a stored record, without copies of unused parts: values are text until they are requested.
 
 use std::borrow::Cow;
 

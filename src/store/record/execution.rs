@@ -1,7 +1,7 @@
 //! The activity executions of an instance, each as the newest record that touched it left it.
 //!
-//! Records are read from the newest one back, so that the first state of an execution that is met is its present one; its
-//! start is in an older record. Of a very long history the newest part is read.
+//! Records are read from the newest one back, so the first state found of an execution is its current one; its start is in
+//! an older record. Only the newest part of a very long history is read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

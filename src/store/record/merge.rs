@@ -1,4 +1,4 @@
-//! The history of an instance as one record: what an export has of it, and what an import writes.
+//! The history of an instance as one record, which an export contains and an import writes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -116,7 +116,7 @@ fn moved(at: &Value, by: i64) -> Option<Value> {
     at.as_i64().map(|at| at.saturating_add(by).into())
 }
 
-/// Reads what the commits of an instance up to a version recorded; none: nothing.
+/// Reads what the commits of an instance up to a version recorded; `None` if they recorded nothing.
 pub(crate) async fn read(pool: &Pool, tenant: &TenantId, id: &InstanceId, version: i64) -> Result<Option<History>> {
     let mut reader = Reader::oldest_first(pool, tenant, id).up_to(version);
     let mut merge = Merge::default();

@@ -1,8 +1,8 @@
 //! The record of a burst as one row: its journal entries and the activity executions that it touched.
 //!
 //! The body has each activity execution once; entries and states refer to it by index. An execution is named by its number
-//! within the instance, as the row has the instance. `body` reads it, as the views `journal` and `activity_execution` do;
-//! `journal` and `execution` are what is read of an instance, `merge` all of it as one record.
+//! within the instance, because the row has the instance. `body` reads it, as the views `journal` and `activity_execution`
+//! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them.
 
 mod body;
 pub(crate) mod execution;
@@ -57,7 +57,7 @@ pub(crate) struct NewEntry<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewExecution<'a> {
     pub(crate) status: &'a str,
-    /// Microseconds since the burst began; none: in an earlier commit.
+    /// Microseconds since the burst began; `None` if it began in an earlier commit.
     pub(crate) started: Option<i64>,
     pub(crate) completed: Option<i64>,
     pub(crate) activity_state: &'a Value,

@@ -1,12 +1,12 @@
-//! Resolves starts whose acceptance is in doubt: their statement was sent, and its result is lost.
+//! Resolves starts whose acceptance is in doubt, because their statement was sent and its result was lost.
 //!
 //! # Invariants
 //!
-//! - As soon as there is a connection they are looked up by id. A generated id belongs to one start, so what is found under it
+//! - As soon as there is a connection they are looked up by id. A generated id belongs to one start, so a row found under it
 //!   is that start: it is accepted, and this node runs it if it was inserted claimed.
 //! - A missing start is sent once more, never only reported as lost: the former backend may still commit. The unique index on
 //!   starts admits one of the two; a start that is committed after its instance is discarded when it is claimed.
-//! - Under an id that a caller chose there may be the start of another caller: the outcome is unknown.
+//! - An id that a caller chose may belong to the start of another caller: the outcome is unknown.
 
 use std::time::Duration;
 

@@ -2,12 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - The statement that accepts a start resolves the published version. One whose values were checked for another is refused.
+//! - The statement that accepts a start resolves the published version. A start whose values were checked for another
+//!   version is refused.
 //! - A direct start is inserted claimed. If its caller gets its reply only after the burst's commit, it is written with
 //!   `synchronous_commit = off`: that commit's flush covers it. A queued start is flushed before its caller gets a reply.
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
-//!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a strategy that was
-//!   published a moment ago it waits until the running instances are counted, and is refused as busy after a timeout.
+//!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a just published
+//!   strategy it waits until the running instances are counted, and is refused as busy after a timeout.
 //! - When the connection is lost, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;
@@ -51,9 +52,9 @@ pub(crate) struct NewStart {
     pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
     pub(crate) definition_id: DefinitionId,
-    /// The version; none: the published one.
+    /// The version; `None` means the published one.
     pub(crate) version_id: Option<VersionId>,
-    /// The version for which its values were checked, an empty one if none was published then; none: any.
+    /// The version for which its values were checked, an empty one if none was published then; `None` means any.
     pub(crate) checked_version: Option<VersionId>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
@@ -66,7 +67,7 @@ pub(crate) struct NewStart {
 fn no_connection() -> Error {
     Error::unavailable(
         "database-unavailable",
-        "starts cannot be accepted, as there is no connection to the database",
+        "starts cannot be accepted because there is no connection to the database",
     )
 }
 
@@ -136,7 +137,7 @@ enum StartOutcome {
 pub(crate) fn cannot_start() -> Error {
     Error::conflict(
         "cannot-start",
-        "the activation strategy of the workflow allows no further instance now; an instance that runs counts",
+        "the activation strategy of the workflow allows no other instance now; a running instance counts",
     )
 }
 

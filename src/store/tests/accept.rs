@@ -1,4 +1,4 @@
-//! What a start's statement does beside accepting.
+//! What the statement of a start does besides accepting it.
 
 use crate::store::start::StartForm;
 use crate::testing::store::Fixture;

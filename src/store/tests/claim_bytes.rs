@@ -1,4 +1,4 @@
-//! A claim takes bodies and states within its bounds, in order, and small work costs no room.
+//! A claim takes bodies and states within its bounds and in order, and small work uses no room.
 
 use std::collections::HashMap;
 

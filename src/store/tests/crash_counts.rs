@@ -102,7 +102,7 @@ async fn an_isolated_timer_is_claimed_alone() {
     let dead_letter = &writer.dead_letters().await[0];
     assert_eq!((dead_letter.kind, dead_letter.crashes), ("delay", 3));
     assert_eq!(fixture.count("SELECT count(*) FROM timer").await, 1);
-    // Without it the instance would wait for ever; it is replayed as a resume of its bookmark.
+    // Without it the instance would wait forever; it is replayed as a resume of its bookmark.
     let refused = dead_letter::delete(&writer.pool, &TenantId::default(), dead_letter.id).await;
     assert!(refused.unwrap_err().is_conflict());
     dead_letter::replay(&writer.pool, &TenantId::default(), dead_letter.id)

@@ -1,4 +1,4 @@
-//! A delete removes all rows of an instance, also those of a commit in flight.
+//! A delete removes all rows of an instance, including those of a commit in flight.
 
 use std::sync::Arc;
 

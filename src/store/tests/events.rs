@@ -1,4 +1,4 @@
-//! Events: to how many bookmarks they are given at once, whom they are for, and how long their keys are remembered.
+//! Events: how many bookmarks receive them at once, whom they are for, and how long their keys are remembered.
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ async fn an_event_for_an_instance_that_is_deleted_meanwhile_ends_with_it() {
     crowd.defers(&targeted("b")).await;
     crowd.step().await;
     assert!(matches!(crowd.step().await, FanOutStep::Paged { resumed: 500, .. }));
-    // The first is half-way, the second had no turn.
+    // The first is halfway, the second had no turn.
     let deletes = async || delete(&crowd.writer.pool, &TenantId::default(), &InstanceId::new("i1")).await;
     assert!(deletes().await.unwrap().is_some());
     crowd.finish().await;

@@ -94,7 +94,7 @@ impl Family {
         )
     }
 
-    /// The results that the parent is to go on with.
+    /// The results that the parent is to continue with.
     async fn results(&self) -> Vec<Value> {
         let query = "SELECT body->'result' FROM work WHERE kind = 7 AND instance_id = 'p' ORDER BY id";
         let rows = self.fixture.admin.client.query(query, &[]).await.unwrap();

@@ -401,7 +401,7 @@ async fn a_fan_out_starts_what_its_triggers_start_once_and_reports_what_is_refus
         ..FanOutTurn::default()
     };
     assert_eq!(crowd.step().await, FanOutStep::Turned(turned));
-    // Half-way the definition is published without its trigger: a later event starts nothing, the started one stays.
+    // Halfway the definition is published without its trigger: a later event starts nothing, the started one stays.
     crowd.defers(&event("b")).await;
     assert_eq!(crowd.step().await, paged(500));
     crowd.publish_definition("open", &[]).await;

@@ -1,4 +1,4 @@
-//! Fan-outs whose definition is retracted or deleted half-way, whose bookmarks end between the turn and their page, and what
+//! Fan-outs whose definition is retracted or deleted halfway, whose bookmarks end between the turn and their page, and what
 //! is reported of them.
 
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn a_check_in_reports_how_many_fan_outs_are_unfinished_and_what_is_left_of
     assert_eq!(gauges().await, (0.0, 0.0));
 }
 
-/// A burst that ends a bookmark and goes on without one, or ends the instance.
+/// A burst that ends a bookmark and continues without one, or ends the instance.
 fn burns(instance: &str, version: i64, bookmark: &str, ends: bool) -> CommitRequest {
     let mut request = burst(instance, Some(version));
     if !ends {

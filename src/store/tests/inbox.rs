@@ -1,4 +1,4 @@
-//! What the inbox keeps is weighed, and an event that may not be kept changes nothing.
+//! The kept events are weighed, and an event that may not be kept changes nothing.
 
 use std::time::Duration;
 

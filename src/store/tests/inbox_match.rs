@@ -113,7 +113,7 @@ async fn a_publish_between_two_pages_loses_and_doubles_nothing() {
     keep(&fixture, 1100, 1).await;
     publish(&fixture, &pool, "d", &[trigger(HASH)]).await;
     assert_eq!(page(&pool).await, 500);
-    // The same trigger in another version goes on.
+    // The same trigger in another version continues.
     publish(&fixture, &pool, "d", &[trigger(HASH), trigger(8)]).await;
     assert_eq!(left(&fixture).await, (600, 1));
     assert_eq!(page(&pool).await, 500);

@@ -1,4 +1,4 @@
-//! A request with an idempotency key is accepted once, also when many are sent at the same time.
+//! A request with an idempotency key is accepted once, even if many are sent at the same time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Starts whose values were checked for a version that is not the one they would run: none is accepted.
+//! A start whose values were checked for another version than the one it would run is not accepted.
 
 use super::definitions::{definition, start};
 use crate::id::{DefinitionId, VersionId};

@@ -106,7 +106,7 @@ impl Nested {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The parent goes on with the one result that it got.
+    /// The parent continues with the one result that it got.
     async fn goes_on_once(&self, sub_status: &str) {
         let results = self.results().await;
         let found: Vec<_> = results.iter().map(|result| result["subStatus"].clone()).collect();

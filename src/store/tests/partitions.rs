@@ -1,4 +1,4 @@
-//! The partitions of yesterday, today and a week ahead, also when many nodes start at the same moment.
+//! The partitions of yesterday, today and a week ahead, even if many nodes start at the same moment.
 
 use crate::db::Pool;
 use crate::store::maintenance;

@@ -1,4 +1,4 @@
-//! What holds for all SQL: the queries, the schema, and what the store composes of them.
+//! Rules for all SQL: the queries, the schema, and the statements that the store composes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

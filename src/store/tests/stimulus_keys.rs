@@ -1,4 +1,4 @@
-//! Each pair of transactions that fit each other shares a stimulus key, in both orders; others do not wait for each other.
+//! Each pair of matching transactions shares a stimulus key, in both orders; others do not wait for each other.
 
 use std::sync::Arc;
 use std::time::Duration;

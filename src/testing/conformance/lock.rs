@@ -1,4 +1,4 @@
-//! What every lock provider must do. Each case stands alone, so that a test of it has a name; [`conforms`] runs all.
+//! What every lock provider must do. Each case stands alone, so that its test has a name; [`conforms`] runs all cases.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,12 +11,12 @@ use futures_util::future::join_all;
 
 use crate::lock::{LockHandle, LockProvider, LockRequest};
 
-/// Longer than any of these cases takes.
+/// A time longer than any of these cases takes.
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// Makes providers that see each other's locks, as two processes would; within one process, clones of one provider.
 pub trait LockMembers: Send + Sync {
-    /// A further member. Each case asks a factory of its own, so that no case sees the locks of another one.
+    /// Another member. Each case has its own factory, so no case sees the locks of another one.
     fn provider(&self) -> impl Future<Output = Arc<dyn LockProvider>> + Send;
 }
 
@@ -47,7 +47,7 @@ macro_rules! each_case {
 #[cfg(test)]
 pub(crate) use each_case;
 
-/// Runs every case, each with members of its own. Panics at the first that fails or takes longer than a minute.
+/// Runs every case, each with its own members. Panics at the first that fails or takes longer than a minute.
 pub async fn conforms<F: LockMembers>(mut members: impl AsyncFnMut() -> F) {
     macro_rules! run {
         ($($case:ident)*) => {$(
@@ -101,7 +101,7 @@ async fn is_free(providers: [&Provider; 2], name: &str) {
     }
 }
 
-/// Runs so many tasks on each of these providers, until all have ended.
+/// Runs this many tasks on each of these providers, until all have ended.
 async fn contend<T>(providers: &[Provider], tasks: usize, task: impl Fn(Provider, usize) -> T)
 where
     T: Future<Output = ()> + Send + 'static,
@@ -117,7 +117,7 @@ where
     }
 }
 
-/// A lock has one holder, is not re-entrant, and its release is no loss.
+/// A lock has one holder, is not re-entrant, and its release is not a loss.
 pub async fn a_lock_is_granted_once_and_again_after_its_release(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     for _ in 0..5 {
@@ -244,7 +244,7 @@ pub async fn a_dropped_request_leaves_nothing(factory: &impl LockMembers) {
     is_free([&here, &there], "a").await;
 }
 
-/// Dropped after the first poll, the second, and so on, until it is ready: at each await.
+/// The future is dropped after the first poll, the second, and so on, until it is ready: at each await.
 pub async fn a_future_dropped_at_any_moment_leaves_nothing(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let request = || exclusive("a").and_shared("b");
@@ -312,7 +312,7 @@ pub async fn several_at_once_are_all_or_nothing(factory: &impl LockMembers) {
     drop(handle);
 }
 
-/// Requests for the same names in other orders do not block each other for ever.
+/// Requests for the same names in different orders do not block each other forever.
 pub async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl LockMembers) {
     let inside: Arc<Vec<AtomicI64>> = Arc::new((0..5).map(|_| AtomicI64::new(0)).collect());
     let (here, there) = pair(factory).await;
@@ -339,7 +339,7 @@ pub async fn several_at_once_in_any_order_do_not_deadlock(factory: &impl LockMem
     .await;
 }
 
-/// At most so many holders at a time, and a released slot is granted again.
+/// A semaphore has at most this many holders at a time, and a released slot is granted again.
 pub async fn a_semaphore_has_so_many_slots(factory: &impl LockMembers) {
     let (here, there) = pair(factory).await;
     let slot = || LockRequest::semaphore("s", 3);
@@ -441,7 +441,7 @@ pub async fn tokens_grow_with_each_holder(factory: &impl LockMembers) {
     }
 }
 
-/// What is held is listed and counted.
+/// Held locks are listed and counted.
 pub async fn held_locks_are_visible(factory: &impl LockMembers) {
     let provider = factory.provider().await;
     let handle = lock(&provider, "a").await;

@@ -1,7 +1,7 @@
-//! What each pluggable service must do, of whatever provider: the suites that the providers of this crate pass.
+//! What each pluggable service must do, whatever its provider: the suites that the providers of this crate pass.
 //!
-//! A provider of another crate calls the `conforms` of its kind in a test, with a function that makes members of a new cluster.
-//! They panic with what is wrong. `examples/providers.rs` is such a crate.
+//! A provider in another crate calls the `conforms` of its kind in a test, with a function that creates members of a new
+//! cluster. A suite panics with what is wrong. `examples/providers.rs` is such a crate.
 //!
 //! # Layout
 //!

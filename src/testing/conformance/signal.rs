@@ -10,7 +10,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Two members of one cluster.
 pub type Pair = (Box<dyn CacheSignal>, Box<dyn CacheSignal>);
 
-/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at what a member does wrong.
+/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at the first thing that a
+/// member does wrong.
 pub async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     all_members_receive_in_order(pair().await).await;
     every_id_survives_the_transport(pair().await).await;
@@ -28,7 +29,7 @@ pub fn change(revision: i64, definition: &str) -> DefinitionChange {
     }
 }
 
-/// What is received next, within a minute.
+/// The next notification, within a minute.
 pub async fn next(subscription: &mut CacheSubscription) -> CacheNotification {
     tokio::time::timeout(TIMEOUT, subscription.recv())
         .await

@@ -11,7 +11,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Two members of one cluster.
 pub type Pair = (Box<dyn WakeTransport>, Box<dyn WakeTransport>);
 
-/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at what a member does wrong.
+/// Tests a provider. `pair` makes two members of a new cluster each time it is called. Panics at the first thing that a
+/// member does wrong.
 pub async fn conforms(mut pair: impl AsyncFnMut() -> Pair) {
     the_other_member_receives_and_the_sender_does_not(pair().await).await;
     every_id_survives_the_transport(pair().await).await;
@@ -26,7 +27,7 @@ fn ready(id: impl ToString) -> WakeNotification {
     WakeNotification::WorkReady(InstanceId::new(id.to_string()))
 }
 
-/// What is received next, within a minute.
+/// The next notifications, within a minute.
 pub async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]> {
     tokio::time::timeout(TIMEOUT, subscription.recv())
         .await
@@ -34,7 +35,7 @@ pub async fn next(subscription: &mut WakeSubscription) -> Arc<[WakeNotification]
         .expect("the transport ended")
 }
 
-/// All that is received before `last`.
+/// All notifications received before `last`.
 async fn up_to(subscription: &mut WakeSubscription, last: &WakeNotification) -> Vec<WakeNotification> {
     let mut received = Vec::new();
     loop {
@@ -122,7 +123,7 @@ async fn a_slow_subscriber_receives_a_poll((one, two): Pair) {
         }
     }
     one.notify(vec![WakeNotification::WorkDone(WorkId(1))]);
-    // Either every notification, or one that says that some were lost; and the subscription goes on.
+    // Either every notification, or one that says that some were lost; and the subscription continues.
     for subscription in [&mut quick, &mut slow] {
         let mut received = std::collections::HashSet::new();
         while !received.contains(&WakeNotification::Poll) && received.len() < count {

@@ -30,8 +30,8 @@ pub struct PostgresWake {
 }
 
 impl PostgresWake {
-    /// Connects to a database, on a connection of its own. It must be a direct one: a pooler that lends a connection
-    /// per transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
+    /// Connects to a database, on its own connection. It must be a direct one, because a pooler that lends a connection per
+    /// transaction loses notifications. Errors: an invalid URL or schema name, an unreachable database.
     pub async fn connect(database_url: &str, schema: &str) -> Result<Self> {
         let (notifier, task) = listen_to(database_url, schema, Channel::WakeNotifications).await?;
         Ok(Self::new(&notifier, "", Some(task)))

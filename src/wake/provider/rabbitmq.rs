@@ -17,8 +17,8 @@ use crate::{Result, failpoint};
 pub struct RabbitWake(Arc<RabbitMember<Outbox>>);
 
 impl RabbitWake {
-    /// Connects to `amqp://user:password@host:port/virtual-host` (`amqps://` with TLS; several hosts with a comma). Members of one
-    /// prefix notify each other. Must be called within a tokio runtime.
+    /// Connects to `amqp://user:password@host:port/virtual-host` (`amqps://` with TLS; commas separate several hosts).
+    /// Members of one prefix notify each other. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// `invalid-rabbitmq-url`, `invalid-settings` and `rabbitmq-refused` where a setting must change, `rabbitmq-unavailable`.

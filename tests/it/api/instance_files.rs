@@ -1,4 +1,4 @@
-//! Instances as files: exported from one database, imported into another one, where they go on.
+//! Instances as files: exported from one database, imported into another one, where they continue.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};

@@ -76,6 +76,71 @@ async fn every_route_needs_the_key_and_responds_as_documented() {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
+/// A field that a route does not read takes any value in silence, and its description would be wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_described_field_is_read_as_its_type() {
+    let database = TestDatabase::create().await;
+    let node = Node::start(&database, "one");
+    let http = node.http.clone().unwrap();
+    publish(&http).await;
+    http.dispatch("walk", &json!({"instanceId": "seen", "input": {"n": 1}}))
+        .await;
+    http.instance_becomes("seen", "Suspended").await;
+    let document = Document::of(&http).await;
+    // What a route needs beside the field, or it would be refused for another one.
+    let needed = json!({
+        "workflowInstanceId": "seen",
+        "expression": {"type": "Literal", "value": "1"},
+        "alterations": [{"type": "Cancel"}],
+        "workflowDefinitionHandle": {"definitionId": "walk"},
+        "model": {"root": {"type": "Elsa.WriteLine", "id": "line"}},
+    });
+    let (mut read, mut silent) = (0, Vec::new());
+    for operation in document.operations() {
+        let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
+        // Whoever has no token learns nothing of the other fields.
+        if operation.path.contains("/resume") {
+            continue;
+        }
+        let fields = document.wrong_fields(operation).into_iter();
+        let parameters = document.wrong_parameters(operation).into_iter();
+        let wrong = fields
+            .map(|field| (field, false))
+            .chain(parameters.map(|parameter| (parameter, true)));
+        for ((name, value), is_parameter) in wrong {
+            let (mut full, mut query) = (needed.clone(), "?workflowInstanceId=seen".to_owned());
+            let mut bodies = vec![json!({})];
+            if is_parameter {
+                query += &format!("&{name}={}", value.as_str().unwrap());
+            } else {
+                full[&name] = value.clone();
+                bodies = vec![json!({ &name: value }), full];
+            }
+            let mut answers = Vec::new();
+            for (id, body) in ["seen", "walk", "missing"]
+                .into_iter()
+                .flat_map(|id| bodies.iter().map(move |body| (id, body)))
+            {
+                let path = operation.path_with(id) + &query;
+                let body = operation.has_body().then_some(body);
+                let answer = http.send(method.clone(), &path, &[], body).await.unwrap();
+                answers.push((answer.status, answer.body["errors"].clone()));
+            }
+            let is_named = |(status, errors): &(u16, Value)| {
+                let mut named = errors.as_object().into_iter().flatten();
+                *status == 400 && named.any(|(at, _)| at.starts_with(&name))
+            };
+            if answers.iter().any(is_named) {
+                read += 1;
+            } else {
+                silent.push(format!("{} {}: {name}: {answers:?}", operation.method, operation.path));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+    assert!(read > 100, "{read}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_is_shown_without_a_key_and_runs_no_script() {
     let database = TestDatabase::create().await;

@@ -245,7 +245,7 @@ async fn a_save_restores_the_originals_with_what_the_author_changed() {
         (shop_flow(), &json!(true))
     );
 
-    // It goes on where the type is known, whichever node saves.
+    // It continues where the type is known, whichever node saves.
     let answered = http.get("workflow-definitions/by-definition-id/shop").await.expect(200);
     let saved = shop
         .save(WorkflowDefinition::from_value(answered).unwrap(), true)

@@ -198,7 +198,7 @@ async fn the_holder_of_an_event_url_triggers_this_event_of_its_instance() {
     // One that is too old, by the database's clock.
     let (_, path) = link("new Date(Date.now() - 1)").await;
     pair.one.get(&path).await.assert_refused(400, "token-expired");
-    // One for ever, by a POST, until its instance is deleted.
+    // One forever, by a POST, until its instance is deleted.
     let (last, path) = link("undefined").await;
     assert_eq!(pair.one.post(&path, &json!({})).await.status, 200);
     one.instance_becomes(&last, "Finished").await;

@@ -84,7 +84,7 @@ async fn a_paused_cluster_accepts_and_runs_nothing_and_goes_on_where_it_was() {
         let key = [("idempotency-key", "k")];
         assert_paused(&second.send(Method::POST, path, &key, Some(&body)).await.unwrap());
     }
-    // What goes on.
+    // What continues.
     first.publish(&sequence("later", &json!([event]))).await;
     second
         .post(&format!("cancel/workflow-instances/{cancelled}"), &json!({}))

@@ -207,7 +207,7 @@ async fn run(files: &'static [&'static str]) {
         "flowchart-1" | "decision-merge-join-none" | "parent-child-parent" => drop(nodes.finishes(&id).await),
         "flowchart-3-delay" => {
             nodes.execute(&id).await;
-            // The other node goes on.
+            // The other node continues.
             nodes.one.shutdown().await;
             nodes.reaches("Finished").await;
             let mut lines = nodes.lines().await;

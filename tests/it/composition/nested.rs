@@ -115,7 +115,7 @@ async fn a_consumer_is_published_looked_into_and_protects_what_it_uses() {
         "{}",
         refused.body
     );
-    // Retracted, it goes on inside the versions that use it.
+    // Retracted, it continues inside the versions that use it.
     http.post("workflow-definitions/Provider/retract", &json!({}))
         .await
         .expect(200);

@@ -14,7 +14,7 @@ use crate::support::node::{assert_invariants, start_three};
 use crate::support::single_node::{SingleNode, literal};
 use crate::support::{Connection, Http, LONG_TIMEOUT, TIMEOUT, TestDatabase, long, poll_until};
 
-/// A definition that uses others in a sequence, one after the other.
+/// A definition that uses others in a sequence, one after another.
 fn consumer(id: &str, uses: &[&str]) -> Value {
     let uses = uses.iter().enumerate();
     let uses = uses.map(|(at, definition)| using(&format!("use{at}"), definition));

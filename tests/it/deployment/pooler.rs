@@ -88,7 +88,7 @@ async fn a_pooler_in_transaction_mode_is_refused_with_the_remedy_and_the_remedy_
 async fn a_pooler_that_swallows_settings_is_refused() {
     let database = TestDatabase::empty().await;
     let pooler = Pooler::start(&database, "ignore_startup_parameters = options").await;
-    is_refused(&pooler, "the settings of a session get lost");
+    is_refused(&pooler, "the settings of a session are lost");
     let client = database.connect().await;
     let schemas = client
         .query("SELECT 1 FROM pg_namespace WHERE nspname = 'mainspring'", &[])

@@ -1,4 +1,4 @@
-//! Nodes that stop one after the other under load: no request fails.
+//! Nodes that stop one after another under load: no request fails.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -16,7 +16,7 @@ fn input(kind: &str, value: &str) -> Value {
 }
 
 /// The tables of the schema that have this text in any column, whatever its type; but for the state of an instance, which has
-/// what it goes on with.
+/// what it continues with.
 async fn tables_with(client: &Connection, text: &str) -> Vec<String> {
     let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'mainspring' ORDER BY 1";
     let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();

@@ -91,7 +91,7 @@ async fn risky_settings_are_warned_of_at_startup() {
         assert_eq!(times("can be read by every user"), usize::from(is_open), "{said}");
         assert_eq!(times("fsync = off"), usize::from(is_unsafe), "{said}");
         // The test's server is on this machine.
-        assert_eq!(times("given its password"), 0, "{said}");
+        assert_eq!(times("receives its password"), 0, "{said}");
     }
     std::fs::remove_file(&file).unwrap();
 }

@@ -134,7 +134,7 @@ async fn what_no_node_can_run_waits_is_reported_and_blocks_no_node() {
     for n in 0..8 {
         event(http(&old), format!("named-{n}")).await;
     }
-    // The queue begins with what the living node cannot run, and goes on behind it.
+    // The queue begins with what the living node cannot run, and continues behind it.
     for n in 0..20 {
         dispatch(http(&old), "walk", n).await;
         event(http(&old), format!("go-{n}")).await;

@@ -136,7 +136,7 @@ async fn another_node_finishes_the_cancels_of_a_killed_one() {
         assert_eq!((answer.status, &answer.body["code"]), (400, &json!(code)), "{body}");
     }
     http.get("alterations/none").await.expect(404);
-    // A filter of the list: the other one has no correlation id, and goes on.
+    // A filter of the list: the other one has no correlation id, and continues.
     let body = json!({"alterations": [{"type": "Cancel"}], "filter": {"emptyFilterSelectsAll": true, "correlationIds": ["none"]}});
     let answer = http.post("alterations/submit", &body).await.expect(200);
     let path = format!("alterations/{}", answer["planId"].as_str().unwrap());
@@ -154,7 +154,7 @@ async fn another_node_finishes_the_cancels_of_a_killed_one() {
     assert_invariants(&database).await;
 }
 
-/// The search for what is meant has the time of a list; beyond it, the cancel goes on as a bulk action.
+/// The search for what is meant has the time of a list; beyond it, the cancel continues as a bulk action.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_whose_instances_are_not_found_in_time_goes_on_after_its_answer() {
     let database = TestDatabase::create().await;

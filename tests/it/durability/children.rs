@@ -93,8 +93,8 @@ async fn assert_each_once(database: &TestDatabase, client: &Connection, children
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parent_goes_on_after_a_kill_at_each_point() {
-    // The first pass is the burst that starts the children, the later ones end them or go on with the parent. A short run has
-    // each point once.
+    // The first pass is the burst that starts the children, the later ones end them or continue with the parent. A short run
+    // has each point once.
     let all = FAMILY
         .into_iter()
         .flat_map(|point| [(point, 1), (point, 3)])

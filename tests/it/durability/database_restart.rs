@@ -75,7 +75,7 @@ async fn fan_outs_make_pauses_while_the_database_lets_no_new_connection_in() {
             .count()
     };
     wait_until("a step to fail", async || failed() > 0).await;
-    // The connections of check-ins and locks go on, so that the node does.
+    // The connections of check-ins and locks continue, so that the node does.
     database.allow_connections(false).await;
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE ANY ('{ROLLBACK%,BEGIN; SET LOCAL%,%fan_out/next%}')";

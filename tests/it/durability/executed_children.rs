@@ -27,7 +27,7 @@ fn gate() -> Value {
     json!({"type": "Elsa.Event", "id": "gate", "eventName": literal("Go")})
 }
 
-/// Executes the workflow `child` three times, one after the other.
+/// Executes the workflow `child` three times, one after another.
 fn parent(waits: bool) -> Value {
     let items = json!({"typeName": "Object", "expression": {"type": "Literal", "value": [1, 2, 3]}});
     let each = json!({"type": "Elsa.ForEach", "id": "each", "items": items, "body": executes("child", waits)});

@@ -18,7 +18,7 @@ use crate::support::node::{
 use crate::support::schedule_load::{Clients, REPLAY, in_turn};
 use crate::support::{TIMEOUT, TestDatabase, long};
 
-/// Work that goes on while nodes are killed.
+/// Work that continues while nodes are killed.
 struct Load {
     lanes: Vec<JoinHandle<usize>>,
     enough: Arc<AtomicBool>,

@@ -1,4 +1,5 @@
-//! What a container knows of its children is committed: it goes on at another node at each suspension, with the same journal.
+//! What a container knows of its children is committed: it continues at another node at each suspension, with the same
+//! journal.
 
 use std::time::Duration;
 

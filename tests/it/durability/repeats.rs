@@ -153,7 +153,7 @@ impl Cluster {
         .await;
     }
 
-    /// Makes the row of work by which branch B goes on.
+    /// Makes the row of work by which branch B continues.
     async fn arrives(&self, between: &str) {
         match between {
             "timer" => {

@@ -14,7 +14,7 @@ const SETTINGS: [&str; 4] = ["--check-in", "200ms", "--tolerance", "3s"];
 /// Much longer than that. How long it takes is the point of it.
 const LONG: Duration = Duration::from_secs(9);
 
-/// No process has ended, and all work goes on.
+/// No process has ended, and all work continues.
 async fn all_go_on(mut three: ThreeNodes, count: i64) {
     for node in &mut three.nodes {
         let ended = node.child.has_ended();
@@ -87,7 +87,7 @@ async fn a_node_that_is_stopped_again_and_again_does_not_hang() {
     all_go_on(three, 10).await;
 }
 
-/// All of them stop at once, the database with them, and wake one after the other.
+/// All of them stop at once, the database with them, and wake one after another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_on_a_laptop_that_slept_do_not_hang() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! A node that hangs: a part of it does nothing more, and its check-ins would go on. It ends its process, the others take
+//! A node that hangs: a part of it does nothing more, and its check-ins would continue. It ends its process, the others take
 //! over, and a crash counts only against the rows whose bursts hang.
 
 use std::time::{Duration, Instant};
@@ -187,7 +187,7 @@ async fn a_burst_that_keeps_one_of_two_threads_hangs_its_node_once_its_time_is_o
     let time = ["--activity-timeout", "6s"];
     let (database, mut nodes, _keeps) = poisoned(&["one", "two"], "2", &time, &rests).await;
     let client = database.connect().await;
-    // The other thread goes on meanwhile.
+    // The other thread continues meanwhile.
     let http = nodes[0].http.clone();
     for n in 1..4 {
         start_walk(n, &json!({"input": {"n": n}}), &mut || http.clone()).await;

@@ -33,7 +33,7 @@ async fn claims_of_a_killed_node_are_run_by_the_others() {
     assert_eq!(three.client.rows("node").await, 2);
 }
 
-/// Stops a node at a point, past its tolerance, and lets it go on: it has written nothing meanwhile, and comes back.
+/// Stops a node at a point, past its tolerance, and lets it continue: it has written nothing meanwhile, and comes back.
 async fn goes_on_after_a_stop(point: &str) {
     let gate = Gate::new();
     let three = ThreeNodes::start(&gate.stalls(point), &TOLERANCE).await;

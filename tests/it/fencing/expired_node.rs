@@ -1,11 +1,11 @@
-//! A node that stalls within a step, expires meanwhile, and goes on with its former claims.
+//! A node that stalls within a step, expires meanwhile, and continues with its former claims.
 
 use serde_json::json;
 
 use crate::support::node::{Node, assert_each_exactly_once, publish, send_until_answered, wait_until_finished};
 use crate::support::{Gate, TIMEOUT, TestDatabase, poll_until};
 
-/// Stalls a node at a point, deletes its row, lets it go on: nothing of the old incarnation is written, and the process
+/// Stalls a node at a point, deletes its row, lets it continue: nothing of the old incarnation is written, and the process
 /// comes back under a new one and finishes the work.
 async fn goes_on_after_expiry(point: &str) {
     let database = TestDatabase::create().await;

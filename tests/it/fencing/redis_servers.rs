@@ -38,11 +38,15 @@ async fn a_node_exits_with_a_remedy_where_its_redis_cannot_be_used() {
     ends(start(&format!("redis://:falsch@127.0.0.1:{port}")), 2, &["password"]);
     ends(start("redis://:geheim@127.0.0.1:1"), 3, &["127.0.0.1:1"]);
     ends(start(&format!("127.0.0.1:{port},pasword=geheim")), 2, &["pasword"]);
-    ends(start(&format!("rediss://:geheim@127.0.0.1:{port}")), 3, &["no TLS"]);
+    ends(
+        start(&format!("rediss://:geheim@127.0.0.1:{port}")),
+        3,
+        &["not speak TLS"],
+    );
     ends(
         start(&format!("127.0.0.1:{port},serviceName=m,password=geheim")),
         2,
-        &["no sentinel"],
+        &["not a sentinel"],
     );
     ends(
         start(&format!("redis-cluster://:geheim@127.0.0.1:{port}")),
@@ -113,7 +117,7 @@ async fn a_user_with_the_documented_rights_is_enough() {
 #[derive(Clone, Copy, PartialEq)]
 enum Failover {
     Killed,
-    /// It goes on later, and knows nothing of another one.
+    /// It continues later, and knows nothing of another one.
     Paused,
     /// Killed; the replica that is promoted has seen none of the keys that are held.
     NeverSeen,
@@ -248,7 +252,7 @@ async fn sentinels_that_know_no_such_master_end_a_start() {
     ends(start(&database, &url, &[]), 2, &["`unknown`", "serviceName"]);
 }
 
-/// A master that was stopped, and goes on as if it were one: nothing that it has is believed.
+/// A master that was stopped, and continues as if it were one: nothing that it has is believed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_former_master_holds_is_not_asked_for() {
     if !long() {

@@ -148,7 +148,7 @@ async fn a_resume_of_what_another_node_is_resuming_gets_already_resumed() {
     assert_invariants(&three.database).await;
 }
 
-/// 200 resumes on three nodes, all of them pending when the burst of the first one goes on.
+/// 200 resumes on three nodes, all of them pending when the burst of the first one continues.
 async fn two_hundred(model: Value, bodies: Vec<Value>) -> Vec<Answer> {
     let mut three = ResumeCluster::new(true, model).await;
     let id = three.start().await;

@@ -77,7 +77,7 @@ async fn a_foreign_session_that_holds_a_lock_key_is_reported() {
     assert!(!second.wait(TIMEOUT).success());
     let said = second.stderr().join("\n");
     assert!(names_holder(&said, process), "{said}");
-    // All goes on as soon as it is gone.
+    // All continues as soon as it is gone.
     owner
         .query("SELECT pg_terminate_backend($1)", &[&process])
         .await

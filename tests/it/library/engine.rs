@@ -75,7 +75,7 @@ async fn a_drain_that_releases_a_burst_counts_as_an_attempt() {
     test.assert_clean_end().await;
 }
 
-/// Waits once, and notes which version of the type goes on.
+/// Waits once, and notes which version of the type continues.
 struct Versioned(i32, Arc<Mutex<Vec<i32>>>);
 
 impl Activity for Versioned {

@@ -86,7 +86,7 @@ async fn an_engine_whose_runtime_hangs_is_taken_over_and_comes_back() {
     other.finishes(&started).await;
     assert!(hangs.lock().unwrap()[0].starts_with(reason), "{hangs:?}");
     assert_eq!(client.rows("crash").await, 0);
-    // Its threads go on: it registers again, and works.
+    // Its threads continue: it registers again, and works.
     tokio::task::spawn_blocking(move || release.wait()).await.unwrap();
     health.readiness_becomes(200).await;
     health.get("/health/live").await.expect(200);

@@ -363,7 +363,7 @@ async fn a_start_takes_its_lock_when_it_goes_on_after_its_first_commit() {
     permits.add_permits(1);
     test.finishes(&id).await;
 
-    // Another owner holds the lock when the instance is to go on: it does so when the lock is released.
+    // Another owner holds the lock when the instance is to continue: it does so when the lock is released.
     let id = test.engine.dispatch(start("twice")).await.unwrap();
     entered(&count, 3).await;
     let lock = LockRequest::exclusive(id.to_string());

@@ -1,4 +1,4 @@
-//! Leases that are lost: what is complete is committed, the rest goes on elsewhere, and nothing is repeated.
+//! Leases that are lost: what is complete is committed, the rest continues elsewhere, and nothing is repeated.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

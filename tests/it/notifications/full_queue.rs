@@ -45,14 +45,21 @@ async fn a_full_queue_costs_no_connection_and_is_emptied_once_its_readers_go_on(
     // A check-in finds it.
     finishes().await;
     one.child.wait_for_log("a notification to other nodes is lost").await;
+    // Whoever publishes is told why it cannot be done now.
+    let changed = json!({"id": "w", "type": "Elsa.WriteLine", "text": literal("there")});
+    let changed = json!({"definitionId": "says", "root": changed});
+    let save = json!({"model": &changed, "publish": true});
+    let refused = http.post("workflow-definitions", &save).await.expect(503).to_string();
+    assert!(refused.contains("its queue of notifications is full"), "{refused}");
 
     drop(hog);
-    // The server itself leaves the queue full.
+    // The server itself leaves the queue full, and the nodes send nothing that would tell them.
     wait_until("notifications to be sent again", async || {
-        finishes().await;
         sender.batch_execute("NOTIFY hog").await.is_ok()
     })
     .await;
+    http.publish(&changed).await;
+    finishes().await;
     for node in [&one, &two] {
         assert!(!node.child.logs("connection for notifications was lost"));
     }

@@ -1,5 +1,5 @@
-//! Scripts that hang their threads in native code: their callers are answered, other scripts go on, and a node whose threads for
-//! scripts all hang leaves the cluster and ends.
+//! Scripts that hang their threads in native code: their callers are answered, other scripts continue, and a node whose
+//! threads for scripts all hang leaves the cluster and ends.
 
 use std::time::{Duration, Instant};
 

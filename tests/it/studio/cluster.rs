@@ -44,7 +44,7 @@ async fn a_killed_node_is_not_seen_in_studio() {
     http.trigger("Go", &json!({})).await;
     studio.page.wait_for_text("Event - Completed").await;
 
-    // Lists, the editor and a run go on.
+    // Lists, the editor and a run continue.
     studio.follow("Definitions").await;
     studio.wait_for_row("Quick").await;
     studio.goto("workflows/definitions/quick/edit").await;

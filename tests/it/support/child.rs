@@ -142,7 +142,7 @@ impl Child {
         self.drain();
     }
 
-    /// Waits until all that it has written is read; a grandchild may hold the pipes open for ever.
+    /// Waits until all that it has written is read; a grandchild may hold the pipes open forever.
     fn drain(&self) {
         let lines = self
             .output

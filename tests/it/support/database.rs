@@ -9,7 +9,7 @@ use tokio_postgres::{Client, NoTls};
 const PREFIX: &str = "mainspring_test_";
 
 /// Databases of runs that were killed are dropped when they are older than this; younger ones may belong to a run that
-/// goes on beside this one.
+/// continues beside this one.
 const STRAY_AFTER: Duration = Duration::from_secs(3600);
 
 mod embedded {
@@ -165,7 +165,7 @@ fn new_name() -> String {
     format!("{PREFIX}{}_{}", epoch(), uuid::Uuid::new_v4().simple())
 }
 
-/// The template database. The first test that needs it creates it, whatever other runs go on beside this one:
+/// The template database. The first test that needs it creates it, whatever other runs continue beside this one:
 /// each set of migrations has its own, and it has its name only when all is in it. It is deleted as a stray, too.
 async fn template(server: &Client) -> String {
     let migrations = embedded::migrations::runner();

@@ -19,7 +19,7 @@ pub(crate) const CALL: [&str; 15] = [
     "commit.answered",
 ];
 
-/// A burst that starts children, that ends one, or that goes on with the end of one.
+/// A burst that starts children, that ends one, or that continues with the end of one.
 pub(crate) const FAMILY: [&str; 5] = [
     "burst.before",
     "burst.after",

@@ -16,7 +16,7 @@ impl Gate {
         format!("{point}=stall:{}", self.0.display())
     }
 
-    /// From the opening on a task that comes to the point never goes on.
+    /// From the opening on a task that comes to the point never continues.
     pub(crate) fn hangs(&self, point: &str) -> String {
         format!("{point}=hang:{}", self.0.display())
     }

@@ -258,7 +258,7 @@ pub(crate) fn load(addresses: Vec<Http>, count: usize) -> Vec<JoinHandle<()>> {
         async move {
             for n in (lane..count).step_by(LANES) {
                 walk(n, &mut next).await;
-                // So that there is work for as long as the faults go on.
+                // So that there is work for as long as the faults continue.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }

@@ -1,6 +1,6 @@
 //! The OpenAPI document of a node, and whether responses conform to it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, Http};
 
@@ -47,6 +47,49 @@ impl Document {
             (body, Some(_)) => self.validate(schema, body, &answer.status.to_string(), &mut found),
         }
         found
+    }
+
+    /// The fields of the body, each with a value that it does not take.
+    pub(crate) fn wrong_fields(&self, operation: Operation<'_>) -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        let schema = &operation.form["requestBody"]["content"]["application/json"]["schema"];
+        self.wrong_values(schema, &[json!("x"), json!({})], &mut found);
+        found
+    }
+
+    /// The parameters of the query, each with a text that it does not take.
+    pub(crate) fn wrong_parameters(&self, operation: Operation<'_>) -> Vec<(String, Value)> {
+        let parameters = operation.form["parameters"].as_array().into_iter().flatten();
+        // A text is a list of one.
+        let of_query =
+            parameters.filter(|parameter| parameter["in"] == "query" && parameter["schema"]["items"].is_null());
+        let named = of_query.map(|parameter| (parameter["name"].as_str().unwrap().to_owned(), &parameter["schema"]));
+        let properties: serde_json::Map<String, Value> = named.map(|(name, schema)| (name, schema.clone())).collect();
+        let mut found = Vec::new();
+        self.wrong_values(&json!({ "properties": properties }), &[json!("x")], &mut found);
+        found
+    }
+
+    fn wrong_values(&self, schema: &Value, candidates: &[Value], found: &mut Vec<(String, Value)>) {
+        let schema = self.resolved(schema);
+        for of in ["allOf", "anyOf", "oneOf"] {
+            for part in schema[of].as_array().into_iter().flatten() {
+                self.wrong_values(part, candidates, found);
+            }
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let is_wrong = |value: &&Value| {
+                let mut violations = Vec::new();
+                self.validate(field, value, name, &mut violations);
+                !violations.is_empty()
+            };
+            found.extend(
+                candidates
+                    .iter()
+                    .find(is_wrong)
+                    .map(|value| (name.clone(), value.clone())),
+            );
+        }
     }
 
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {

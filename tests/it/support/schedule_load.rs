@@ -239,7 +239,7 @@ impl Delays {
                     let path = "workflow-definitions/sleep/dispatch";
                     send_until_answered(path, &format!("s{n}"), &start, &mut address).await;
                     send_event(n, &mut address).await;
-                    // So that there is work for as long as the faults go on.
+                    // So that there is work for as long as the faults continue.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

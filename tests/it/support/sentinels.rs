@@ -120,7 +120,7 @@ impl Sentinels {
         place
     }
 
-    /// Has a server go on that was stopped.
+    /// Has a server continue that was stopped.
     pub(crate) fn resume(&self, place: usize) {
         self.servers[place].signal("CONT");
     }

@@ -168,7 +168,7 @@ impl Server {
         });
     }
 
-    /// Sends a signal to all of its processes: `STOP` stalls the whole database, `CONT` lets it go on.
+    /// Sends a signal to all of its processes: `STOP` stalls the whole database, `CONT` lets it continue.
     pub(crate) fn signal(&self, name: &str) {
         let first = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         let postmaster = first.lines().next().unwrap().trim();

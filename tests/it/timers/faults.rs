@@ -12,7 +12,7 @@ use crate::support::node::{NAMES, Node, assert_invariants};
 use crate::support::schedule_load::{Clients, Delays, Schedules, clock};
 use crate::support::{Connection, TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
-/// For each node the failpoints at which it dies, one after the other.
+/// For each node the failpoints at which it dies, one after another.
 const POINTS: [&[&str]; 3] = [
     &[
         "fire.poll",
@@ -162,7 +162,7 @@ impl<'a> FaultedNode<'a> {
         self.did("ended");
     }
 
-    /// Is stopped until the others have declared it dead, and goes on as if nothing had been.
+    /// Is stopped until the others have declared it dead, and continues as if nothing had been.
     async fn is_stopped(&mut self) {
         let mine = "SELECT max(incarnation) FROM mainspring.node WHERE node_id = $1";
         let incarnation: Option<i64> = self.client.query_one(mine, &[&self.node.name]).await.unwrap().get(0);

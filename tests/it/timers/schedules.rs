@@ -53,7 +53,7 @@ async fn until_fired(test: &TestEngine, definition: &str, count: u64) -> Schedul
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_wait_inside_a_workflow() {
     let test = TestEngine::new().await;
-    // Elsa goes on at once, too.
+    // Elsa continues at once, too.
     let past = literal("DateTimeOffset", "2020-01-01T00:00:00+00:00");
     test.publish(json!({"definitionId": "past", "root": {"type": "Elsa.StartAt", "id": "at", "dateTime": past}}))
         .await;

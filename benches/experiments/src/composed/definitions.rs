@@ -88,7 +88,7 @@ pub(super) fn nine(is_nested: bool) -> Value {
     json!({"definitionId": "bench", "root": {"type": "Elsa.Sequence", "id": "all", "activities": uses}})
 }
 
-/// A flowchart of activities one after the other.
+/// A flowchart of activities one after another.
 pub(super) fn chart(mode: &str) -> Value {
     let lines: Vec<Value> = (0..CHART).map(|at| line(&format!("line{at}"))).collect();
     let end = |at: usize, port: &str| json!({"activity": format!("line{at}"), "port": port});

@@ -14,7 +14,7 @@ use mainspring::Engine;
 /// The time limit of scripts, shorter than the default so that more of them run to it.
 pub(super) const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// The clients that start hostile workflows, each one after the other.
+/// The clients that start hostile workflows, each one after another.
 const CLIENTS: usize = 8;
 
 /// Expression types and expressions, each of a workflow of its own.

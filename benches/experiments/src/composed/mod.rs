@@ -13,13 +13,13 @@ use mainspring::Engine;
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::InstanceId;
 use mainspring::internals::{
-    Failure, ScratchDatabase, Target, count_violations, describe_environment, nearest_rank, print_line, unless_stopped,
-    with_schema,
+    Failure, ScratchDatabase, Target, count_violations, describe_environment, name_of, nearest_rank, print_line,
+    unless_stopped, with_schema,
 };
 use serde_json::{Value, json};
 
-use crate::engines::{EngineOptions, finished, start, wait_for, with_options};
-use crate::settings::{Composed, Composition, name_of};
+use crate::engines::{EngineOptions, finished, start, wait_for};
+use crate::settings::{Composed, Composition};
 use definitions::{chart, child, counting_loop, line, nine, parent, part};
 
 /// The measured rounds of a mode with a baseline.
@@ -57,7 +57,7 @@ async fn measure(scratch: &ScratchDatabase, settings: &Composed) -> Result<Found
     let count = settings.instances.unwrap_or(default);
     let save = |definition: Value| {
         let definition = WorkflowDefinition::from_value(definition)?;
-        Ok::<_, Failure>(with_options(definition, settings.options))
+        Ok::<_, Failure>(settings.options.apply(definition))
     };
     let options = EngineOptions::new(scratch, settings.nodes);
     match settings.mode {

@@ -66,7 +66,7 @@ impl LoadConnection<'_> {
     /// Sends a request, and returns the unparsed body of a 2xx response.
     pub(super) async fn post(&mut self, path: &str, body: &Value) -> Result<Vec<u8>, Failure> {
         let slot = self.slot.as_mut().ok_or_else(|| Failure::failed("there is no node"))?;
-        // It returns to its place only after a response: one that failed or was dropped half-way is not used again.
+        // It returns to its place only after a response: one that failed or was dropped halfway is not used again.
         let mut open = match slot.open.take() {
             Some(open) => open,
             None => PersistentConnection::open(&slot.node).await?,

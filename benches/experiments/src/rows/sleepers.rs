@@ -11,7 +11,7 @@ use super::{start_node, with_schema};
 use crate::database::{count, execute, failed, open};
 use crate::settings::{DueAtOnce, Memory};
 
-/// The number of nodes whose memory is read, one after the other.
+/// The number of nodes whose memory is read, one after another.
 const STARTS: usize = 5;
 
 /// How long a node runs before its memory is read.

@@ -1,9 +1,9 @@
-//! Constants: whole numbers are worked out before the script runs, and must not overflow.
+//! Constants: whole numbers are computed before the script runs, and must not overflow.
 
 use crate::problem::{Checked, Position, Problem};
 use crate::syntax::{BinaryOp, Constant, Kind, UnaryOp};
 
-/// Two constants as one; none: they are not both whole numbers.
+/// Two constants as one; `None` if they are not both whole numbers.
 pub(super) fn fold(op: BinaryOp, left: &Kind, right: &Kind, at: Position) -> Checked<Option<Constant>> {
     let (Kind::Constant(left), Kind::Constant(right)) = (left, right) else {
         return Ok(None);

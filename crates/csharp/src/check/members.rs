@@ -1,4 +1,4 @@
-//! Names and members: locals, Elsa's globals, types, and what values have.
+//! Names and members: locals, Elsa's globals, types, and the members of values.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The check before a script runs: names, members, arities, and types as far as they are known.
+//! The check before a script runs: names, members, arities, and types where they are known.
 //!
-//! The checker resolves names in the tree (locals get a slot), folds constants, and adds the conversions that C# makes
-//! silently. What has the type `object` is checked when the script runs.
+//! The checker resolves names in the tree (locals get a slot), folds constants, and adds C#'s implicit conversions. Values
+//! of the type `object` are checked when the script runs.
 
 mod calls;
 mod constants;

@@ -1,4 +1,4 @@
-//! Statements: scopes, loops and what is returned.
+//! Statements: scopes, loops and return values.
 
 use super::Checker;
 use crate::problem::{Checked, Problem};

@@ -1,4 +1,4 @@
-//! Formats of dates: the standard ones of the invariant culture, custom ones, and reading by a format.
+//! Formats of dates: the standard ones of the invariant culture, custom ones, and parsing with a format.
 
 use super::{FormatError, LONGEST};
 use crate::date_time::{
@@ -169,7 +169,7 @@ fn zone_text(zone: Zone, count: usize) -> String {
     }
 }
 
-/// Reads a text by a custom format; none: it has another form.
+/// Reads a text by a custom format; `None` if it has another form.
 pub(crate) fn parse_exact(text: &str, format: &str) -> Option<ParsedDate> {
     let pattern = match format {
         "d" => "MM/dd/yyyy",

@@ -74,7 +74,7 @@ impl Digits {
     }
 }
 
-/// The digits of a number; none: it is no finite number.
+/// The digits of a number; `None` if it is not a finite number.
 pub(super) fn digits_of(value: &Value) -> Option<Digits> {
     let text = match value {
         Value::Double(number) if !number.is_finite() => return None,

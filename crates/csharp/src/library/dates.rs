@@ -28,7 +28,7 @@ fn int(number: i64) -> Value {
     Value::Int(i32::try_from(number).unwrap_or(0))
 }
 
-/// A property; none: there is none of that name.
+/// A property; `None` if none has that name.
 pub(super) fn property(target: &Value, name: &str) -> Option<Value> {
     match target {
         Value::Date(date) => match name {
@@ -225,7 +225,7 @@ fn of_span(ticks: i64, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<O
     Ok(Some(Value::Span(result.ok_or_else(too_long)?)))
 }
 
-/// A date by a format; none: the text has another form.
+/// A date by a format; `None` if the text has another form.
 pub(super) fn parse_exact(text: &str, pattern: &str) -> Option<Value> {
     let parsed = format::parse_exact(text, pattern)?;
     let mut date = parsed.date_time()?;

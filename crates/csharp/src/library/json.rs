@@ -1,4 +1,4 @@
-//! `JsonSerializer`: text of JSON as System.Text.Json writes it by default.
+//! `JsonSerializer`: JSON text as System.Text.Json writes it by default.
 
 use std::fmt::Write;
 

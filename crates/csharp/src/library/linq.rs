@@ -1,4 +1,4 @@
-//! LINQ. A sequence is made at once, not when it is read: a script is pure, so the result is the same.
+//! LINQ. A sequence is computed at once, not when it is read: a script is pure, so the result is the same.
 
 use std::collections::HashSet;
 use std::rc::Rc;

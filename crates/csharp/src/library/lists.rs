@@ -1,4 +1,4 @@
-//! Methods of `List<T>`, which change it.
+//! The methods of `List<T>` that change it.
 
 use std::rc::Rc;
 

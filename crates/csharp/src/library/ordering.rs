@@ -7,7 +7,7 @@ use crate::run::Meter;
 use crate::text::collate;
 use crate::value::{RecordKind, Value};
 
-/// The order of two values, null first; none: they have none.
+/// The order of two values, null first; `None` if they have none.
 pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Null, Value::Null) => Some(Ordering::Equal),

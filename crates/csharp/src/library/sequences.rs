@@ -1,4 +1,4 @@
-//! LINQ's sums and extremes, and the types of lists that lambdas make.
+//! LINQ's sums and extremes, and the types of the lists that lambdas produce.
 
 use super::arguments::Arguments;
 use super::ordering::order;

@@ -1,4 +1,4 @@
-//! Methods of strings. Places count UTF-16; a text of ASCII, which most are, is not converted for it.
+//! Methods of strings. Positions count UTF-16; an ASCII text, as most are, is not converted for that.
 
 use std::sync::Arc;
 

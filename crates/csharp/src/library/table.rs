@@ -1,7 +1,7 @@
-//! What can be called and read: each type's members with their signatures.
+//! The members of each type that scripts can use, with their signatures.
 //!
 //! The checker reads arities and types here, and the evaluator implements each line; a test compares the two. A line is
-//! `Name:arguments>result`. Arguments are letters, `?` begins the optional ones, and `*` repeats the last one.
+//! `Name:arguments>result`. Arguments are letters; `?` begins the optional ones, and `*` repeats the last one.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

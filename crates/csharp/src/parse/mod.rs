@@ -1,7 +1,7 @@
 //! The parser: recursive descent, with precedence climbing for operators.
 //!
 //! It is bounded by the length of the text, the number of its nodes and the depth of the tree, which also bounds the
-//! recursion of all that walks it.
+//! recursion of everything that walks it.
 
 mod expressions;
 mod postfix;

@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.make(at, below, Kind::Conditional(Box::new(value), Box::new(chain)))
     }
 
-    /// One member, call or index; false: there is none.
+    /// One member, call or index; returns false if there is none.
     fn link(&mut self, operand: Expr) -> Checked<(Expr, bool)> {
         if self.eat(".") {
             return Ok((self.member(operand)?, true));

@@ -1,4 +1,4 @@
-//! What C# has and this subset has not, each with what to write instead.
+//! The parts of C# that this subset lacks, each with what to write instead.
 
 /// Keywords that cannot be names.
 const KEYWORDS: &[&str] = &[

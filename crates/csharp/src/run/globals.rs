@@ -1,4 +1,4 @@
-//! What Elsa gives a script: variables, inputs, outputs, outcomes and the instance.
+//! What Elsa provides to a script: variables, inputs, outputs, outcomes and the instance.
 
 use std::sync::Arc;
 

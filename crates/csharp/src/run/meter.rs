@@ -1,4 +1,4 @@
-//! What a script may use: steps, bytes and time. Each is checked where it is spent.
+//! The limits of a script: steps, bytes and time. Each is checked where it is spent.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Bounds<'a> {
     pub bytes: usize,
     /// Bytes of JSON that it may return, with its variables.
     pub result_bytes: usize,
-    /// Who bounds its time. None: only its steps bound it.
+    /// Who bounds its time. `None` if only its steps bound it.
     pub caller: Option<&'a dyn Steps>,
 }
 

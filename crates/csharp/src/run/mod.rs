@@ -1,7 +1,7 @@
 //! The evaluator: it walks the checked tree.
 //!
-//! It is pure: what a script sets is collected in its [`Outcome`], which the caller applies or drops. A script that is cancelled,
-//! killed or fails half-way has therefore done nothing.
+//! It is pure: the writes of a script are collected in its [`Outcome`], which the caller applies or drops. A script that is
+//! cancelled, is killed or fails halfway has therefore changed nothing.
 
 mod argument;
 mod assign;
@@ -62,11 +62,11 @@ pub struct Outcome {
     pub value: Json,
     /// Variables that it set, or whose value it changed in place.
     pub variables: Vec<(String, Json)>,
-    /// The correlation id that it set; none: it has set none.
+    /// The correlation id that it set; `None` if it has set none.
     pub correlation_id: Option<Option<String>>,
-    /// The name of the instance that it set; none: it has set none.
+    /// The name of the instance that it set; `None` if it has set none.
     pub name: Option<Option<String>>,
-    /// The outcomes of its activity that it set; none: it has set none.
+    /// The outcomes of its activity that it set; `None` if it has set none.
     pub outcomes: Option<Vec<String>>,
 }
 
@@ -74,7 +74,7 @@ pub struct Outcome {
 struct Cell {
     name: Arc<str>,
     value: Value,
-    /// As it was read; none: it was set.
+    /// As it was read; `None` if it was set.
     before: Option<Json>,
 }
 

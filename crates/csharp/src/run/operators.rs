@@ -202,7 +202,7 @@ fn time(op: BinaryOp, left: &Value, right: &Value) -> Evaluated<Value> {
     }
 }
 
-/// Ticks of a double, half to even; none: they do not fit.
+/// Ticks of a double, half to even; `None` if they do not fit.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 pub(crate) fn rounded_ticks(ticks: f64) -> Option<i64> {
     let rounded = ticks.round_ties_even();

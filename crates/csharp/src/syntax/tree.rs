@@ -140,7 +140,7 @@ pub(crate) struct Argument {
 pub(crate) struct Place {
     pub(crate) at: Position,
     pub(crate) name: Arc<str>,
-    /// None: `var`.
+    /// `None` means `var`.
     pub(crate) written: Option<Arc<TypeName>>,
     pub(crate) ty: Ty,
     pub(crate) slot: usize,

@@ -1,4 +1,4 @@
-//! Hostile scripts: each is stopped inside its bounds, without a panic and without more memory than it may have.
+//! Hostile scripts: each is stopped within its bounds, without a panic and without using more memory than allowed.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The language: a table of rules, problems, hostile scripts, and texts that are made at random.
+//! The language: a table of rules, problems, hostile scripts, and random texts.
 
 mod bounds;
 mod problems;

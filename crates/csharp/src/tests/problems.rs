@@ -1,4 +1,4 @@
-//! What is refused before a script runs: where it is, and what to write instead.
+//! What is refused before a script runs, with its place and what to write instead.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Texts that are made at random: the parser and the checker end without a panic, and so does what they accept.
+//! Random texts: the parser and the checker end without a panic, and so do the scripts that they accept.
 
 use proptest::prelude::*;
 

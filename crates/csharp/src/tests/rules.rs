@@ -1,4 +1,4 @@
-//! `rules.txt`: expressions with the results that .NET gives, under the rule that they stand for.
+//! `rules.txt`: expressions with the results that .NET gives, under the rule that they show.
 
 use serde_json::Value as Json;
 

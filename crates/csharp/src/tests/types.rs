@@ -1,4 +1,5 @@
-//! Scripts whose types, names or patterns are large: checking them costs what their text weighs, whatever their verdict is.
+//! Scripts whose types, names or patterns are large: the cost of checking them follows the size of their text, whatever the
+//! verdict.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Filters of dates, and how a text or a number becomes one. A date without an offset is in UTC: the result must not depend
-//! on a node's time zone.
+//! Filters for dates, and how a text or a number becomes a date. A date without an offset is in UTC: the result must not
+//! depend on a node's time zone.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, Timelike, Utc};
 

@@ -1,4 +1,4 @@
-//! Filters that encode texts, and that compute their digests.
+//! Filters that encode texts or compute their digests.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Filters of HTML, as .NET's `WebUtility` encodes it; and `handleize`.
+//! Filters for HTML, as .NET's `WebUtility` encodes it, and `handleize`.
 
 use super::{Call, Filter, Filtered, filter};
 use crate::budget::Builder;

@@ -1,4 +1,4 @@
-//! The filters `json` and `default`. Text of JSON is escaped as .NET does it: ASCII only, and safe within HTML.
+//! The filters `json` and `default`. JSON text is escaped as in .NET: ASCII only, and safe within HTML.
 
 use super::{Call, Filter, Filtered, filter};
 use crate::budget::{Builder, TemplateBudget};

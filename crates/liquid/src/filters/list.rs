@@ -1,4 +1,4 @@
-//! Filters of lists. A text counts as a list of one, an object as its pairs.
+//! Filters for lists. A text counts as a list with one item, an object as the list of its pairs.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

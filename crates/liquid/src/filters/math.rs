@@ -1,4 +1,4 @@
-//! Filters of numbers: .NET's decimals, which overflow past 28 digits.
+//! Filters for numbers: .NET's decimals, which overflow past 28 digits.
 
 use super::{Call, Filter, Filtered, filter, with};
 use crate::error::TemplateFailure;

@@ -1,7 +1,7 @@
-//! The filters: Fluid's of texts, numbers, lists and the rest, and Elsa's `base64` and `keys`.
+//! The filters: Fluid's for texts, numbers, lists and the rest, and Elsa's `base64` and `keys`.
 //!
-//! Each is a function from a value and its arguments to a value, within the bounds of the rendering: what it builds grows
-//! through a `Builder` or is counted before it is made, and its work is spent as steps.
+//! Each is a function from a value and its arguments to a value, within the bounds of the rendering: its results grow
+//! through a `Builder` or are counted before they are made, and its work is counted in steps.
 
 mod date;
 mod date_format;

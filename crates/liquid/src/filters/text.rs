@@ -1,4 +1,4 @@
-//! Filters of texts. Lengths and places count in UTF-16, as in .NET.
+//! Filters for texts. Lengths and positions count UTF-16, as in .NET.
 
 use super::{Call, Filter, Filtered, filter, with};
 use crate::budget::{Builder, TemplateBudget};

@@ -1,4 +1,4 @@
-//! The place in the text that is read next.
+//! The position in the text that is read next.
 
 pub(super) struct Cursor<'t> {
     text: &'t str,

@@ -1,7 +1,7 @@
-//! The parser of templates: the text is read once, from its start to its end, without going back but over one value.
+//! The parser of templates: the text is read once, from start to end; the parser goes back over one value at most.
 //!
 //! # Layout
-//! - `cursor`: the place in the text, words and white space; `expression`: values, comparisons and filters.
+//! - `cursor`: the position in the text, words and white space; `expression`: values, comparisons and filters.
 //! - `tag`: what stands between `{%` and `%}`; here: text, outputs and blocks.
 
 mod cursor;

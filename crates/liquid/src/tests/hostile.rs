@@ -1,4 +1,4 @@
-//! Templates that want more than they may have: each is stopped inside its limit, and the others do not notice.
+//! Templates that exceed their limits: each is stopped at its limit, and other templates are not affected.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::expression::ScriptErrorKind::{Busy, Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 
-const LIMIT: Duration = Duration::from_millis(200);
+pub(super) const LIMIT: Duration = Duration::from_millis(200);
 
 /// QuickJS is hardly optimised in a debug build, and machines are busy.
 const OVERTIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 1 });

@@ -1,7 +1,7 @@
 //! Operations without a loop and without a call, which take long alone or in a row: each script ends soon after its limit,
 //! and so does its thread. And what may end the process: deep nesting, and the heap limit wherever it is met.
 
-use super::long_values::{VALUES, assert_no_script_holds_its_thread, whole};
+use super::long_values::{LIMIT, VALUES, assert_no_script_holds_its_thread, whole};
 use crate::expression::ScriptErrorKind::{Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 
@@ -204,6 +204,7 @@ async fn no_text_is_too_long_to_compile() {
     // In a heap that the text alone fills.
     for memory_limit in [1 << 20, 4 << 20] {
         let options = ScriptOptions {
+            time_limit: LIMIT,
             memory_limit,
             ..ScriptOptions::default()
         };

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::refusals::Refusals;
 
-/// So many probes one after the other find no room: one alone may have met a burst of this cluster.
+/// This many consecutive probes find no room: one alone may have met a burst of this cluster.
 const PROBES: u32 = 2;
 
 /// What is known of it. A table that is full for longer than a moment is named.
@@ -27,7 +27,7 @@ impl FullTable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A probe has found no room. True: the session with most entries is to be read, and logged.
+    /// A probe has found no room. Returns true if the session with most entries is to be read and logged.
     pub(super) fn is_to_be_asked(&self) -> bool {
         let mut state = self.state();
         state.failed = state.failed.saturating_add(1);
@@ -45,7 +45,7 @@ impl FullTable {
         state.failed = state.failed.max(1);
     }
 
-    /// The session with most entries; none: it could not be read.
+    /// The session with most entries; `None` if it could not be read.
     pub(super) fn note(&self, holder: Option<String>) {
         let mut state = self.state();
         state.holder = holder;

@@ -1,7 +1,8 @@
 //! The messages between nodes about locks, as text.
 //!
-//! A word, a space, and items with commas between. Keys are hexadecimal, nodes are the process ids of their backends. Of
-//! those that follow, an `s` marks the ones that wait for it shared. The words stay: nodes of two versions share a cluster.
+//! A word, a space, and items separated by commas. Keys are hexadecimal, and nodes are the process ids of their backends.
+//! Among the nodes that follow, an `s` marks those that wait for a shared lock. The words never change, because nodes of two
+//! versions may share a cluster.
 //!
 //! | payload | message | the sender |
 //! |---|---|---|

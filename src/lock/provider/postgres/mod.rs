@@ -1,6 +1,6 @@
 //! Advisory locks of Postgres: all locks of a node on one session.
 //!
-//! `session`: the actor that holds the connection. `message`: what nodes send each other. `full_table`: what is known of a server
+//! `session`: the actor that holds the connection. `message`: what nodes send each other. `full_table`: detects a server
 //! whose lock table is full.
 
 mod full_table;
@@ -74,8 +74,8 @@ impl SessionLocks {
         Ok((Self { table, full }, task))
     }
 
-    /// Tries to take the lock of each instance at once; none for one that is held or waited for. Dropped half-way, it
-    /// releases what was taken.
+    /// Tries to take the lock of each instance at once; `None` for one that is held or waited for. If the future is dropped
+    /// halfway, it releases the taken locks.
     pub(crate) async fn try_instances(&self, instances: &[(TenantId, InstanceId)]) -> Result<Vec<Option<LockHandle>>> {
         let named = |(tenant, instance): &(TenantId, InstanceId)| {
             let key = LockKey::instance(self.table.namespace(), tenant, instance);
@@ -140,24 +140,23 @@ impl Default for PostgresLockOptions {
 }
 
 impl PostgresLockOptions {
-    /// A name in one schema is another lock than the same name in another schema; the default is `mainspring`. The schema
-    /// need not exist.
+    /// The same name in two schemas is two different locks; the default is `mainspring`. The schema need not exist.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many providers share the server's lock table, at most; the default is 3. Each holds no more than its part of
-    /// half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`; further
-    /// requests wait.
+    /// The maximum number of providers that share the server's lock table; the default is 3. Each holds no more than its
+    /// part of half the table, which is `max_locks_per_transaction * (max_connections + max_prepared_transactions)`;
+    /// additional requests wait.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.budget = Budget::Nodes(nodes);
         self
     }
 
-    /// How many locks this provider holds at most, whatever the size of the server's lock table.
+    /// The maximum number of locks that this provider holds, whatever the size of the server's lock table.
     #[must_use]
     pub fn most_locks(mut self, locks: usize) -> Self {
         self.budget = Budget::Locks(locks);
@@ -165,9 +164,9 @@ impl PostgresLockOptions {
     }
 }
 
-/// Locks in PostgreSQL: advisory locks of the session of one connection, free when it ends, as it does with the process or the
-/// last clone. A lost connection loses all handles; the next call opens another one. A transaction pooler (pgbouncer in
-/// transaction mode) must not be in between: it shares the session among clients.
+/// Locks in PostgreSQL: advisory locks of the session of one connection, which are free when it ends, as it does with the
+/// process or the last clone. A lost connection loses all handles; the next call opens another connection. No transaction
+/// pooler (pgbouncer in transaction mode) may be in between, because it shares the session among clients.
 #[derive(Clone)]
 pub struct PostgresLocks {
     shared: Arc<Shared>,

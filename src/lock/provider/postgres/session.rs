@@ -3,16 +3,17 @@
 //! # Invariants
 //!
 //! - The session only ever tries. A session that waited for a lock would block every other request of the node.
-//! - What arrives while round trips are in flight goes out together in the next one. Two may be in flight, so that the
+//! - Requests that arrive while round trips are in flight go out together in the next one. Two may be in flight, so that the
 //!   server works on one while the next is prepared; a lone request does not wait.
-//! - Within a batch releases go first, then what is to be taken, then the messages: a node that receives a handoff finds
-//!   the key free. Messages go out in transactions that write nothing.
+//! - Within a batch releases go first, then the keys to take, then the messages: a node that receives a handoff finds the
+//!   key free. Messages go out in transactions that write nothing.
 //! - A batch that fails or times out may have taken some of its keys. The session is dropped, and every handle is lost.
-//!   The same holds for an unlock of a key that was not locked, as the table is wrong then. The one exception is a server
-//!   whose lock table is full (53200): the keys of the question are unlocked, taken or not. None was held before.
-//! - The session is probed about twice a second, also while no request needs it: an answer that does not come ends it, whatever
-//!   acknowledges its packets: a node's when the database answers a later check-in, another one within ten seconds. A lock table
-//!   that stays full is named.
+//!   The same holds for an unlock of a key that was not locked, because the table is then wrong. The one exception is a
+//!   server whose lock table is full (53200): the keys of that request are unlocked, taken or not, since none was held
+//!   before.
+//! - The session is probed about twice a second, even while no request needs it. A missing answer ends it, whatever
+//!   acknowledges its packets: a node's session when the database answers a later check-in, any other session within ten
+//!   seconds. A lock table that stays full is reported.
 //! - Every handle learns of the end of the actor, however it ends: [`EndGuard`](crate::lock::shared_table::EndGuard) is
 //!   dropped with it.
 
@@ -276,7 +277,7 @@ impl Actor {
         Ok(())
     }
 
-    /// The session with most entries in the lock table; none: it cannot be read.
+    /// The session with most entries in the lock table; `None` if it cannot be read.
     async fn most_locks(&self) -> Option<String> {
         let client = &self.session.client;
         let asked = client.query_opt(&self.statements.most_locks, &[]).await;
@@ -300,7 +301,7 @@ impl Actor {
     /// One round trip. Nothing in it waits for a lock, so only an unresponsive connection or database takes long.
     async fn exchange(&self, batch: Batch) -> Result<BatchResult> {
         let sent = Instant::now();
-        // An exchange that is dropped half-way leaves its keys in doubt; the error ends the session.
+        // An exchange that is dropped halfway leaves its keys in doubt; the error ends the session.
         let mut result = tokio::select! {
             biased;
             result = within(ANSWER_TIMEOUT, self.pipeline(batch)) => result?,

@@ -2,14 +2,16 @@
 //!
 //! # Invariants
 //!
-//! - A grant has a value of its own, which no other grant has or had: who owns a key is decided by its value, in scripts.
-//! - A lease counts from before its request was sent, on a clock of this process that never goes back and counts a suspension of the
-//!   machine. It is lost when that time is over, and at once when the server says that the key has another value, or none.
-//! - What failed is in doubt. A key that may have been taken counts as missed, and its value is released as soon as the server
-//!   answers, unless its time is over anyway.
-//! - A value of a registration that is gone is replaced by compare-and-set; that it is gone is read after the value was met.
-//! - The masters of a cluster do not wait for each other: each has its queue. Of the keys of one request the first
-//!   one is taken before the others.
+//! - Each grant has a unique value, which no other grant ever has: scripts decide by this value who owns a key.
+//! - A lease counts from before its request was sent, on a clock of this process that never goes back and includes
+//!   suspensions of the machine. It is lost when that time is over, and at once when the server says that the key has
+//!   another value or no value.
+//! - A failed request is in doubt. A key that may have been taken counts as missed, and its value is released as soon as the
+//!   server answers, unless its time is already over.
+//! - A value of a registration that is gone is replaced by compare-and-set; whether it is gone is read after the value was
+//!   seen.
+//! - The masters of a cluster do not wait for each other; each has its own queue. The first key of a request is taken before
+//!   the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -55,16 +57,16 @@ struct Lease {
     valid_until: LeaseTime,
     extended: LeaseTime,
     is_extending: bool,
-    /// When its extension was sent last.
+    /// When its extension was last sent.
     asked: Option<LeaseTime>,
-    /// The token of the grant; none: it was given out.
+    /// The token of the grant; `None` once it was given out.
     token: Option<u64>,
 }
 
 /// An exchange that is to be sent.
 struct Exchange {
     batch: Batch,
-    /// Whose queue it was in; none: its keys are those of one request.
+    /// Whose queue it was in; `None` if its keys are those of one request.
     master: Option<MasterNumber>,
     released: Vec<Written>,
     taken: Vec<Written>,
@@ -83,7 +85,7 @@ struct Extended {
     /// With the value of the lease that was extended.
     keys: Vec<(LockKey, Written)>,
     sent: LeaseTime,
-    /// For each key 1, or 0; none: the server has not answered.
+    /// For each key 1 or 0; `None` if the server has not answered.
     answers: Vec<Option<i64>>,
 }
 

@@ -1,5 +1,5 @@
-//! The scripts, and what a call of one is given. In a cluster each call has one key of a lock, and what stands beside the key is in its
-//! hash slot.
+//! The scripts, and the arguments of their calls. In a cluster each call has one key of a lock, and everything beside the
+//! key is in its hash slot.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub(super) struct ScriptCall {
     counter: String,
     keys: Vec<String>,
     arguments: Vec<String>,
-    /// Where its key is; none: it is for the only server.
+    /// Where its key is; `None` if it is for the only server.
     pub(super) slot: Option<HashSlot>,
 }
 

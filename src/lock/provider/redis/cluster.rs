@@ -2,10 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - A call goes to the master of its hash slot, and where that one redirects it. An error that the server sends before a script runs
-//!   (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) leaves nothing behind; after any other one, and without an answer, it is in doubt.
-//! - No call waits for a master that is away, and none of another master waits with it.
-//! - What the nodes say of the cluster is asked for anew each second, after a redirection and after each change of a link.
+//! - A call goes to the master of its hash slot, or where that one redirects it. An error that the server sends before a
+//!   script runs (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) leaves nothing behind; after any other error, or without an answer, the
+//!   call is in doubt.
+//! - No call waits for a master that is away, and calls to other masters are not delayed by it.
+//! - The nodes' view of the cluster is requested again every second, after a redirection and after each change of a link.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ pub(super) struct MasterNumber(u64);
 struct Master {
     link: Arc<RedisLink>,
     number: MasterNumber,
-    /// When a node led to it that still has the hash slot: it may have none yet, so that no node names it.
+    /// When a node that still has the hash slot led to it: it may have no slot yet, so no node names it.
     asked: Option<Instant>,
     _keeper: AbortOnDropHandle<()>,
 }
@@ -136,7 +137,7 @@ impl ClusterLink {
         }
     }
 
-    /// What a node says of the cluster: one with a link if possible, and one that sees it serve.
+    /// What a node reports about the cluster: preferably a node with a link, and one that sees it serve.
     async fn read_view(&self) -> Result<ClusterView> {
         let mut open: Vec<_> = {
             let map = self.map();
@@ -153,7 +154,7 @@ impl ClusterLink {
                     return Ok(seen);
                 }
                 Ok(seen) => apart = Some(seen),
-                Err(error) => tracing::debug!(%error, "a node does not say what it sees of the cluster"),
+                Err(error) => tracing::debug!(%error, "a node does not report its view of the cluster"),
             }
         }
         match (self.server.discover().await, apart) {
@@ -197,7 +198,7 @@ impl ClusterLink {
         }
     }
 
-    /// Reads the nonce. False: its master does not answer.
+    /// Reads the nonce. Returns false if its master does not answer.
     async fn agree(&self) -> bool {
         let master = self.master_of(RedisServer::nonce_slot());
         match master.and_then(|(link, _)| link.connection()) {
@@ -206,13 +207,13 @@ impl ClusterLink {
         }
     }
 
-    /// Whether all serves, by what a node sees and what the links are.
+    /// Whether everything serves, judging by a node's view and the links.
     fn judge(&self, seen: &ClusterView, is_linked: bool, has_nonce: bool) -> bool {
         self.is_down.store(!seen.is_ok, Ordering::Relaxed);
         let place = self.server.place();
         let lacks = |why: &str| Error::unavailable("redis-unavailable", format!("the Redis cluster {place} {why}"));
         if !seen.is_ok {
-            self.note_away(lacks("is down, as its nodes see it (CLUSTER INFO)"));
+            self.note_away(lacks("is down according to its nodes (CLUSTER INFO)"));
             return false;
         }
         if !seen.topology.is_complete() {
@@ -349,7 +350,7 @@ impl ClusterLink {
         answers
     }
 
-    /// The calls by the link that they use. What has no master is left out.
+    /// The calls by the link that they use. Calls without a master are left out.
     fn groups(&self, calls: &[ScriptCall], open: Vec<(usize, Route)>) -> Vec<(Destination, Vec<usize>)> {
         let mut map = self.map();
         let mut groups: Vec<(Destination, Vec<usize>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which registrations of the engine's cluster live: a lock of one that is gone is taken over.
+//! Which registrations of the engine's cluster are live: the locks of one that is gone are taken over.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ impl Holders {
         }
     }
 
-    /// The registration that has written a value; none: another cluster, or no engine.
+    /// The registration that has written a value; `None` if it belongs to another cluster, or to no engine.
     pub(super) fn incarnation_of(&self, value: &str) -> Option<i64> {
         let (holder, _) = value.rsplit_once(':')?;
         let (cluster, incarnation) = holder.rsplit_once('/')?;
@@ -48,7 +48,7 @@ impl Holders {
         let gone: HashSet<i64> = match self.owner.gone(asked.clone()).await {
             Ok(gone) => gone.into_iter().collect(),
             Err(error) => {
-                tracing::debug!(%error, "whether the holders of locks live cannot be read");
+                tracing::debug!(%error, "cannot read whether the holders of locks are live");
                 return HashSet::new();
             }
         };

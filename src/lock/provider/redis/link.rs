@@ -1,11 +1,11 @@
-//! The connection to one server, and a circuit breaker: while the server is away no request waits for it.
+//! The connection to one server, with a circuit breaker: while the server is away, no request waits for it.
 //!
 //! # Invariants
 //!
-//! - Each new connection takes and releases a lock of its own: a server that answers may lack the memory, the disk, the replicas or
-//!   the rights for locks. Such a server counts as away, with that cause.
-//! - A server that refuses while it is connected keeps its connection, over which leases are extended and locks are released as far
-//!   as it allows that. It counts as away until such a lock is granted again.
+//! - Each new connection takes and releases a test lock: a server that answers may lack the memory, the disk, the replicas
+//!   or the rights for locks. Such a server counts as away, with that cause.
+//! - A connected server that refuses locks keeps its connection, over which leases are extended and locks are released as
+//!   far as it allows. It counts as away until such a lock is granted again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,10 +56,10 @@ pub(super) struct RedisLink {
     target: LinkTarget,
     form: Arc<CallForm>,
     state: watch::Sender<LinkState>,
-    /// Why the server that is connected keeps no locks.
+    /// Why the connected server keeps no locks.
     refusal: Mutex<Option<Arc<Error>>>,
     refused: Notify,
-    /// One that a master of a cluster has, as far as it is known.
+    /// One that a master of a cluster has, as far as is known.
     slot: Mutex<Option<HashSlot>>,
     broken: Notify,
 }
@@ -112,7 +112,7 @@ impl RedisLink {
         }
     }
 
-    /// Connects. A server that was connected and is not soon is named as away.
+    /// Connects. A server that was connected and is not soon connected again is named as away.
     async fn open_named(&self, was_open: bool) -> Result<(MultiplexedConnection, Arc<[String]>)> {
         let mut opening = std::pin::pin!(self.open());
         if was_open && let LinkTarget::Server(availability) = &self.target {
@@ -180,7 +180,7 @@ impl RedisLink {
         self.refused.notify_one();
     }
 
-    /// Takes and releases a lock of its own.
+    /// Takes and releases a test lock.
     async fn try_lock(&self, connection: &mut MultiplexedConnection, digests: &[String]) -> redis::RedisResult<()> {
         let id = uuid::Uuid::new_v4().simple();
         let slot = *self.slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -455,7 +455,7 @@ impl RedisLink {
         }
     }
 
-    /// False: another one has taken its place already.
+    /// Returns false if another one has already taken its place.
     fn mark_lost(&self, number: u64) -> bool {
         let lost = self.state.send_if_modified(|state| {
             let is_current = matches!(state, LinkState::Open { number: current, .. } if *current == number);
@@ -474,7 +474,7 @@ impl RedisLink {
     }
 }
 
-/// Whether the server has not run a script, as another connection is needed.
+/// Whether the server has not run a script because another connection is needed.
 fn is_of_connection(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, MasterDown, NoScript, ReadOnly};
     matches!(
@@ -483,7 +483,7 @@ fn is_of_connection(error: &RedisError) -> bool {
     )
 }
 
-/// Whether a master has not run a script, as the hash slot is elsewhere.
+/// Whether a master has not run a script because the hash slot is elsewhere.
 fn is_of_slot(error: &RedisError) -> bool {
     use ServerErrorKind::{Ask, ClusterDown, Moved, TryAgain};
     matches!(error.kind(), ErrorKind::Server(Ask | ClusterDown | Moved | TryAgain))

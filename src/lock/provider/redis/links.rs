@@ -1,4 +1,4 @@
-//! Where the scripts run: at one server, or at the masters of a cluster.
+//! Where the scripts run: on one server, or on the masters of a cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,20 +1,20 @@
-//! Locks in Redis: keys with a time to live, which is extended as long as they are held.
+//! Locks in Redis: keys with a time to live, which is extended while they are held.
 //!
 //! # Invariants
 //!
 //! - A lock is a key, named by a prefix and the name of the lock; its value is the holder (of an engine: cluster and
-//!   incarnation) and the number of its grant. A lock that is shared is a sorted set of such values by the time of their end.
-//! - Release, extension and the drawing of tokens compare the value in the same script.
+//!   incarnation) and the number of its grant. A shared lock is a sorted set of such values by their expiry.
+//! - Releases, extensions and draws of tokens compare the value in the same script.
 //! - In a cluster the keys beside a lock are in its hash slot, by a tag; the name of the lock's own key is the same everywhere.
-//! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a failover
-//!   costs a repeated activity at most.
+//! - No answer of Redis decides what is committed. A lock that expires too early, is deleted by hand, or is lost in a
+//!   failover costs at most a repeated activity.
 //!
 //! # Layout
 //!
 //! - `actor`: batches and leases; `queue`: what waits for one master; `take`: grants, tokens and take-over; `holders`: which
-//!   registrations live.
+//!   registrations are live.
 //! - `links`: where the scripts run: `link`, the connection to one server, and the circuit breaker; `cluster`, the masters of a cluster.
-//! - `calls`: what the scripts are given; `*.lua`: the scripts, each with its keys and arguments at its head.
+//! - `calls`: the arguments of the scripts; `*.lua`: the scripts, each with its keys and arguments described at its head.
 
 mod actor;
 mod calls;
@@ -78,7 +78,7 @@ impl Default for RedisLockOptions {
 }
 
 impl RedisLockOptions {
-    /// What begins each key. Locks of one name under two prefixes are two locks. Default: `workflow:`.
+    /// The prefix of each key. Locks of one name under two prefixes are two locks. Default: `workflow:`.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -95,8 +95,8 @@ impl RedisLockOptions {
         self
     }
 
-    /// How much of the expiry must be left when the answer comes; else the lock counts as not granted. It is extended after a third
-    /// of it. Default: 27 s.
+    /// How much of the expiry must be left when the answer arrives; otherwise the lock counts as not granted. It is extended
+    /// after a third of this time. Default: 27 s.
     #[must_use]
     pub fn min_validity(mut self, min_validity: Duration) -> Self {
         self.min_validity = min_validity;
@@ -104,7 +104,7 @@ impl RedisLockOptions {
         self
     }
 
-    /// How many locks this provider holds at a time; further requests wait. Default: 16,384.
+    /// How many locks this provider holds at a time; additional requests wait. Default: 16,384.
     #[must_use]
     pub fn most_locks(mut self, locks: usize) -> Self {
         self.most_locks = locks.max(1);
@@ -119,13 +119,13 @@ impl RedisLockOptions {
     fn check(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid("invalid-settings", what.to_owned()));
         if self.expiry < Duration::from_millis(500) || self.expiry > Duration::from_secs(3600) {
-            return refuse("the expiry of locks is 500 ms to 1 h");
+            return refuse("the expiry of locks must be 500 ms to 1 h");
         }
         if self.min_validity.is_zero() || self.min_validity >= self.expiry {
-            return refuse("the minimum validity of locks is longer than zero and shorter than their expiry");
+            return refuse("the minimum validity of locks must be longer than zero and shorter than their expiry");
         }
         if self.prefix.len() > 255 {
-            return refuse("the prefix of locks has 255 bytes at most");
+            return refuse("the prefix of locks has at most 255 bytes");
         }
         Ok(())
     }
@@ -134,12 +134,13 @@ impl RedisLockOptions {
 /// Locks in Redis 6.0 or newer, on a single server, behind sentinels or in a cluster. Cheap to clone; when the last clone is dropped,
 /// every lock is released.
 ///
-/// A connection that is lost loses no lock as long as the server keeps it: leases are extended over the next one. While the server
-/// is away, a try fails at once with `redis-unavailable`, and a request that waits goes on waiting. Tokens grow as long as
-/// the server keeps its counter, or its clock does not go back.
+/// A lost connection loses no lock as long as the server keeps it: leases are extended over the next connection. While the
+/// server is away, a try fails at once with `redis-unavailable`, and a waiting request continues to wait. Tokens grow as
+/// long as the server keeps its counter, or its clock does not go back.
 ///
-/// In a cluster a try fails so as long as the master of the lock is away, and locks of other masters go on. Of several
-/// locks at once the first is tried before the others there, and all are released again when one of them is held.
+/// In a cluster a try fails this way while the master of the lock is away, and locks of other masters continue to work. If
+/// several locks are requested at once, the first is tried before the others, and all are released again if one of them is
+/// held.
 #[derive(Clone)]
 pub struct RedisLocks {
     shared: Arc<Shared>,
@@ -153,7 +154,7 @@ struct Shared {
     freed: broadcast::Sender<Arc<str>>,
     /// Dropped with the last clone: the actor releases what is held, and ends.
     _closing: DropGuard,
-    /// The provider whose link this one uses, and which must not end before.
+    /// The provider whose link this one uses, and which must not end earlier.
     _parent: Option<Arc<Shared>>,
     _subscriber: AbortOnDropHandle<()>,
 }
@@ -184,7 +185,7 @@ impl RedisLocks {
         Self::beside(None, server, options, owner, key_function)
     }
 
-    /// One that uses the link of another one, so that one outage is one.
+    /// A provider that uses the link of another one, so that an outage is reported once.
     fn beside(
         parent: Option<Arc<Shared>>,
         server: RedisServer,

@@ -1,4 +1,4 @@
-//! What the scripts answer to those that take locks: tokens, or who holds them.
+//! What the scripts answer to requests for locks: tokens, or the current holders.
 
 use redis::Value;
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ pub(super) enum TakeAnswer {
     Held(String),
     /// It was not taken.
     Missed,
-    /// The server was not asked: an earlier one of the request was missed.
+    /// The server was not asked, because an earlier lock of the request was missed.
     NotAsked,
     /// It may have been taken.
     InDoubt,
@@ -47,8 +47,8 @@ pub(super) struct TakePlace {
 }
 
 impl TakePlace {
-    /// Releases and takes in one round trip, to each master by itself. Returns what may not have been released, and for each lock to take
-    /// what became of it.
+    /// Releases and takes in one round trip, to each master by itself. Returns what may not have been released, and the
+    /// result for each lock to take.
     pub(super) async fn exchange(&self, released: Vec<Written>, taken: Vec<Written>) -> (Vec<Written>, Vec<Taken>) {
         let sent = LeaseTime::now();
         let calls = self.form.exchange(&released, &taken);
@@ -77,7 +77,7 @@ impl TakePlace {
         taken
     }
 
-    /// The answers to an exchange: whether each release is done, and for each lock to take what became of it.
+    /// The answers to an exchange: whether each release is done, and the result for each lock to take.
     fn split(&self, answers: Vec<CallAnswer>, released: usize, taken: usize) -> (Vec<bool>, Vec<TakeAnswer>) {
         let mut answers = answers.into_iter();
         if self.form.is_cluster {
@@ -107,7 +107,7 @@ impl TakePlace {
         }
     }
 
-    /// Takes over what registrations hold that are gone.
+    /// Takes over the locks of registrations that are gone.
     async fn take_over(&self, taken: &[Written], answers: &mut [TakeAnswer]) {
         let Some(holders) = self.holders.as_deref() else { return };
         let met = answers.iter().zip(taken).enumerate();

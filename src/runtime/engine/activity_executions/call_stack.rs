@@ -1,4 +1,4 @@
-//! The executions that led to one, also through the instances that started each other.
+//! The executions that led to another one, also across instances that started each other.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,7 +21,7 @@ const MAX_INSTANCES: usize = 64;
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CallStack {
-    /// The execution that was asked for: the last one of the stack.
+    /// The requested execution, which is the last one of the stack.
     pub activity_execution_id: ActivityExecutionId,
     /// A range of the stack.
     pub items: Vec<ActivityExecutionDetail>,
@@ -39,9 +39,9 @@ struct Section {
 }
 
 impl Engine {
-    /// Reads a range of the call stack of an execution, at most 1,000 (code `activity-execution-not-found` if there is none).
-    /// With `across_instances` the stack of a child workflow begins with that of the execution which started it, through at
-    /// most 64 instances that still exist. All of it has the time of one list. Cancellation safe.
+    /// Reads a range of the call stack of an execution, at most 1,000 (code `activity-execution-not-found` if there is
+    /// none). With `across_instances` the stack of a child workflow begins with the stack of the execution that started it,
+    /// through at most 64 instances that still exist. The whole read has the time of one list. Cancellation safe.
     pub async fn call_stack(
         &self,
         id: &ActivityExecutionId,
@@ -99,7 +99,7 @@ impl Engine {
         })
     }
 
-    /// The executions of an instance that led to one of them; none: it does not exist.
+    /// The executions of an instance that led to one of them; `None` if that one does not exist.
     async fn section(&self, instance: InstanceId, number: u64) -> Result<Option<Section>> {
         let asked = Selection::Numbers(HashSet::from([number]));
         let links = self.executions(&instance, asked, 1, true).await?.links;

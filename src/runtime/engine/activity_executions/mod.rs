@@ -57,7 +57,7 @@ pub struct ActivityExecutionSummary {
     pub has_bookmarks: bool,
     /// `Running`, `Completed`, `Canceled`, `Faulted`.
     pub status: &'static str,
-    /// Faults of it and of what it contains.
+    /// Its faults and those of the activities in it.
     pub aggregate_fault_count: i32,
     /// Always empty.
     pub metadata: Map<String, Value>,
@@ -77,18 +77,18 @@ pub struct ActivityExecutionDetail {
     pub payload: Option<Value>,
     /// Outputs by name, in Pascal case.
     pub outputs: Value,
-    /// What the activity keeps for itself.
+    /// What the activity stores for itself.
     pub properties: Value,
     /// The exception of its fault.
     pub exception: Option<Value>,
-    /// The execution that scheduled it: the one after whose end it was, or else the one that contains it; of a child workflow,
-    /// the one that started its instance.
+    /// The execution that scheduled it: the one after whose end it was scheduled, or else the one that contains it; for a
+    /// child workflow, the one that started its instance.
     pub scheduling_activity_execution_id: Option<ActivityExecutionId>,
     /// The activity of that execution.
     pub scheduling_activity_id: Option<String>,
-    /// The instance of that execution, if it is another one: of a child workflow, its parent.
+    /// The instance of that execution, if it is another one: for a child workflow, its parent.
     pub scheduling_workflow_instance_id: Option<InstanceId>,
-    /// How many executions of its instance are before it in its call stack.
+    /// How many executions of its instance precede it in its call stack.
     pub call_stack_depth: Option<u32>,
 }
 
@@ -105,13 +105,13 @@ pub struct ActivityExecutionStats {
     pub started_count: u64,
     /// Those that completed or were cancelled.
     pub completed_count: u64,
-    /// Those that did not: they run, wait or faulted.
+    /// Executions that did not: they run, wait or have faulted.
     pub uncompleted_count: u64,
     /// Whether one waits at a bookmark.
     pub is_blocked: bool,
     /// Whether one faulted.
     pub is_faulted: bool,
-    /// Faults of the last execution and of what it contains.
+    /// Faults of the last execution and of the activities in it.
     pub aggregate_fault_count: i32,
     /// Always empty.
     pub metadata: Map<String, Value>,
@@ -122,9 +122,9 @@ pub struct ActivityExecutionStats {
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityExecutionList<T> {
-    /// The newest of them, if there are many.
+    /// The executions, or the newest of them if there are many.
     pub items: Vec<T>,
-    /// How many there are in all.
+    /// How many executions exist in all.
     pub count: u64,
 }
 
@@ -137,7 +137,7 @@ pub struct ActivityExecutionFilter {
     pub activity_node_id: Option<String>,
     /// Only of this activity.
     pub activity_id: Option<ActivityId>,
-    /// Only those that ended, or only those that did not.
+    /// Only those that have ended, or only those that have not.
     pub completed: Option<bool>,
 }
 
@@ -169,8 +169,8 @@ impl ActivityExecutionFilter {
 }
 
 impl Engine {
-    /// Counts the executions of activities of an instance by their places in the definition; of each that was executed there
-    /// is one entry.
+    /// Counts the executions of activities of an instance by their places in the definition; each executed place has one
+    /// entry.
     pub async fn activity_execution_report(
         &self,
         id: &InstanceId,
@@ -214,7 +214,8 @@ impl Engine {
         Ok(stats)
     }
 
-    /// Lists executions with their values, oldest first; of more than 1,000, or of more than 16 MiB of values, the newest.
+    /// Lists executions with their values, oldest first; if there are more than 1,000, or more than 16 MiB of values, only
+    /// the newest.
     pub async fn activity_executions(
         &self,
         filter: &ActivityExecutionFilter,
@@ -232,7 +233,7 @@ impl Engine {
         Ok(ActivityExecutionList { items, count })
     }
 
-    /// Lists executions in short, oldest first; of more than 10,000, the newest.
+    /// Lists executions in short, oldest first; if there are more than 10,000, only the newest.
     pub async fn activity_execution_summaries(
         &self,
         filter: &ActivityExecutionFilter,
@@ -288,7 +289,7 @@ impl Engine {
         Ok(Origins::new(id, links, parent))
     }
 
-    /// What an instance knows of its parent; none: it has none.
+    /// What an instance knows of its parent, if it has one.
     async fn parent(&self, id: &InstanceId) -> Result<Option<ParentLink>> {
         let node = self.node()?;
         let reading = instance::state_of_child(node.database.reads.lists(), &self.inner.tenant, id);

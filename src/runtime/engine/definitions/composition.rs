@@ -180,7 +180,7 @@ impl Engine {
         Ok(found.map(|(_, composition)| composition).unwrap_or_default())
     }
 
-    /// Marks a draft as started, with the versions that it uses. False: it changed meanwhile.
+    /// Marks a draft as started, with the versions that it uses. Returns false if it changed in the meantime.
     pub(super) async fn start_composed_draft(&self, node: &NodeContext, version: &VersionId) -> Result<bool> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
         let rows = store::used_versions(pool, tenant, &[version.as_str()]).await?;
@@ -221,7 +221,8 @@ impl Engine {
         Err(changing())
     }
 
-    /// The activity types that definitions are: each version that is usable as an activity. One that is not published is hidden.
+    /// The activity types that definitions provide: each version that is usable as an activity. An unpublished version is
+    /// hidden.
     pub async fn workflow_activities(&self) -> Result<Vec<Descriptor>> {
         let rows = store::types(self.node()?.database.reads.lists(), &self.inner.tenant).await?;
         let mut descriptors = Vec::with_capacity(rows.len());

@@ -1,7 +1,7 @@
-//! Publishes of definitions that belong together: one that uses others, and the consumers that are updated with it.
+//! Publishes of definitions that belong together: a definition, and the consumers that are updated with it.
 //!
-//! All is read, compiled and evaluated before the transaction, which compares what it was made from, and writes it; if that has
-//! changed meanwhile, all begins again.
+//! Everything is read, compiled and evaluated before the transaction, which compares the sources and writes the results; if
+//! a source has changed in the meantime, everything begins again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,7 +28,7 @@ const MOST_BYTES: i64 = 64 << 20;
 struct Updated {
     new: NewDefinition,
     becomes: (VersionId, i32),
-    /// None: it stays a draft.
+    /// `None` if it stays a draft.
     validated: Option<Validated>,
     resolution: Resolution,
 }
@@ -254,7 +254,7 @@ impl Engine {
         Ok(updated)
     }
 
-    /// The definition that each reference of these means: files of another server name it by its activity type only.
+    /// The definition that each of these references means: files of another server name it only by its activity type.
     async fn meanings<'a>(
         &self,
         node: &NodeContext,
@@ -364,8 +364,8 @@ impl Engine {
         Ok(rows.into_iter().map(|row| row.version_id).collect())
     }
 
-    /// Lets the newest versions of the definitions that use a published one name its published version, where its options ask
-    /// for it; returns their names.
+    /// Makes the newest versions of the definitions that use a published one name its published version, if its options ask
+    /// for that; returns their names.
     pub async fn update_references(&self, id: &DefinitionId) -> Result<Vec<String>> {
         let node = self.node()?;
         let (saved, _) = self.publish_composed(&node, &Subject::Consumers(id.clone())).await?;

@@ -1,4 +1,4 @@
-//! Definitions in the form that designers can draw, and what is asked of their trees.
+//! Definitions in the form that designers can draw, and queries about their trees.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ impl Engine {
         showing.await
     }
 
-    /// An activity of a version by its node id, else the root, as Elsa's designer takes it:
+    /// An activity of a version by its node id, or the root, as Elsa's designer expects it:
     /// `{activity, nodeId, port, children}`.
     pub async fn definition_subgraph(&self, id: &VersionId, node_id: Option<&str>) -> Result<Value> {
         let node_id = node_id.map(str::to_owned);

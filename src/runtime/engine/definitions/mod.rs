@@ -1,8 +1,8 @@
 //! Definitions: save, publish, read.
 //!
 //! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it.
-//! `read`, `list`: what the API shows; `designers`: in the form that they can draw. `withdrawal`: retracts and deletes.
-//! `version`: which one a start runs, and reverts.
+//! `read`, `list`: what the API shows; `designers`: the form that designers can draw. `withdrawal`: retracts and deletes.
+//! `version`: the version that a start runs, and reverts.
 
 mod composition;
 mod consumers;
@@ -47,7 +47,7 @@ const PUBLISH_ATTEMPTS: usize = 5;
 
 impl Engine {
     /// Saves a definition as a draft, whether or not it is marked as published; returns the saved version. A draft may be
-    /// unfinished: only a publish validates. Where the newest version is published and equal (except for its id, number and
+    /// unfinished: only a publish validates. If the newest version is published and equal (except for its id, number and
     /// time), no draft is created, and that version is returned.
     pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
         Ok(self.save_draft(definition).await?.definition)
@@ -87,9 +87,9 @@ impl Engine {
         })
     }
 
-    /// Saves a draft and, with `publish`, publishes it in the same transaction; an invalid one is then not saved. Where the
-    /// newest version is published and equal (except for its id, number and time), nothing is written, and
-    /// [`Published::already_published`] is true: a program may save its definitions at each start.
+    /// Saves a draft and, with `publish`, publishes it in the same transaction; an invalid definition is then not saved. If
+    /// the newest version is published and equal (except for its id, number and time), nothing is written, and
+    /// [`Published::already_published`] is true, so a program may save its definitions at each start.
     pub async fn save(&self, definition: WorkflowDefinition, publish: bool) -> Result<Published> {
         if !publish {
             return self.save_draft(definition).await;
@@ -284,7 +284,7 @@ fn new_definition(
     })
 }
 
-/// The references of a draft: what they mean is decided by its publish.
+/// The references of a draft; its publish decides what they mean.
 fn undecided(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Vec<ReferenceRow> {
     let found: BTreeSet<WorkflowReference> = interpreter
         .references(definition)
@@ -299,12 +299,13 @@ fn undecided(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Vec<
     found.iter().map(row).collect()
 }
 
-/// Whether a publish concerns other definitions, too.
+/// Whether a publish also concerns other definitions.
 fn is_composed(interpreter: &Interpreter, definition: &WorkflowDefinition) -> bool {
     definition.is_usable_as_activity() || !interpreter.references(definition).is_empty()
 }
 
-/// Validates and compiles a definition for a publish, with what it uses as activities; what it warns of.
+/// Validates and compiles a definition for a publish, with the definitions that it uses as activities; also returns the
+/// warnings.
 fn compiled(
     interpreter: &Interpreter,
     definition: &WorkflowDefinition,

@@ -16,8 +16,8 @@ const MOST_VERSIONS: usize = 1_000;
 const MOST_BYTES: i64 = 64 << 20;
 
 impl Engine {
-    /// Reads one version of a definition. The published one may be the previous one until this node is notified of a publish
-    /// on another node: some milliseconds, at most about one check-in.
+    /// Reads one version of a definition. The published version may be the previous one until this node is notified of a
+    /// publish on another node, after some milliseconds and at most about one check-in.
     pub async fn definition(&self, id: &DefinitionId, which: VersionOptions) -> Result<Value> {
         let node = self.node()?;
         // Without a recent check-in it is unknown what is stale.
@@ -87,7 +87,7 @@ impl Engine {
         Ok(shown)
     }
 
-    /// Whether no newest version has this name, besides that of the definition `besides`.
+    /// Whether no newest version has this name, except that of the definition `besides`.
     pub async fn is_definition_name_unique(&self, name: &str, besides: Option<&DefinitionId>) -> Result<bool> {
         read::is_name_free(self.node()?.database.reads.by_key(), &self.inner.tenant, name, besides).await
     }

@@ -1,4 +1,4 @@
-//! Versions of a definition: the one that a start names, and reverts to an earlier one.
+//! Versions of a definition: the version that a start names, and reverts to an earlier one.
 
 use super::{compiled, model, new_definition, not_found, wanted};
 use crate::definition::WorkflowDefinition;
@@ -11,8 +11,8 @@ use crate::store::definition::{self, VersionSelector, draft};
 use crate::{Error, Result, compute};
 
 impl Engine {
-    /// The id of the version that a start runs; none: the one that is published when the start is accepted. A draft is marked
-    /// as started before, so that what the instance runs on never changes.
+    /// The id of the version that a start runs; `None` means the one that is published when the start is accepted. A draft
+    /// is marked as started before, so that what the instance runs on never changes.
     pub(in crate::runtime::engine) async fn version_to_start(
         &self,
         node: &NodeContext,
@@ -55,11 +55,11 @@ impl Engine {
         Ok(Some(found.version_id))
     }
 
-    /// Makes a new draft with the content of an earlier version; a draft that is the newest version so far stays as it is.
-    /// If the newest version is published and equal, nothing is written, and it is returned.
+    /// Makes a new draft with the content of an earlier version; a draft that is currently the newest version stays as it
+    /// is. If the newest version is published and equal, nothing is written, and that version is returned.
     ///
     /// # Errors
-    /// No such version: [`Error::is_not_found`]. Dropping the future makes the draft or not.
+    /// [`Error::is_not_found`] if the version does not exist. Dropping the future may or may not create the draft.
     pub async fn revert(&self, id: &DefinitionId, version: i32) -> Result<Published> {
         let read = self.definition_now(id, VersionOptions::Specific(version)).await;
         let read = read.map_err(|error| if error.is_not_found() { not_found(id) } else { error })?;

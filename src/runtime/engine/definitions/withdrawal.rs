@@ -1,4 +1,4 @@
-//! Withdrawals: what a definition loses by a retract or a delete.
+//! Withdrawals: what a retract or a delete takes from a definition.
 
 use serde_json::Value;
 
@@ -11,12 +11,12 @@ use crate::store::definition::retract::{self, RetractOutcome};
 use crate::{Error, Result};
 
 impl Engine {
-    /// Unpublishes the published version: nothing starts it any more, as its triggers and schedules are deleted in the same
-    /// transaction. What was accepted before runs, and running instances go on. Returns the version.
+    /// Unpublishes the published version: nothing starts it any longer, because its triggers and schedules are deleted in
+    /// the same transaction. Work accepted earlier still runs, and running instances continue. Returns the version.
     ///
     /// # Errors
-    /// No version is published: code `not-published`. No such definition: [`Error::is_not_found`]. Dropping the future
-    /// retracts it or not; retracting again is safe.
+    /// The code is `not-published` if no version is published; [`Error::is_not_found`] if the definition does not exist.
+    /// Dropping the future may or may not retract it; retracting again is safe.
     pub async fn retract(&self, id: &DefinitionId) -> Result<Value> {
         let node = self.node()?;
         let (pool, class) = (&node.database.pool, node.database.lock_class());
@@ -33,12 +33,13 @@ impl Engine {
         }
     }
 
-    /// Deletes a definition: all its versions, triggers and schedules, in one transaction; nothing starts it any more. Its
-    /// instances stay, and those that run go on: a version that has any can still be read by its own id, and is purged when
-    /// they are deleted. Returns the number of versions.
+    /// Deletes a definition with all its versions, triggers and schedules, in one transaction; nothing starts it any longer.
+    /// Its instances stay, and running ones continue: a version with instances can still be read by its own id, and is
+    /// purged when they are deleted. Returns the number of versions.
     ///
     /// # Errors
-    /// No such definition: [`Error::is_not_found`]. Dropping the future deletes it or not; deleting again is safe.
+    /// [`Error::is_not_found`] if the definition does not exist. Dropping the future may or may not delete it; deleting
+    /// again is safe.
     pub async fn delete_definition(&self, id: &DefinitionId) -> Result<usize> {
         let node = self.node()?;
         let deleted = self.delete_versions(&node, id, None).await?;
@@ -48,8 +49,8 @@ impl Engine {
         Ok(deleted)
     }
 
-    /// Deletes one version by its own id, as [`Engine::delete_definition`] does. If it was the newest one, the one before
-    /// becomes the newest; if it was published, no version is.
+    /// Deletes one version by its own id, as [`Engine::delete_definition`] does. If it was the newest one, the previous one
+    /// becomes the newest; if it was published, no version is published any longer.
     pub async fn delete_definition_version(&self, id: &VersionId) -> Result<()> {
         let node = self.node()?;
         let missing = || {

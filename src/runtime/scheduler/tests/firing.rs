@@ -1,4 +1,4 @@
-//! An occurrence fires once, on one node, also during a publish.
+//! An occurrence fires once, on one node, even during a publish.
 
 use chrono::TimeDelta;
 use postgres_types::ToSql;

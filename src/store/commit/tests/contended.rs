@@ -1,4 +1,5 @@
-//! The contended lane: what waits for the same stimulus keys is written together, and holds no worker meanwhile.
+//! The contended lane: requests that wait for the same stimulus keys are written together, and hold no worker while they
+//! wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

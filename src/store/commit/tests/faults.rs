@@ -1,4 +1,4 @@
-//! Faults of the database, and refusals of one burst alone.
+//! Faults of the database, and refusals of a single burst.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! - Definitions and version numbers become ids of versions first, because instances are indexed by these.
-//! - A few versions are read each in the order of its index; running instances, while they are few, by the rows that wait for
-//!   them, because an index of a column that bursts change would cost each commit.
-//! - A count is exact up to [`EXACT`]; beyond, or where it takes half a second, it is what the planner expects, and says so.
+//! - A few versions are each read in the order of their index; running instances, while they are few, are read by the rows
+//!   that wait for them, because an index of a column that bursts change would cost each commit.
+//! - A count is exact up to [`EXACT`]; beyond that, or if it takes half a second, it is the planner's estimate, and says so.
 
 #[cfg(test)]
 mod tests;
@@ -146,7 +146,7 @@ pub(crate) struct ListedRows {
     pub(crate) rows: Vec<InstanceRow>,
     pub(crate) total: u64,
     pub(crate) is_estimate: bool,
-    /// Behind the last row; none: there is none behind.
+    /// Behind the last row; `None` if there is none behind.
     pub(crate) next: Option<ListCursor>,
 }
 
@@ -290,7 +290,7 @@ pub(crate) async fn list(
     })
 }
 
-/// Resolves what the statements need; none: no instance can match.
+/// Resolves what the statements need; `None` if no instance can match.
 async fn parameters<'a>(
     pools: ListPools<'_>,
     tenant: &'a TenantId,
@@ -341,7 +341,7 @@ async fn parameters<'a>(
     }))
 }
 
-/// The versions that a filter means; none: any.
+/// The versions that a filter means; `None` means any.
 pub(crate) async fn version_ids(
     pools: ListPools<'_>,
     tenant: &TenantId,
