@@ -336,18 +336,18 @@ mod tests {
                 "# a\nwake = \"carrier\"",
                 &["line 2: invalid value 'carrier'", "rabbitmq"],
             ),
-            ("workers = 1.5", &["line 1: workers is a text, a whole number"]),
+            ("workers = 1.5", &["line 1: workers must be a text, a whole number"]),
             ("workers = [1, 2]", &["line 1:", "cannot be used multiple times"]),
             ("no-migrate = 1", &["line 1: no-migrate must be true or false"]),
             ("workers = 1\nworkers = 2", &["line 2: duplicate key"]),
             ("\napi-key = \"s3cret", &["line 2:"]),
             (
                 "[script-config]\nRegion = \"eu\"\napi-key = \"s3cret-s3cret-s3cret\"",
-                &["line 1: api-key stands in script-config"],
+                &["line 1: api-key is in script-config"],
             ),
             (
                 "script-config = [\"Smtp:s3cret\"]",
-                &["line 1: script-config is a table, or a list"],
+                &["line 1: script-config must be a table, or a list"],
             ),
             (
                 "token-secret = \"0123456789abcdef\"\ntoken-secret-file = \"/dev/null\"",

@@ -52,7 +52,7 @@ fn serve_has_at_most_thirty_five_flags_and_refuses_the_others() {
     }
     let refused = of(&["serve", "--claim-mib", "9"]).unwrap_err().to_string();
     assert!(
-        refused.contains("set MAINSPRING_CLAIM_MIB, or claim-mib in the file of --config"),
+        refused.contains("set MAINSPRING_CLAIM_MIB, or claim-mib in the --config file"),
         "{refused}"
     );
     // Other commands have them as flags.

@@ -129,7 +129,9 @@ mod tests {
         assert!(error.message().contains("sudo apt-get install postgresql`"), "{error}");
         let error = Installation::find_in(&[], Some(99)).unwrap_err();
         assert!(
-            error.message().contains("made by PostgreSQL 99, but none is installed"),
+            error
+                .message()
+                .contains("created by PostgreSQL 99, but none is installed"),
             "{error}"
         );
         assert!(

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::store::code;
+use crate::testing::store::Fixture;
 
 /// The columns that hold a code, each with its enums.
 const COLUMNS: [(&str, &[&str]); 8] = [
@@ -224,6 +225,25 @@ fn a_bare_number_is_found() {
     let insert = "INSERT INTO work (tenant_id, kind) SELECT f(a, b), 2, c";
     assert_eq!(inserted_kinds(insert), ["2"]);
     assert!(inserted_kinds(&insert.replace("2,", "2 /* stimulus */,")).is_empty());
+}
+
+/// The oldest server that is supported takes each statement. Those of several forms are run by the tests of their modules.
+#[tokio::test]
+async fn the_server_prepares_each_statement() {
+    let fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let (mut prepared, mut complaints) = (0, Vec::new());
+    for (path, text) in files("sql/queries", ".sql") {
+        if text.contains("--[") || text.contains("DO $$") {
+            continue;
+        }
+        match session.client.prepare(&text).await {
+            Ok(_) => prepared += 1,
+            Err(error) => complaints.push(format!("{path}: {error:?}")),
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+    assert!(prepared > 150, "{prepared}");
 }
 
 /// `-- caller:` names a module of the program, or a query that is part of it.

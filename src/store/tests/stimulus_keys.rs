@@ -509,7 +509,8 @@ async fn transactions_that_cannot_fit_each_other_do_not_wait() {
         correlation_id: Some("other".to_owned()),
         ..store::event(key, 9)
     };
-    let no_other_waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let no_other_waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+                          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
     // Beside a publisher for another correlation id.
     let publisher = holds(&fixture, &other("held")).await;

@@ -52,7 +52,10 @@ async fn an_event_and_its_bookmark_never_miss_each_other_when_the_wait_comes_fir
     // The publisher must wait for the commit before it searches for bookmarks.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while fixture
-        .count("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        .count(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        )
         .await
         == 0
     {
