@@ -4,7 +4,8 @@
 //! - `language`: the trait that each language implements; `languages`: those of this build, and the types of expressions.
 //! - `javascript`, `liquid`, `csharp`: one folder for each. Liquid and C# themselves are the crates `mainspring-liquid` and
 //!   `mainspring-csharp`; both stand on `mainspring-language`.
-//! - `script`: what goes into a script, and comes out, with its limits and errors; `script_view`: what it sees of its run.
+//! - `script`: what goes into a script, and comes out, with its errors; `script_options`: its limits; `script_view`: what it
+//!   sees of its run.
 //! - `session`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
 //! - `processor`: long scripts of all languages, and their turns.
 //! - `named_values`: settings and secrets of the operator; `event_urls`: the URLs that trigger an event of an instance.
@@ -22,6 +23,7 @@ mod liquid;
 mod named_values;
 mod processor;
 mod script;
+mod script_options;
 mod script_view;
 mod session;
 mod type_name;
@@ -40,7 +42,8 @@ pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
 pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
-pub use script::{ScriptOptions, ScriptScope, WorkflowFacts};
+pub use script::{ScriptScope, WorkflowFacts};
+pub use script_options::ScriptOptions;
 pub(crate) use script_view::ScriptView;
 pub use session::ScriptEngine;
 pub(crate) use session::ScriptSession;

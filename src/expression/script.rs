@@ -3,12 +3,8 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
-
-use super::event_urls::EventUrls;
-use super::named_values::NamedValues;
 
 /// The longest script, in bytes: parsing a text takes time that depends on its length.
 const LONGEST: usize = 64 << 10;
@@ -93,52 +89,6 @@ pub struct ScriptChanges {
     pub name: Option<Option<String>>,
 }
 
-/// The bounds within which scripts run.
-#[derive(Clone, Debug)]
-pub struct ScriptOptions {
-    /// Threads that serve queues of scripts, at least 1. They start when first needed. Default: 2.
-    pub threads: usize,
-    /// Threads for scripts that have run for more than 50 ms; one definition has a quarter of them at most. They run in
-    /// time slices, at once as many as half of the processors, at least one. Each may have a heap of `memory_limit`.
-    /// Default: 32.
-    pub slow_threads: usize,
-    /// How long one evaluation may run; the time that it waits does not count. Default: 5 s (Elsa's is 30 s), because
-    /// scripts do no I/O here.
-    pub time_limit: Duration,
-    /// Bytes of heap of one script. Default: 64 MiB.
-    pub memory_limit: usize,
-    /// Bytes of heap of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`: a script
-    /// for which no room is left waits, or its burst is deferred. Default: 2,240 MiB, enough for the defaults of the others.
-    pub total_memory: usize,
-    /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
-    pub stack_limit: usize,
-    /// Evaluations of each definition that a thread's queue holds. When it is full, `evaluate` waits. Default: 256.
-    pub queue: usize,
-    /// Bytes of JSON that one evaluation may return: its value and its variables together. Default: 4 MiB.
-    pub max_result_bytes: usize,
-    /// What `getConfig` and `getSecret` return. Default: nothing.
-    pub named: NamedValues,
-    /// What `createEventTriggerUrl` returns. An engine sets this at its start.
-    pub event_urls: EventUrls,
-}
-
-impl Default for ScriptOptions {
-    fn default() -> Self {
-        Self {
-            threads: 2,
-            slow_threads: 32,
-            time_limit: Duration::from_secs(5),
-            memory_limit: 64 << 20,
-            total_memory: 2240 << 20,
-            stack_limit: 512 << 10,
-            queue: 256,
-            max_result_bytes: 4 << 20,
-            named: NamedValues::default(),
-            event_urls: EventUrls::default(),
-        }
-    }
-}
-
 /// Why a script has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScriptErrorKind {
@@ -146,13 +96,13 @@ pub enum ScriptErrorKind {
     Syntax,
     /// It threw or failed, or returned what has no JSON form (a cycle).
     Thrown,
-    /// It ran longer than [`ScriptOptions::time_limit`].
+    /// It ran longer than [`ScriptOptions::time_limit`](super::ScriptOptions::time_limit).
     Timeout,
-    /// It needs more than [`ScriptOptions::memory_limit`].
+    /// It needs more than [`ScriptOptions::memory_limit`](super::ScriptOptions::memory_limit).
     Memory,
     /// A text of its result contains U+0000 or a lone surrogate.
     InvalidText,
-    /// Its result is larger than [`ScriptOptions::max_result_bytes`], or nested too deep.
+    /// Its result is larger than [`ScriptOptions::max_result_bytes`](super::ScriptOptions::max_result_bytes), or nested too deep.
     TooLarge,
     /// No slot is free for it now, or the breaker of its version is open. The script is not at fault: its burst
     /// is to be deferred, see [`ScriptSession::deferral`](super::ScriptSession::deferral).

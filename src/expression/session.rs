@@ -9,7 +9,8 @@ use mainspring_language::Steps;
 use super::javascript::{PoolSession, ScriptPool};
 use super::named_values::NamedValues;
 use super::processor::{LongScripts, ScriptOwner};
-use super::script::{EvaluationResult, ScriptErrorKind, ScriptOptions, ScriptScope, WorkflowFacts};
+use super::script::{EvaluationResult, ScriptErrorKind, ScriptScope, WorkflowFacts};
+use super::script_options::ScriptOptions;
 use crate::id::{InstanceId, VersionId};
 
 /// Runs scripts on a bounded pool of threads. Clones share the pool, which ends with the last clone and session.

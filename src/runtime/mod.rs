@@ -15,14 +15,15 @@ mod scheduler;
 mod worker;
 
 pub use context::instance_list::{
-    InstanceFilter, InstanceList, InstanceOrder, InstancePage, InstanceTime, TimeFilter, TimeOperator,
+    InstanceDetail, InstanceFilter, InstanceList, InstanceOrder, InstancePage, InstanceSummary, InstanceTime,
+    TimeFilter, TimeOperator,
 };
 #[cfg(test)]
 pub(crate) use context::request::ExecutedState;
 pub use context::request::{
     BulkResult, DefinitionFilter, DefinitionOrder, DefinitionSummary, EventAccepted, EventRequest, Executed,
-    Idempotency, InstanceDetail, InstanceSelection, InstanceSummary, JournalRecord, Listed, Page, Published, Readiness,
-    ResumeRequest, StartRequest, VersionOptions,
+    Idempotency, InstanceSelection, JournalRecord, Listed, Page, Published, Readiness, ResumeRequest, StartRequest,
+    VersionOptions,
 };
 pub use context::settings::Role;
 pub use engine::activity_executions::{

@@ -11,7 +11,7 @@
 //! - `schedule`: what starts at computed times. `activation`: the steps after a publish changed an activation strategy.
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not retried.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
-//!   `activity_type`: what a node cannot run. `activity_stats`: how often activities ran. `task`: what `Elsa.RunTask` waits for.
+//!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
 //!   `token`: the key of signed texts. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.

@@ -4,7 +4,7 @@
 
 mod cost;
 mod engines;
-mod load;
+mod modes;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use serde_json::json;
 
 use self::cost::Meter;
-use self::load::Outcome;
+use self::modes::Outcome;
 use super::finished_counter::finished_instances;
 use super::measured_workflow::{measured_workflow, name_of};
 use super::nodes::{count_violations, with_schema};
@@ -67,7 +67,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
             pool_size: settings.pool_size,
             counter: finished_instances()?,
         };
-        let measured = load::run(&scenario, settings.seconds, settings.instances);
+        let measured = modes::run(&scenario, settings.seconds, settings.instances);
         let outcome = unless_stopped(stop, measured).await?;
         Ok((outcome, count_violations(scratch).await?))
     })

@@ -48,7 +48,7 @@ mod tests;
 mod thread_pool;
 
 #[cfg(doc)]
-use super::script::{ScriptErrorKind, ScriptOptions, ScriptScope};
+use super::script::{ScriptErrorKind, ScriptScope};
 #[cfg(doc)]
 use super::session::{ScriptEngine, ScriptSession};
 pub(super) use language::JavaScript;

@@ -54,7 +54,8 @@ use super::language_change::refused_change;
 use super::pure_script;
 use super::realm_functions::{HostState, RealmFunctions, count_globals};
 use super::script_watch::ScriptWatch;
-use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
+use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptScope};
+use crate::expression::script_options::ScriptOptions;
 
 const MAX_MESSAGE: usize = 2_000;
 

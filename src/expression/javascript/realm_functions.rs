@@ -15,7 +15,8 @@ use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
 use crate::expression::event_urls::{EventUrl, EventUrls};
 use crate::expression::named_values::{NO_SECRETS, NamedValues};
-use crate::expression::script::{ScriptOptions, ScriptScope};
+use crate::expression::script::ScriptScope;
+use crate::expression::script_options::ScriptOptions;
 
 /// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`, from when on the name `eval` leads to what scripts
 /// find there, and the heap has no more room for the compiler. Each realm has another name, which no script can declare.

@@ -9,7 +9,8 @@ use super::interrupt::GRACE;
 use super::slow_scripts::{FIRST_SLICE, SlowScripts};
 use super::task::{ScriptTask, TaskHandle};
 use crate::expression::processor::{FairQueue, QueuePermits};
-use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
+use crate::expression::script::{ScriptError, ScriptErrorKind};
+use crate::expression::script_options::ScriptOptions;
 
 /// How long the reset of a realm may take, which no script prolongs.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(50);

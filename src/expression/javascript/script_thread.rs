@@ -17,7 +17,8 @@ use super::realm::{Evaluation, Realm};
 use super::script_queue::{RESET_TIMEOUT, RunningTask, ScriptQueue};
 use super::slow_scripts::SlowScripts;
 use super::task::{ScriptTask, TaskHandle};
-use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope};
+use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptScope};
+use crate::expression::script_options::ScriptOptions;
 
 /// How long a thread is idle before it makes a realm ahead: the next script of a burst comes soon.
 const IDLE_BEFORE_PREPARE: Duration = Duration::from_millis(2);

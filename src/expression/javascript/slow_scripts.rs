@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::task::{ScriptTask, TaskHandle};
 use crate::expression::processor::{FairQueue, LongScripts, RunningScript, Turn, Turns};
-use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptOptions};
+use crate::expression::script::{ScriptError, ScriptErrorKind};
+use crate::expression::script_options::ScriptOptions;
 
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);

@@ -30,9 +30,8 @@ use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
 use super::task::{ScriptTask, TaskHandle};
-use crate::expression::script::{
-    EvaluationResult, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, too_long_script,
-};
+use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptScope, too_long_script};
+use crate::expression::script_options::ScriptOptions;
 
 /// How often a caller that waits for a script supervises the threads.
 const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::engine::TemplateEngine;
 use crate::expression::language::ScriptRun;
-use crate::expression::script::{EvaluationResult, ScriptErrorKind, ScriptOptions, ScriptScope, WorkflowFacts};
+use crate::expression::script::{EvaluationResult, ScriptErrorKind, ScriptScope, WorkflowFacts};
+use crate::expression::script_options::ScriptOptions;
 use crate::expression::script_view::ViewSnapshot;
 use crate::expression::session::{ScriptEngine, ScriptSession};
 

@@ -2,9 +2,55 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::request::{InstanceSummary, Page};
+use super::request::Page;
 use crate::id::{DefinitionId, InstanceId, VersionId};
+
+/// An instance in a list.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceSummary {
+    /// Its id.
+    pub id: InstanceId,
+    /// Which workflow it runs.
+    pub definition_id: DefinitionId,
+    /// Which version of it, by id.
+    pub definition_version_id: VersionId,
+    /// Which version of it, by number.
+    pub version: i32,
+    /// `Running` or `Finished`.
+    pub status: String,
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
+    pub sub_status: String,
+    /// The instance whose activity started it.
+    pub parent_workflow_instance_id: Option<InstanceId>,
+    /// Its correlation id.
+    pub correlation_id: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// How many incidents it has.
+    pub incident_count: i32,
+    /// When it was first committed.
+    pub created_at: DateTime<Utc>,
+    /// When it was last committed.
+    pub updated_at: DateTime<Utc>,
+    /// When it finished.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// An instance with its state (Elsa's `workflowState`).
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceDetail {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: InstanceSummary,
+    /// Elsa's `workflowState`.
+    pub workflow_state: Value,
+}
 
 /// Which instances to select: those that match all given criteria. An empty list means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

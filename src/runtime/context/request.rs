@@ -275,51 +275,6 @@ pub struct InstanceSelection {
     pub version: Option<i32>,
 }
 
-/// An instance in a list.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct InstanceSummary {
-    /// Its id.
-    pub id: InstanceId,
-    /// Which workflow it runs.
-    pub definition_id: DefinitionId,
-    /// Which version of it, by id.
-    pub definition_version_id: VersionId,
-    /// Which version of it, by number.
-    pub version: i32,
-    /// `Running` or `Finished`.
-    pub status: String,
-    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
-    pub sub_status: String,
-    /// The instance whose activity started it.
-    pub parent_workflow_instance_id: Option<InstanceId>,
-    /// Its correlation id.
-    pub correlation_id: Option<String>,
-    /// Its name.
-    pub name: Option<String>,
-    /// How many incidents it has.
-    pub incident_count: i32,
-    /// When it was first committed.
-    pub created_at: DateTime<Utc>,
-    /// When it was last committed.
-    pub updated_at: DateTime<Utc>,
-    /// When it finished.
-    pub finished_at: Option<DateTime<Utc>>,
-}
-
-/// An instance with its state (Elsa's `workflowState`).
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct InstanceDetail {
-    /// What a list shows.
-    #[serde(flatten)]
-    pub summary: InstanceSummary,
-    /// Elsa's `workflowState`.
-    pub workflow_state: Value,
-}
-
 /// An entry of an instance's journal (Elsa's `WorkflowExecutionLogRecord`).
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]

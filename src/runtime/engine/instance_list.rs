@@ -7,8 +7,10 @@ use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use super::Engine;
 use super::instances::summary;
 use crate::db::bounded_list;
-use crate::runtime::context::instance_list::{InstanceFilter, InstanceList, InstanceOrder, InstancePage};
-use crate::runtime::context::request::{InstanceSummary, Listed, Page};
+use crate::runtime::context::instance_list::{
+    InstanceFilter, InstanceList, InstanceOrder, InstancePage, InstanceSummary,
+};
+use crate::runtime::context::request::{Listed, Page};
 use crate::runtime::worker::instance_filter::list_filter;
 use crate::store::instance::list::{self, InstanceListOrder, ListCursor, ListPage, ListPools};
 use crate::{Error, Result};

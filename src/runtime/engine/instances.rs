@@ -6,7 +6,7 @@ use super::Engine;
 use crate::definition::WorkflowDefinition;
 use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::InstanceId;
-use crate::runtime::context::request::{InstanceDetail, InstanceSummary};
+use crate::runtime::context::instance_list::{InstanceDetail, InstanceSummary};
 use crate::runtime::worker::effects::{status_word, sub_status_word};
 use crate::store::instance::{self, InstanceRow};
 use crate::{Error, Result};

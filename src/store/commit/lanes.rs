@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use super::breaker::Breaker;
 use super::classify::{self, Loss};
-use super::decision::{self, BatchDecision, Decision, FailedBatch, LONGEST_PAUSE, Leaving, SHORTEST_PAUSE};
 use super::gathering;
 use super::holders::ActivationHolders;
 use super::options::WriterOptions;
 use super::pending::{Pending, end_unwritten, fault, refuse, reply};
 use super::pipeline::{BatchCommit, BatchError, CommitConnection, LockedRows, Winners};
 use super::queue::{AbandonOnDrop, Lane, Queue};
+use super::retry::{self, BatchDecision, Decision, FailedBatch, LONGEST_PAUSE, Leaving, SHORTEST_PAUSE};
 use super::statement::StatementShape;
 use super::{CommitGuard, CommitOutcome};
 use crate::db::{Connector, ErrorClass};
@@ -287,7 +287,7 @@ impl LaneTask {
             part.iter_mut()
                 .for_each(|pending| pending.has_failed(broken.failure, now));
             let in_doubt_since = doubt_since.unwrap_or(now);
-            match decision::after_failure(self.failed_batch(broken.failure, &part, in_doubt_since)) {
+            match retry::after_failure(self.failed_batch(broken.failure, &part, in_doubt_since)) {
                 BatchDecision::GiveUp => part
                     .into_iter()
                     .for_each(|pending| reply(pending, CommitOutcome::Unknown)),
@@ -387,7 +387,7 @@ impl LaneTask {
                 (winners, missed, Leaving::Committed { skips_holders })
             }
             Err(broken) => {
-                let Some(left_as) = decision::after_refusal(&broken, part.len(), in_doubt) else {
+                let Some(left_as) = retry::after_refusal(&broken, part.len(), in_doubt) else {
                     return Err(broken);
                 };
                 if broken.failure == ErrorClass::Fault {
@@ -420,7 +420,7 @@ impl LaneTask {
             let missed = own.iter().map(|(key, _)| key).filter(|key| missed_keys.contains(key));
             pending.missed = missed.collect();
             let loss = judged.remove(&no).unwrap_or(Loss::Outcome(CommitOutcome::Unknown));
-            match decision::after_loss(loss, left_as) {
+            match retry::after_loss(loss, left_as) {
                 Decision::Reply(outcome) => reply(pending, outcome),
                 Decision::SendHolding => {
                     pending.request.holds = true;

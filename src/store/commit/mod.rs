@@ -25,7 +25,6 @@
 
 mod breaker;
 mod classify;
-mod decision;
 mod gathering;
 mod holders;
 mod lanes;
@@ -33,6 +32,7 @@ mod options;
 mod pending;
 mod pipeline;
 mod queue;
+mod retry;
 mod row;
 mod statement;
 #[cfg(test)]

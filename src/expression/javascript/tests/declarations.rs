@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::expression::javascript::declarations::declarations;
-use crate::expression::script::{ScriptOptions, ScriptScope};
+use crate::expression::script::ScriptScope;
+use crate::expression::script_options::ScriptOptions;
 use crate::expression::{ScriptEngine, ScriptNames, TypeName};
 
 /// The names that a text declares as functions.

@@ -4,7 +4,8 @@ use chrono::{TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::expression::event_urls::{EventUrl, EventUrls};
-use crate::expression::script::{ScriptError, ScriptOptions, ScriptScope, WorkflowFacts};
+use crate::expression::script::{ScriptError, ScriptScope, WorkflowFacts};
+use crate::expression::script_options::ScriptOptions;
 use crate::expression::{ScriptEngine, ScriptErrorKind};
 
 async fn evaluate(event_urls: &EventUrls, instance: &str, script: &str) -> Result<Value, ScriptError> {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::expression::script::{ScriptOptions, ScriptScope};
+use crate::expression::script::ScriptScope;
+use crate::expression::script_options::ScriptOptions;
 use crate::expression::{ScriptEngine, WorkflowFacts};
 
 /// What an instance's script leaves behind, or tries to. Most are written so that the text does not show it.

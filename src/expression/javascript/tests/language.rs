@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptOptions, ScriptScope, WorkflowFacts};
+use crate::expression::script::{Evaluated, ScriptError, ScriptErrorKind, ScriptScope, WorkflowFacts};
+use crate::expression::script_options::ScriptOptions;
 
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().cloned().expect("an object")

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::expression::ScriptErrorKind::Thrown;
-use crate::expression::script::{ScriptError, ScriptOptions, ScriptScope};
+use crate::expression::script::{ScriptError, ScriptScope};
+use crate::expression::script_options::ScriptOptions;
 use crate::expression::{NamedValues, ScriptEngine};
 
 async fn evaluate(named: &NamedValues, script: &str) -> Result<Value, ScriptError> {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::ScriptEngine;
-use crate::expression::script::{Evaluated, ScriptError, ScriptOptions, ScriptScope};
+use crate::expression::script::{Evaluated, ScriptError, ScriptScope};
+use crate::expression::script_options::ScriptOptions;
 
 /// One script a line, and its result in the next.
 const SCRIPTS: &str = include_str!("ordinary_scripts.js");
