@@ -265,7 +265,8 @@ impl<'a> Evaluator<'a> {
             ScriptErrorKind::Closed => ("script-closed".to_owned(), true),
         };
         let fault = Fault::new(error.message).code(code).category("Script");
-        fault.at(error.place).quoting_nothing(is_of_engine)
+        // The place where a script has ended may depend on a value.
+        fault.at(error.place).quoting_nothing(is_of_engine && error.place.is_none())
     }
 }
 

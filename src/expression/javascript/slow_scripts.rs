@@ -79,13 +79,18 @@ impl SlowScripts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_free_slot(&self, state: &SlowState, handle: &TaskHandle) -> bool {
+    /// A slot for a script, if one is free and the breaker of its version admits it.
+    fn free_slot(&self, state: &SlowState, handle: &Arc<TaskHandle>) -> Option<Slot> {
         let per_definition = (self.options.slow_threads / 4).max(1);
         let slots = self.options.slow_threads.min(self.heaps_left()).max(1);
         let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
-        state.slots.len() < slots
-            && count(&|other| other.owner.definition == handle.owner.definition) < per_definition
-            && self.long.admits(&handle.owner)
+        let is_free = state.slots.len() < slots
+            && count(&|other| other.owner.definition == handle.owner.definition) < per_definition;
+        Some(Slot {
+            handle: Arc::clone(handle),
+            turn: None,
+            _running: is_free.then(|| LongScripts::admit(&self.long, &handle.owner))??,
+        })
     }
 
     /// How many slow scripts can have a whole heap beside the scripts of the queues and those of abandoned threads.
@@ -98,20 +103,12 @@ impl SlowScripts {
     /// Takes a slot for a script that runs on a queue's thread; the thread must then wait for a time slice.
     pub(super) fn take_slot(&self, handle: &Arc<TaskHandle>) -> bool {
         let mut state = self.lock();
-        if !self.has_free_slot(&state, handle) {
+        let Some(slot) = self.free_slot(&state, handle) else {
             return false;
-        }
+        };
         metrics::counter!("mainspring_slow_scripts_total").increment(1);
-        self.occupy(&mut state, handle);
+        state.slots.push(slot);
         true
-    }
-
-    fn occupy(&self, state: &mut SlowState, handle: &Arc<TaskHandle>) {
-        state.slots.push(Slot {
-            handle: Arc::clone(handle),
-            turn: None,
-            _running: LongScripts::add(&self.long, &handle.owner),
-        });
     }
 
     pub(super) fn has_slot(&self, handle: &Arc<TaskHandle>) -> bool {
@@ -157,12 +154,17 @@ impl SlowScripts {
         let mut state = self.lock();
         loop {
             let mut backlog = std::mem::take(&mut state.backlog);
-            let found =
-                backlog.pop_where(|task| task.handle.is_cancelled() || self.has_free_slot(&state, &task.handle));
+            let mut slot = None;
+            let found = backlog.pop_where(|task| {
+                slot = self.free_slot(&state, &task.handle);
+                slot.is_some() || task.handle.is_cancelled()
+            });
             state.backlog = backlog;
             let task = found?;
-            if !task.handle.is_cancelled() {
-                self.occupy(&mut state, &task.handle);
+            if let Some(slot) = slot
+                && !task.handle.is_cancelled()
+            {
+                state.slots.push(slot);
                 task.handle.set_taken();
                 return Some(task);
             }

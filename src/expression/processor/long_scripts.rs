@@ -56,18 +56,18 @@ impl LongScripts {
         self.running().iter().filter(|other| *other == version).count()
     }
 
-    /// Whether the breaker of its version lets another one run.
-    pub(in crate::expression) fn admits(&self, owner: &ScriptOwner) -> bool {
-        !self.breakers.is_open(&owner.version) || self.running_of(&owner.version) == 0
-    }
-
-    /// Counts one that has been admitted.
-    pub(in crate::expression) fn add(long: &Arc<Self>, owner: &ScriptOwner) -> RunningScript {
-        long.running().push(owner.version.clone());
-        RunningScript {
+    /// Counts one that runs from now on. None: the breaker of its version is open, and another one runs.
+    pub(in crate::expression) fn admit(long: &Arc<Self>, owner: &ScriptOwner) -> Option<RunningScript> {
+        let is_open = long.breakers.is_open(&owner.version);
+        let mut running = long.running();
+        if is_open && running.contains(&owner.version) {
+            return None;
+        }
+        running.push(owner.version.clone());
+        Some(RunningScript {
             long: Arc::clone(long),
             version: owner.version.clone(),
-        }
+        })
     }
 
     /// No slot is free for a script, or its breaker is open: records that its burst is deferred, warns at most once in
@@ -107,10 +107,9 @@ impl LongScripts {
         permit: impl Send + 'static,
         work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
     ) -> EvaluationResult {
-        if !long.admits(&owner) {
+        let Some(running) = Self::admit(long, &owner) else {
             return Err(long.defer(&owner));
-        }
-        let running = Self::add(long, &owner);
+        };
         let stop = CancellationToken::new();
         let _stops = stop.clone().drop_guard();
         let (turns, limit) = (Arc::clone(&long.turns), long.time_limit);
@@ -182,7 +181,7 @@ mod tests {
             let (long, owner) = (Arc::clone(&long), owner(version));
             async move { LongScripts::run(&long, owner, "L", None, (), move |_| work()).await }
         };
-        let first = LongScripts::add(&long, &owner("bad"));
+        let first = LongScripts::admit(&long, &owner("bad")).unwrap();
         assert!(run("good", || Ok(Evaluated::default())).await.is_ok());
         let busy = run("bad", || Ok(Evaluated::default())).await.unwrap_err();
         assert_eq!(busy.kind, ScriptErrorKind::Busy);
