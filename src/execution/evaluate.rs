@@ -266,7 +266,9 @@ impl<'a> Evaluator<'a> {
         };
         let fault = Fault::new(error.message).code(code).category("Script");
         // The place where a script has ended may depend on a value.
-        fault.at(error.place).quoting_nothing(is_of_engine && error.place.is_none())
+        fault
+            .at(error.place)
+            .quoting_nothing(is_of_engine && error.place.is_none())
     }
 }
 

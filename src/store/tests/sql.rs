@@ -232,9 +232,12 @@ fn a_bare_number_is_found() {
 async fn the_server_prepares_each_statement() {
     let fixture = Fixture::new().await;
     let session = fixture.session().await;
+    let version = "SELECT current_setting('server_version_num')::bigint";
+    // The benchmarks read this view where it exists.
+    let has_flushes = fixture.count(version).await >= 180_000;
     let (mut prepared, mut complaints) = (0, Vec::new());
     for (path, text) in files("sql/queries", ".sql") {
-        if text.contains("--[") || text.contains("DO $$") {
+        if text.contains("--[") || text.contains("DO $$") || (text.contains("pg_stat_io") && !has_flushes) {
             continue;
         }
         match session.client.prepare(&text).await {
