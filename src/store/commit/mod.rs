@@ -20,7 +20,7 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `row` its rows; `classify` finds why a request lost, `decision` what comes next for it; `holders` which activation keys
+//! `row` its rows; `classify` finds why a request lost, `retry` what comes next for it; `holders` which activation keys
 //! instances hold; `breaker` stops claiming while the database refuses commits.
 
 mod breaker;
