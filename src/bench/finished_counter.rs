@@ -15,10 +15,10 @@ pub fn finished_instances() -> Result<Arc<AtomicU64>, Failure> {
     if let Some(counter) = FINISHED.get() {
         return Ok(Arc::clone(counter));
     }
-    let counter = Arc::clone(FINISHED.get_or_init(Arc::default));
+    let counter = Arc::default();
     metrics::set_global_recorder(FinishedCounter(Arc::clone(&counter)))
         .map_err(|_| Failure::failed("this process has another metrics recorder"))?;
-    Ok(counter)
+    Ok(Arc::clone(FINISHED.get_or_init(|| counter)))
 }
 
 /// A metrics recorder that counts finished instances only.

@@ -98,7 +98,7 @@ async fn every_described_field_is_read_as_its_type() {
     let (mut read, mut silent) = (0, Vec::new());
     for operation in document.operations() {
         let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
-        // Whoever has no token learns nothing of the other fields.
+        // A request without a token is refused before its other fields are read.
         if operation.path.contains("/resume") {
             continue;
         }

@@ -45,7 +45,7 @@ async fn a_full_queue_costs_no_connection_and_is_emptied_once_its_readers_go_on(
     // A check-in finds it.
     finishes().await;
     one.child.wait_for_log("a notification to other nodes is lost").await;
-    // Whoever publishes is told why it cannot be done now.
+    // A publish is refused with the cause.
     let changed = json!({"id": "w", "type": "Elsa.WriteLine", "text": literal("there")});
     let changed = json!({"definitionId": "says", "root": changed});
     let save = json!({"model": &changed, "publish": true});
