@@ -131,14 +131,18 @@ impl Membership {
     pub(crate) async fn ended(&self) -> &'static str {
         let mut lost = self.locks.lost();
         let mut reports = self.reports();
-        // A sender that is gone means that its task has ended: the registration has, too.
+        // A sender that is gone means that its task has ended: the registration has, too. The end of a registration also ends
+        // the failure detection, so its own cause comes first.
         tokio::select! {
+            biased;
             () = self.watchdog.reported(self.hangs) => "this node was hung",
-            _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
             _ = reports.wait_for(|report| report.is_removed) => {
                 if self.watchdog.hangs() > self.hangs { "this node was hung" } else { "it was removed" }
             }
-            () = self.failed.cancelled() => "its failure detection ended",
+            _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
+            () = self.failed.cancelled() => {
+                if self.reports().borrow().is_removed { "it was removed" } else { "its failure detection ended" }
+            }
         }
     }
 

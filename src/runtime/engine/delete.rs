@@ -21,7 +21,7 @@ const MAX_DIRECT: i64 = 1000;
 
 impl Engine {
     /// Deletes an instance with everything that belongs to it in one transaction, or a start that has not run yet. From then
-    /// on, a running burst of it on any node cannot commit. Callers that wait for it receive the error that it does not exist.
+    /// on, a running burst of it on any node cannot commit. Callers that wait for it receive a not-found error.
     /// Returns false if it did not exist.
     ///
     /// # Errors
