@@ -2,31 +2,26 @@
 //!
 //! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
 //! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
-//! scripts of other languages. There are as many of those threads as half of the processors, at least one. A burst that is
-//! dropped stops its script there.
+//! scripts of all languages. A burst that is dropped stops its script there.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem, Script, Stop, StopKind, World};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun};
 use super::processor::on_stack_of;
 use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 use super::script_view::{ScriptView, ViewSnapshot};
 use super::session::ScriptSession;
-use crate::compute;
 
 /// Steps where the burst runs: some 2 ms.
 const FEW_STEPS: u64 = 20_000;
 /// Steps on a thread of its own: more than fit into its time, whatever the processor.
 const MOST_STEPS: u64 = 100_000_000_000;
-
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(compute::half_of_processors())));
 
 /// A subset of C# that is checked at publish.
 #[derive(Debug)]
@@ -93,12 +88,11 @@ fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSes
         }
     }
     ScriptRun::GoesOn(Box::pin(async move {
-        let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down");
-        let permit = Arc::clone(&PERMITS).acquire_owned().await.map_err(closed)?;
+        let slot = session.long_slot(view.facts()).await?;
         let stack = (!script.is_shallow()).then_some(Script::STACK);
         let snapshot = ViewSnapshot::of(view);
         let (bytes, result_bytes) = (few.bytes, few.result_bytes);
-        let ran = session.run_long(CSharp.name(), view.facts(), stack, permit, move |caller| {
+        let ran = session.run_long(CSharp.name(), view.facts(), stack, slot, move |caller| {
             let bounds = Bounds {
                 steps: MOST_STEPS,
                 bytes,

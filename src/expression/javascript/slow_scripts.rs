@@ -93,10 +93,11 @@ impl SlowScripts {
         })
     }
 
-    /// How many slow scripts can have a whole heap beside the scripts of the queues and those of abandoned threads.
+    /// How many slow scripts can have a whole heap beside the scripts of the queues, those of abandoned threads and
+    /// those of other languages.
     fn heaps_left(&self) -> usize {
         let all = self.options.total_memory / self.options.memory_limit.max(1);
-        let others = self.options.threads.max(1) + self.abandoned().len();
+        let others = self.options.threads.max(1) + self.abandoned().len() + self.long.slots_taken();
         all.saturating_sub(others)
     }
 
@@ -247,6 +248,11 @@ impl SlowScripts {
 
     fn abandoned(&self) -> MutexGuard<'_, Vec<Option<Arc<TaskHandle>>>> {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(in crate::expression) fn hanging(&self) -> usize {
+        self.abandoned().len()
     }
 
     /// Slots taken, and scripts in the backlog.

@@ -30,14 +30,12 @@ use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
 use super::task::{ScriptTask, TaskHandle};
+use crate::expression::processor::SLOT_TIMEOUT;
 use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptScope, too_long_script};
 use crate::expression::script_options::ScriptOptions;
 
 /// How often a caller that waits for a script supervises the threads.
 const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How long a preempted script waits for a slot before its burst is deferred.
-const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// For how long a burst is deferred that found no free slot; jittered.
 const DEFERRAL: Duration = Duration::from_secs(2);
@@ -162,6 +160,18 @@ impl PoolSession {
             }
             if handle.preempted_for() >= SLOT_TIMEOUT {
                 return Err(queue.slow.long.defer(&handle.owner));
+            }
+        }
+    }
+
+    /// Awaits what waits for a turn of a script. One that hangs in native code holds its turn until it is abandoned, which is
+    /// up to those that wait. As cancellation safe as what it awaits.
+    pub(in crate::expression) async fn supervising<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let mut waiting = pin!(waiting);
+        loop {
+            match tokio::time::timeout(SUPERVISE_INTERVAL, &mut waiting).await {
+                Ok(result) => return result,
+                Err(_) => SlowScripts::abandon_overdue(&self.pool.slow),
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Liquid among the languages: parsed templates are kept, and long renderings go on beside others.
 //!
 //! - **It does not block others.** A rendering that has not ended within [`INLINE_STEPS`] is given up and begins again on a
-//!   thread of its own, with a time limit; nothing sees the first attempt. Its caller may leave: then it stops. Long renderings have
-//!   few slots, and one definition has a part of them; if none is free, the burst is deferred.
+//!   thread of its own, with a time limit; nothing sees the first attempt. Its caller may leave: then it stops.
 //!
 //! # Layout
-//! - `engine`: [`TemplateEngine`]; `cache`: parsed templates; `template_view`: what a template sees.
+//! - `rendering`: one template; `cache`: parsed templates; `template_view`: what a template sees.
 
 mod cache;
-mod engine;
+mod rendering;
 mod template_view;
 #[cfg(test)]
 mod tests;
@@ -20,8 +19,8 @@ use super::script::{ScriptError, ScriptText};
 use super::script_view::ScriptView;
 use super::session::ScriptSession;
 #[cfg(doc)]
-use engine::{INLINE_STEPS, TemplateEngine};
-use engine::{TEMPLATES, error};
+use rendering::INLINE_STEPS;
+use rendering::{error, render};
 
 /// Templates, whose value is a text.
 #[derive(Debug)]
@@ -54,6 +53,6 @@ impl Language for Liquid {
         view: &'a dyn ScriptView,
         session: &'a ScriptSession,
     ) -> ScriptRun<'a> {
-        TEMPLATES.render(script.text, view, session)
+        render(script.text, view, session)
     }
 }

@@ -2,21 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use super::engine::TemplateEngine;
+use super::rendering::render;
 use crate::expression::language::ScriptRun;
 use crate::expression::script::{EvaluationResult, ScriptErrorKind, ScriptScope, WorkflowFacts};
 use crate::expression::script_options::ScriptOptions;
 use crate::expression::script_view::ViewSnapshot;
-use crate::expression::session::{ScriptEngine, ScriptSession};
+use crate::expression::session::ScriptEngine;
 
-const SHORT: Duration = Duration::from_millis(100);
+/// Some times as many steps as are run on the caller's thread.
+const MEDIUM: &str = "{% for i in (1..30000) %}{% assign last = i %}{% endfor %}{{ last }}";
 
-fn session(time_limit: Duration) -> ScriptSession {
+fn engine(time_limit: Duration) -> ScriptEngine {
     let options = ScriptOptions {
         time_limit,
         ..ScriptOptions::default()
     };
-    ScriptEngine::new(options).session()
+    ScriptEngine::new(options)
 }
 
 /// What a template of a definition sees that needs nothing.
@@ -40,26 +41,21 @@ async fn ended(run: ScriptRun<'_>) -> EvaluationResult {
 
 #[tokio::test]
 async fn short_templates_do_not_wait_for_long_ones() {
-    let engine = TemplateEngine::new();
-    let (patient, hurried) = (session(Duration::from_secs(600)), session(SHORT));
-    let (one, two) = (view("one"), view("two"));
+    let engine = engine(Duration::from_secs(600));
+    let (session, one, two) = (engine.session(), view("one"), view("two"));
     let forever = "{% for i in (1..2000000000) %}{% endfor %}";
     let mut long: Vec<_> = (0..4)
-        .map(|_| Box::pin(ended(engine.render(forever, &one, &patient))))
+        .map(|_| Box::pin(ended(render(forever, &one, &session))))
         .collect();
     for one in &mut long {
         // The first poll takes the slot.
         assert!(futures_util::poll!(one.as_mut()).is_pending());
     }
     assert_eq!(engine.long(), 4);
-    let short = engine.render("{{ 1 | plus: 1 }}", &one, &hurried);
+    let short = render("{{ 1 | plus: 1 }}", &one, &session);
     assert!(matches!(&short, ScriptRun::Ended(Ok(result)) if result.value == "2"));
-    let busy = ended(engine.render(forever, &one, &hurried)).await.unwrap_err();
-    assert_eq!(busy.kind, ScriptErrorKind::Busy);
-    assert_eq!(hurried.deferral(), Some(Duration::from_secs(1)));
     // Another definition has slots of its own, and a turn among the others.
-    let other = ended(engine.render(forever, &two, &hurried)).await.unwrap_err();
-    assert_eq!(other.kind, ScriptErrorKind::Timeout, "{other}");
+    assert_eq!(ended(render(MEDIUM, &two, &session)).await.unwrap().value, "30000");
     drop(long);
     let deadline = Instant::now() + Duration::from_secs(30);
     while engine.long() > 0 {
@@ -69,13 +65,21 @@ async fn short_templates_do_not_wait_for_long_ones() {
 }
 
 #[tokio::test]
+async fn a_long_template_ends_at_its_limit() {
+    let engine = engine(Duration::from_millis(100));
+    let (session, one) = (engine.session(), view("one"));
+    let forever = "{% for i in (1..2000000000) %}{% endfor %}";
+    let late = ended(render(forever, &one, &session)).await.unwrap_err();
+    assert_eq!(late.kind, ScriptErrorKind::Timeout, "{late}");
+    assert_eq!(engine.long(), 0);
+}
+
+#[tokio::test]
 async fn a_template_of_medium_length_ends_on_its_thread() {
-    let engine = TemplateEngine::new();
-    let (patient, one) = (session(Duration::from_secs(60)), view("one"));
-    let template = "{% for i in (1..30000) %}{% increment n %},{% endfor %}";
-    let run = engine.render(template, &one, &patient);
+    let engine = engine(Duration::from_secs(60));
+    let (session, one) = (engine.session(), view("one"));
+    let run = render(MEDIUM, &one, &session);
     assert!(matches!(run, ScriptRun::GoesOn(_)));
-    let counted = ended(run).await.unwrap().value;
-    assert!(counted.as_str().unwrap().ends_with("29999,"));
+    assert_eq!(ended(run).await.unwrap().value, "30000");
     assert_eq!(engine.long(), 0);
 }

@@ -9,14 +9,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mainspring_language::Steps;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::fair_queue::QueuePermits;
 use super::pace::Pace;
 use super::script_breaker::ScriptBreakers;
 use super::script_owner::ScriptOwner;
 use super::turns::Turns;
 use crate::compute::half_of_processors;
 use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind};
+
+/// Scripts of languages that count steps which run or wait for their turn.
+const SLOTS: usize = 16;
+
+/// Of these, those of one definition.
+const SLOTS_PER_DEFINITION: usize = SLOTS / 4;
+
+/// How long a script waits for a slot before its burst is deferred.
+pub(in crate::expression) const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The least time between two warnings that bursts are deferred.
 const WARNING_INTERVAL: Duration = Duration::from_secs(30);
@@ -28,6 +40,9 @@ pub(in crate::expression) struct LongScripts {
     pub(in crate::expression) turns: Arc<Turns>,
     /// How long one may run.
     time_limit: Duration,
+    /// For scripts that count their steps: of all, and of each definition.
+    slots: Arc<Semaphore>,
+    own_slots: QueuePermits,
     /// The versions of those that run or wait for their turn.
     running: Mutex<Vec<String>>,
     /// The time of the last warning, in seconds since `began` plus [`WARNING_INTERVAL`].
@@ -41,6 +56,8 @@ impl LongScripts {
             breakers: ScriptBreakers::default(),
             turns: Arc::new(Turns::new(half_of_processors())),
             time_limit,
+            slots: Arc::new(Semaphore::new(SLOTS)),
+            own_slots: QueuePermits::new(SLOTS_PER_DEFINITION),
             running: Mutex::default(),
             last_warning: AtomicU64::new(0),
             began: Instant::now(),
@@ -92,7 +109,31 @@ impl LongScripts {
         ScriptError::new(ScriptErrorKind::Busy, "no slot for slow scripts is free now")
     }
 
-    /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. The permit
+    /// A slot for a script that counts its steps. One definition has few of them, so that many long scripts of one delay
+    /// those of another by few.
+    ///
+    /// Cancellation safe.
+    ///
+    /// # Errors
+    /// `Busy`: none was free for [`SLOT_TIMEOUT`].
+    pub(in crate::expression) async fn slot(&self, owner: &ScriptOwner) -> Result<LongSlot, ScriptError> {
+        let own = self.own_slots.of(&owner.definition);
+        let waiting = async {
+            let own = own.acquire_owned().await?;
+            Ok((own, Arc::clone(&self.slots).acquire_owned().await?))
+        };
+        match tokio::time::timeout(SLOT_TIMEOUT, waiting).await {
+            Ok(slot) => slot.map(LongSlot).map_err(|_: AcquireError| closed()),
+            Err(_) => Err(self.defer(owner)),
+        }
+    }
+
+    /// Slots that are taken.
+    pub(in crate::expression) fn slots_taken(&self) -> usize {
+        SLOTS - self.slots.available_permits()
+    }
+
+    /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. The slot
     /// is given back when it ends; it has a stack of so many bytes, or that of any thread.
     ///
     /// Cancellation safe: a dropped future stops the script.
@@ -104,7 +145,7 @@ impl LongScripts {
         owner: ScriptOwner,
         language: &'static str,
         stack: Option<usize>,
-        permit: impl Send + 'static,
+        slot: LongSlot,
         work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
     ) -> EvaluationResult {
         let Some(running) = Self::admit(long, &owner) else {
@@ -113,16 +154,15 @@ impl LongScripts {
         let stop = CancellationToken::new();
         let _stops = stop.clone().drop_guard();
         let (turns, limit) = (Arc::clone(&long.turns), long.time_limit);
-        let done = tokio::task::spawn_blocking(move || {
+        let done = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || {
             let paced = || Some(work(&Pace::begin(&turns, language, &stop, limit)?));
             let ended = match stack {
                 Some(bytes) => on_stack_of(bytes, paced).flatten(),
                 None => paced(),
             };
-            drop((permit, running));
+            drop((slot, running));
             ended
-        });
-        let closed = || ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down");
+        }));
         let ended = done.await.ok().flatten().ok_or_else(closed)?;
         match &ended {
             Err(error) if error.kind == ScriptErrorKind::Timeout => long.breakers.timed_out(&owner),
@@ -132,6 +172,16 @@ impl LongScripts {
         ended
     }
 }
+
+fn closed() -> ScriptError {
+    ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down")
+}
+
+/// A slot of a script that counts its steps; it is free again when dropped.
+#[derive(Debug)]
+pub(in crate::expression) struct LongSlot(
+    #[expect(dead_code, reason = "held, not read")] (OwnedSemaphorePermit, OwnedSemaphorePermit),
+);
 
 /// A long script, while it runs.
 pub(in crate::expression) struct RunningScript {
@@ -179,7 +229,10 @@ mod tests {
         }
         let run = |version: &str, work: fn() -> EvaluationResult| {
             let (long, owner) = (Arc::clone(&long), owner(version));
-            async move { LongScripts::run(&long, owner, "L", None, (), move |_| work()).await }
+            async move {
+                let slot = long.slot(&owner).await?;
+                LongScripts::run(&long, owner, "L", None, slot, move |_| work()).await
+            }
         };
         let first = LongScripts::admit(&long, &owner("bad")).unwrap();
         assert!(run("good", || Ok(Evaluated::default())).await.is_ok());
@@ -195,18 +248,42 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_definition_does_not_take_all_slots() {
+        let long = LongScripts::new(Duration::from_secs(60));
+        let of = |definition: &str| ScriptOwner {
+            definition: definition.to_owned(),
+            ..owner("v")
+        };
+        let greedy = of("greedy");
+        let mut taken = Vec::new();
+        for _ in 0..SLOTS_PER_DEFINITION {
+            taken.push(long.slot(&greedy).await.unwrap());
+        }
+        let mut waiting = Box::pin(long.slot(&greedy));
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        assert!(long.slot(&of("modest")).await.is_ok());
+        taken.pop();
+        assert!(waiting.await.is_ok());
+        drop(taken);
+        assert_eq!(long.slots_taken(), 0);
+    }
+
+    #[tokio::test]
     async fn a_script_that_nothing_awaits_is_stopped() {
         let long = Arc::new(LongScripts::new(Duration::from_secs(60)));
-        let (sender, stopped) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let work = move |steps: &dyn Steps| {
+            sender.send(()).unwrap();
             while steps.check().is_ok() {}
             sender.send(()).unwrap();
             Ok(Evaluated::default())
         };
-        let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), (), work));
+        let slot = long.slot(&owner("v")).await.unwrap();
+        let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), slot, work));
         assert!(futures_util::poll!(running.as_mut()).is_pending());
         assert_eq!(long.running_of("v"), 1);
+        reports.recv_timeout(Duration::from_secs(30)).expect("begun");
         drop(running);
-        stopped.recv_timeout(Duration::from_secs(30)).unwrap();
+        reports.recv_timeout(Duration::from_secs(30)).expect("stopped");
     }
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::compute::half_of_processors;
 use crate::expression::ScriptErrorKind::{Busy, Timeout};
-use crate::expression::script::EvaluationResult;
+use crate::expression::script::{Evaluated, EvaluationResult, ScriptError};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope, WorkflowFacts};
 use crate::id::{InstanceId, VersionId};
 
@@ -183,6 +184,37 @@ async fn a_version_whose_scripts_time_out_has_one_slow_script_at_a_time() {
     let busy = "const until = Date.now() + 100; while (Date.now() < until); 1";
     engine.session().evaluate(busy, of("bad", "z")).await.expect("result");
     assert!(asks("y").is_none());
+}
+
+/// Nothing polls the callers of the scripts that hang, as if they had left: who waits for a turn finds them.
+#[tokio::test]
+async fn a_script_that_hangs_holds_no_turn_of_another_language() {
+    let engine = engine(ScriptOptions {
+        threads: half_of_processors(),
+        slow_threads: 4 * half_of_processors(),
+        time_limit: Duration::from_millis(500),
+        ..ScriptOptions::default()
+    });
+    let hang = "const until = Date.now() + 60; while (Date.now() < until); (2n ** 1048000n - 1n).toString().length";
+    let sessions: Vec<_> = (0..half_of_processors()).map(|_| engine.session()).collect();
+    let mut callers = Vec::new();
+    for (n, session) in sessions.iter().enumerate() {
+        let mut caller = Box::pin(session.evaluate(hang, of(&n.to_string(), "i")));
+        assert!(futures_util::poll!(caller.as_mut()).is_pending());
+        callers.push(caller);
+    }
+    let (session, observed) = (engine.session(), Arc::clone(&engine));
+    let other = of("other", "i").workflow;
+    let slot = session.long_slot(&other).await.expect("slot");
+    let ran = session.run_long("L", &other, None, slot, move |steps| {
+        while observed.hanging() < half_of_processors() {
+            steps
+                .check()
+                .map_err(|stopped| ScriptError::new(Timeout, format!("{stopped:?}")))?;
+        }
+        Ok(Evaluated::default())
+    });
+    ran.await.expect("a turn");
 }
 
 /// Ten scripts that cannot be interrupted for some seconds, while eight threads may be abandoned: a script without a thread is deferred.
