@@ -14,7 +14,7 @@ use super::{
     publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
 };
 use crate::Error;
-use crate::expression::script_activities;
+use crate::expression::{language_requirements, script_activities};
 use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
@@ -175,7 +175,7 @@ impl Catalogue {
         self.types.remove(type_name).is_some()
     }
 
-    /// Everything that a definition can require of this catalogue, sorted: see [`requirement`].
+    /// Everything that a definition can require of this catalogue and this build, sorted: see [`requirement`].
     pub(crate) fn requirements(&self) -> Vec<String> {
         let mut all: Vec<String> = self.types.keys().cloned().collect();
         for (name, versions) in &self.types {
@@ -183,6 +183,7 @@ impl Catalogue {
             all.extend(generic::requirements_of(name).map(str::to_owned));
         }
         all.extend(self.converters.keys().map(|id| converter_requirement(id)));
+        all.extend(language_requirements());
         all.sort();
         all.dedup();
         all

@@ -24,7 +24,7 @@ use crate::activity::{
     WORKFLOW, Workflow, WorkflowAsActivity, case_port, converter_requirement, describe, item_port, requirement,
 };
 use crate::definition::{Argument, Connection, RawActivity, Variable, WorkflowDefinition};
-use crate::expression::DeclaredNames;
+use crate::expression::{DeclaredNames, language, language_requirement};
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::{Error, Result, weight};
 
@@ -77,7 +77,7 @@ impl Program {
     }
 
     /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a
-    /// version is `Type@version`, a converter of outputs `converter:id`.
+    /// version is `Type@version`, a converter of outputs `converter:id`, a language that builds may be without `language:name`.
     pub fn activity_types(&self) -> Vec<String> {
         self.required_types.iter().cloned().collect()
     }
@@ -461,6 +461,15 @@ impl<'a> Compiler<'a> {
             .map(|descriptor| inputs(descriptor, &properties))
             .unwrap_or_default();
         self.needs_outputs |= inputs.iter().any(NodeInput::may_read_outputs);
+        for expression in inputs.iter().filter_map(|input| input.expression.as_ref()) {
+            let Some(required) = language_requirement(&expression.kind) else {
+                continue;
+            };
+            if language(&expression.kind).is_none() {
+                self.unknown_types.insert(required.clone());
+            }
+            self.required_types.insert(required);
+        }
         let outputs = descriptor
             .map(|descriptor| outputs(descriptor, &properties))
             .unwrap_or_default();

@@ -52,6 +52,19 @@ pub(crate) fn missing_language(name: &str) -> Option<String> {
     })
 }
 
+/// What a node must have to evaluate expressions of this type: a language that builds may be without.
+pub(crate) fn language_requirement(name: &str) -> Option<String> {
+    let is_optional = OPTIONAL.iter().any(|(optional, _)| *optional == name);
+    is_optional.then(|| format!("language:{name}"))
+}
+
+/// What this build has of it.
+pub(crate) fn language_requirements() -> impl Iterator<Item = String> {
+    LANGUAGES
+        .iter()
+        .filter_map(|language| language_requirement(language.name()))
+}
+
 /// The languages in which anything can be written, for a message.
 pub(crate) fn script_languages() -> String {
     let scripts = LANGUAGES.iter().filter(|language| language.facts().is_script);

@@ -35,8 +35,8 @@ pub use event_urls::EventUrls;
 pub(crate) use javascript::search_script;
 pub(crate) use language::{Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun};
 pub(crate) use languages::{
-    LANGUAGES, expression_types, is_runnable, language, language_of_activity, missing_language, runnable_types,
-    script_activities, script_languages,
+    LANGUAGES, expression_types, is_runnable, language, language_of_activity, language_requirement,
+    language_requirements, missing_language, runnable_types, script_activities, script_languages,
 };
 pub(crate) use mainspring_language::TimeSpan;
 pub(crate) use named_values::NO_SECRETS;

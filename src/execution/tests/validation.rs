@@ -46,6 +46,28 @@ fn an_unknown_type_is_named() {
 }
 
 #[test]
+#[cfg(feature = "liquid")]
+fn a_language_that_builds_may_be_without_is_required_of_the_nodes() {
+    let (options, _) = options();
+    let interpreter = Interpreter::new(Catalogue::standard(), options);
+    let required = |kind: &str| {
+        let text = json!({"typeName": "String", "expression": {"type": kind, "value": "1"}});
+        let line = definition(json!({"root": {"id": "a", "type": "Elsa.WriteLine", "text": text}}));
+        interpreter.compile(&line).unwrap().activity_types()
+    };
+    assert_eq!(required("JavaScript"), ["Elsa.Workflow", "Elsa.WriteLine"]);
+    assert_eq!(
+        required("Liquid"),
+        ["Elsa.Workflow", "Elsa.WriteLine", "language:Liquid"]
+    );
+    assert!(
+        Catalogue::standard()
+            .requirements()
+            .contains(&"language:Liquid".to_owned())
+    );
+}
+
+#[test]
 #[cfg(not(any(feature = "csharp", feature = "liquid")))]
 fn a_language_that_this_build_is_without_is_named_with_its_feature() {
     for (name, feature) in [("CSharp", "csharp"), ("Liquid", "liquid")] {
@@ -62,6 +84,11 @@ fn a_language_that_this_build_is_without_is_named_with_its_feature() {
     let interpreter = Interpreter::new(Catalogue::standard(), options);
     let program = interpreter.compile(&definition(json!({"root": {"id": "a", "type": "Elsa.RunCSharp"}})));
     assert_eq!(program.unwrap().missing_activity_types(), ["Elsa.RunCSharp"]);
+    // Nodes that have the language run what uses it.
+    let text = json!({"typeName": "String", "expression": {"type": "Liquid", "value": "1"}});
+    let line = definition(json!({"root": {"id": "a", "type": "Elsa.WriteLine", "text": text}}));
+    let program = interpreter.compile(&line).unwrap();
+    assert_eq!(program.missing_activity_types(), ["language:Liquid"]);
 }
 
 #[test]
