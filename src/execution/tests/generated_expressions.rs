@@ -22,7 +22,7 @@ const MOST_TIME: Duration = Duration::from_secs(8);
 const MOST_MEMORY: usize = 512 << 20;
 
 /// How long each language is tested, in time of the processor.
-const SHORT: Duration = Duration::from_secs(12);
+const SHORT: Duration = Duration::from_secs(5);
 
 /// The name of the test that does the work.
 const ALONE: &str = "execution::tests::generated_expressions::expressions_stay_within_their_budget_alone";

@@ -33,12 +33,12 @@ async fn a_killed_node_is_not_seen_in_studio() {
         .await;
     let addresses = nodes.iter().map(|node| node.http.as_ref().unwrap().address()).collect();
     let proxy = RoundRobin::start(addresses).await;
-    let studio = Studio::signed_in(&proxy.url(), "cluster").await;
 
     // A viewer observes through one node, while another one commits, and a third one is killed.
     let started = http.execute("waiting", &json!({})).await;
     let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
-    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    let path = format!("workflows/instances/{id}/view");
+    let studio = Studio::signed_in_at(&proxy.url(), "cluster", &path).await;
     studio.page.wait_for_text("Event - Started").await;
     nodes[0].child.kill9();
     http.trigger("Go", &json!({})).await;
@@ -47,7 +47,7 @@ async fn a_killed_node_is_not_seen_in_studio() {
     // Lists, the editor and a run continue.
     studio.follow("Definitions").await;
     studio.wait_for_row("Quick").await;
-    studio.goto("workflows/definitions/quick/edit").await;
+    studio.open_page("workflows/definitions/quick/edit").await;
     select(&studio, "say", "Text").await;
     studio.fill("Text", "Changed").await;
     studio

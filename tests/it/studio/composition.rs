@@ -30,11 +30,15 @@ async fn a_workflow_as_an_activity_is_used_looked_into_updated_and_exported() {
         })
         .await;
     };
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "composition").await;
+    let studio = Studio::signed_in_at(
+        &format!("http://{}", node.address),
+        "composition",
+        "workflows/definitions/party/edit",
+    )
+    .await;
     studio.save_downloads().await;
 
     // Dropped, and its input set.
-    studio.goto("workflows/definitions/party/edit").await;
     studio.page.wait("document.querySelector('.x6-graph')").await;
     open_category(&studio, "Workflows").await;
     drop_activity(&studio, "Greeter", (0.3, 0.3)).await;

@@ -19,7 +19,7 @@ async fn definitions_are_listed_made_and_managed() {
         })
         .collect();
     let node = node(&definitions).await;
-    let studio = Studio::open(&format!("http://{}", node.address), "definitions").await;
+    let studio = Studio::open(&format!("http://{}", node.address), "definitions", "").await;
     studio.save_downloads().await;
 
     // A wrong key, then the right one.

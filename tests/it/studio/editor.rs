@@ -145,8 +145,12 @@ async fn nested_containers_and_the_test_of_one_activity_work() {
         on_flowchart("plain", "Plain", line("say", "Hello")),
     ])
     .await;
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "nested").await;
-    studio.goto("workflows/definitions/nested/edit").await;
+    let studio = Studio::signed_in_at(
+        &format!("http://{}", node.address),
+        "nested",
+        "workflows/definitions/nested/edit",
+    )
+    .await;
     // The port of the container leads into it.
     let port = "document.querySelector('.x6-node .embedded-port')";
     studio.page.click_until(port, &on_canvas("inside")).await;
@@ -161,7 +165,7 @@ async fn nested_containers_and_the_test_of_one_activity_work() {
         .await;
 
     // One activity is run by itself.
-    studio.goto("workflows/definitions/plain/edit").await;
+    studio.open_page("workflows/definitions/plain/edit").await;
     select(&studio, "say", "Text").await;
     studio.tab("Test").await;
     studio.button("Start").await;

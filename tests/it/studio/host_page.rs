@@ -25,7 +25,7 @@ async fn the_page_works_below_a_path_and_without_a_key() {
     let _proxy = PrefixProxy::start(listener, PREFIX, node.address.clone());
 
     // No key is asked for, and every address is below the path.
-    let studio = Studio::open(&format!("{origin}{PREFIX}"), "host-page").await;
+    let studio = Studio::open(&format!("{origin}{PREFIX}"), "host-page", "").await;
     studio.wait_for_row("Waiting").await;
     let path = studio.page.eval("location.pathname").await;
     assert_eq!(path, json!(format!("{PREFIX}/studio/workflows/definitions")));

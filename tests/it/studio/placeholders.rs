@@ -45,9 +45,12 @@ async fn activities_of_unknown_types_are_drawn_and_kept_and_one_that_is_deleted_
     let node = node(&[]).await;
     let http: &Http = &node.http;
     http.post("workflow-definitions/import", &shop()).await.expect(200);
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "placeholders").await;
-    studio.goto("workflows/definitions/shop/edit").await;
-
+    let studio = Studio::signed_in_at(
+        &format!("http://{}", node.address),
+        "placeholders",
+        "workflows/definitions/shop/edit",
+    )
+    .await;
     // Type and reason are on the canvas, also inside a port, and the connections begin at their outcomes.
     for text in [
         "Could not find activity type Shop.Charge with version 3",

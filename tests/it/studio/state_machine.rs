@@ -26,8 +26,12 @@ async fn the_designer_of_state_machines_draws_and_publishes_one() {
         saved["workflowDefinition"]["root"]["states"][0]["entry"]["nodeId"],
         "Workflow1:machine:Greet"
     );
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "state-machine").await;
-    studio.goto("workflows/definitions/ticket/edit").await;
+    let studio = Studio::signed_in_at(
+        &format!("http://{}", node.address),
+        "state-machine",
+        "workflows/definitions/ticket/edit",
+    )
+    .await;
     studio.page.wait(DESIGNER).await;
     for state in ["Opened", "Solved", "Archived"] {
         let drawn = format!("({DESIGNER})?.textContent.includes({})", json!(state));

@@ -16,10 +16,10 @@ async fn an_instance_is_viewed_while_it_goes_on() {
             "message": {"typeName": "String", "expression": {"type": "Literal", "value": "It broke"}}}),
     );
     let node = node(&[waiting, faulting]).await;
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "viewer").await;
     let started = node.http.execute("waiting", &json!({})).await;
     let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
-    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    let path = format!("workflows/instances/{id}/view");
+    let studio = Studio::signed_in_at(&format!("http://{}", node.address), "viewer", &path).await;
     studio.page.wait(&on_canvas("wait")).await;
     studio.page.wait_for_text("Event - Started").await;
     studio.page.wait_for_text("Suspended").await;
@@ -81,12 +81,12 @@ async fn an_instance_is_viewed_while_it_goes_on() {
 async fn the_picture_of_the_readme() {
     let sample = include_str!("../../../samples/order-approval.json");
     let node = node(&[serde_json::from_str(sample).unwrap()]).await;
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "picture").await;
-    studio.page.resize(1900, 860).await;
     let input = json!({"input": {"OrderId": "A-17", "Amount": 1200}});
     let started = node.http.execute("order-approval", &input).await;
     let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
-    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    let path = format!("workflows/instances/{id}/view");
+    let studio = Studio::signed_in_at(&format!("http://{}", node.address), "picture", &path).await;
+    studio.page.resize(1900, 860).await;
     studio.page.wait_for_text("Suspended").await;
     studio
         .page
@@ -111,10 +111,10 @@ async fn without_the_hub_the_viewer_polls() {
     );
     let hub = "features/installed/Elsa.RealTimeWorkflowUpdates";
     node.http.get(hub).await.assert_refused(404, "feature-not-found");
-    let studio = Studio::signed_in(&format!("http://{}", node.address), "polls").await;
     let started = node.http.execute("waiting", &json!({})).await;
     let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
-    studio.goto(&format!("workflows/instances/{id}/view")).await;
+    let path = format!("workflows/instances/{id}/view");
+    let studio = Studio::signed_in_at(&format!("http://{}", node.address), "polls", &path).await;
     studio.page.wait_for_text("Event - Started").await;
     assert_eq!(studio.page.wait_for_response("/execution-state").await, 200);
     node.http.trigger("Go", &json!({})).await;
