@@ -1,6 +1,6 @@
 //! Imports run downward only.
 
-use super::source::Source;
+use super::source::{Source, Token};
 
 /// The rooms, from the roof to the ground: a room may use those below it and itself. Rooms in one line stand beside
 /// each other.
@@ -100,61 +100,46 @@ fn depth(path: &str) -> usize {
 
 /// Every first segment after `crate::`, or after as many `super::` as lead to the root, with its line.
 fn used_rooms(path: &str, source: &Source) -> Vec<(usize, String)> {
-    let code = source.code();
+    let tokens: Vec<Token<'_>> = source.production_tokens().collect();
     let depth = depth(path);
     let mut found = Vec::new();
-    for word in source.production_words() {
-        let root = match word.text {
+    for (at, token) in tokens.iter().enumerate() {
+        let root = match token.text {
             "crate" => true,
-            "super" => supers_before(&code[..word.end]) == depth,
+            "super" => supers_before(&tokens[..=at]) == depth,
             _ => false,
         };
-        if root && let Some(rest) = code[word.end..].trim_start().strip_prefix("::") {
-            found.extend(first_segments(rest).into_iter().map(|segment| (word.line, segment)));
+        if root && tokens.get(at + 1).is_some_and(|next| next.text == "::") {
+            let segments = first_segments(&tokens[at + 2..]);
+            found.extend(segments.into_iter().map(|segment| (token.line, segment.to_owned())));
         }
     }
     found
 }
 
 /// The number of `super` in a path that ends with one.
-fn supers_before(code: &str) -> usize {
-    let mut rest = code.trim_end();
-    let mut count = 0;
-    while let Some(before) = rest.strip_suffix("super") {
-        count += 1;
-        let Some(before) = before.trim_end().strip_suffix("::") else {
-            break;
-        };
-        rest = before.trim_end();
-    }
-    count
+fn supers_before(tokens: &[Token<'_>]) -> usize {
+    let path = tokens.iter().rev().map(|token| token.text);
+    let pattern = ["super", "::"].into_iter().cycle();
+    path.zip(pattern)
+        .take_while(|(text, expected)| text == expected)
+        .count()
+        .div_ceil(2)
 }
 
 /// `room::…` or `{room::…, other, …}`.
-fn first_segments(rest: &str) -> Vec<String> {
-    let identifier = |text: &str| {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
-    let rest = rest.trim_start();
-    let Some(group) = rest.strip_prefix('{') else {
-        return vec![identifier(rest)];
-    };
+fn first_segments<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
     let mut segments = Vec::new();
     let mut depth = 0;
-    let mut fresh = true;
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => fresh = true,
-            c if fresh && !c.is_whitespace() => {
-                segments.push(identifier(&group[at..]));
-                fresh = false;
-            }
+    for token in tokens {
+        match token.text {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            text if depth == 0 || depth == 1 && (token.after("{") || token.after(",")) => segments.push(text),
             _ => {}
+        }
+        if depth == 0 {
+            break;
         }
     }
     segments

@@ -108,7 +108,7 @@ pub(super) fn complaints(path: &str, text: &str, source: &Source) -> Vec<String>
         return Vec::new();
     }
     let section = section.join("\n");
-    let modules = source.production_words().filter(|word| word.after("mod"));
+    let modules = source.production_tokens().filter(|word| word.after("mod"));
     let is_named = |name: &str| ['`', '/'].iter().any(|end| section.contains(&format!("`{name}{end}")));
     let unnamed = modules.filter(|word| !is_named(word.text));
     unnamed

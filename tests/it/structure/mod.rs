@@ -112,7 +112,7 @@ fn name(path: &str) -> Vec<String> {
 
 fn module_names(path: &str, source: &Source) -> Vec<String> {
     let names = source
-        .words()
+        .tokens()
         .filter(|word| word.after("mod") && EMPTY_NAMES.contains(&word.text));
     names
         .map(|word| format!("{path}:{}: module `{}` says nothing", word.line, word.text))
@@ -123,7 +123,7 @@ fn unsafe_code(path: &str, source: &Source) -> Vec<String> {
     if UNSAFE_FILES.contains(&path) {
         return Vec::new();
     }
-    let found = source.words().filter(|word| word.text == "unsafe");
+    let found = source.tokens().filter(|word| word.text == "unsafe");
     found.map(|word| format!("{path}:{}: unsafe code", word.line)).collect()
 }
 
@@ -131,7 +131,7 @@ fn axum(path: &str, source: &Source) -> Vec<String> {
     if within(path, &HTTP_ROOMS) {
         return Vec::new();
     }
-    let found = source.production_words().filter(|word| word.text == "axum");
+    let found = source.production_tokens().filter(|word| word.text == "axum");
     found
         .map(|word| format!("{path}:{}: axum outside {}", word.line, HTTP_ROOMS.join(", ")))
         .collect()

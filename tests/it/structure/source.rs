@@ -1,232 +1,169 @@
-//! As much of Rust's grammar as the rules need: what is code, what is a string, what is only there for tests.
+//! A file of Rust as its tokens, by the lexer of `syn`: what is code, what is a string, what exists for tests only. A syntax
+//! tree would leave out what is inside of macros.
+
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// A file of Rust, taken apart.
+#[derive(Default)]
 pub(super) struct Source {
-    /// The code, with comments and the contents of literals blanked out; lines stay where they are.
-    code: String,
+    /// Without comments and without literals other than numbers.
+    tokens: Vec<(String, usize)>,
     /// The string literals.
     pub(super) strings: Vec<Literal>,
-    /// The lines (from, to) of items under `#[cfg(test)]`.
-    tests: Vec<(usize, usize)>,
+    /// The tokens of items under `#[cfg(test)]`.
+    tests: Vec<Range<usize>>,
 }
 
-/// A string literal, as it stands in the source.
+/// A string literal, as it is written in the source.
 pub(super) struct Literal {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) in_test: bool,
-}
-
-/// An identifier or keyword.
-pub(super) struct Word<'a> {
-    pub(super) text: &'a str,
-    pub(super) line: usize,
-    /// Where it ends in the code.
-    pub(super) end: usize,
-    start: usize,
-    code: &'a str,
+    /// The number of tokens before it.
+    at: usize,
 }
 
 /// A word, `::`, or one other character.
+#[derive(Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
     pub(super) line: usize,
+    before: &'a str,
 }
 
-impl Word<'_> {
-    /// Whether the word before this one is `word`, with nothing but blanks between.
+impl Token<'_> {
+    /// Whether the token before this one is `word`.
     pub(super) fn after(&self, word: &str) -> bool {
-        let before = self.code[..self.start].trim_end();
-        before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_word))
+        self.before == word
     }
 }
 
 impl Source {
     pub(super) fn read(text: &str) -> Self {
-        let (code, mut strings) = blank(text);
-        let tests = test_items(&code);
-        for string in &mut strings {
-            string.in_test = tests.iter().any(|(from, to)| (*from..=*to).contains(&string.line));
+        let mut source = Self::default();
+        let stream: TokenStream = text.parse().unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        source.take(stream);
+        source.tests = test_items(&source.tokens);
+        for string in &mut source.strings {
+            string.in_test = source.tests.iter().any(|items| items.contains(&string.at));
         }
-        Self { code, strings, tests }
+        source
     }
 
-    pub(super) fn code(&self) -> &str {
-        &self.code
+    fn take(&mut self, stream: TokenStream) {
+        let mut colon = false;
+        for tree in stream {
+            let line = tree.span().start().line;
+            let is_joint = std::mem::take(&mut colon);
+            match tree {
+                TokenTree::Group(group) if self.is_doc_comment(&group) => {
+                    while self
+                        .tokens
+                        .pop_if(|(text, _)| ["#", "!"].contains(&text.as_str()))
+                        .is_some()
+                    {}
+                }
+                TokenTree::Group(group) => {
+                    let (open, close) = match group.delimiter() {
+                        Delimiter::Parenthesis => ("(", ")"),
+                        Delimiter::Brace => ("{", "}"),
+                        Delimiter::Bracket => ("[", "]"),
+                        Delimiter::None => ("", ""),
+                    };
+                    self.tokens.push((open.to_owned(), line));
+                    self.take(group.stream());
+                    self.tokens.push((close.to_owned(), group.span_close().start().line));
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' && is_joint => {
+                    if let Some((text, _)) = self.tokens.last_mut() {
+                        text.push(':');
+                    }
+                }
+                TokenTree::Punct(punct) => {
+                    colon = punct.as_char() == ':' && punct.spacing() == Spacing::Joint;
+                    self.tokens.push((punct.to_string(), line));
+                }
+                TokenTree::Ident(ident) => self.tokens.push((ident.to_string(), line)),
+                TokenTree::Literal(literal) => self.literal(&literal.to_string(), line),
+            }
+        }
     }
 
-    /// All words of the code.
-    pub(super) fn words(&self) -> impl Iterator<Item = Word<'_>> {
-        let code = self.code.as_str();
-        let (mut at, mut line) = (0, 1);
-        std::iter::from_fn(move || {
-            let start = at + code[at..].find(is_word)?;
-            let end = start + code[start..].find(|c| !is_word(c)).unwrap_or(code.len() - start);
-            line += code[at..start].matches('\n').count();
-            at = end;
-            let text = &code[start..end];
-            Some(Word {
-                text,
-                line,
-                end,
-                start,
-                code,
-            })
-        })
+    /// Whether a group is that of the attribute as which the lexer gives a comment of documentation.
+    fn is_doc_comment(&self, group: &proc_macro2::Group) -> bool {
+        let mut inside = group.stream().into_iter();
+        let is_attribute = self
+            .tokens
+            .last()
+            .is_some_and(|(text, _)| ["#", "!"].contains(&text.as_str()));
+        is_attribute
+            && matches!(inside.next(), Some(TokenTree::Ident(name)) if name == "doc")
+            && matches!(inside.next(), Some(TokenTree::Punct(equals)) if equals.as_char() == '=')
+            && matches!(inside.next(), Some(TokenTree::Literal(_)))
     }
 
-    /// The words that are not under `#[cfg(test)]`.
-    pub(super) fn production_words(&self) -> impl Iterator<Item = Word<'_>> {
-        self.words().filter(|word| !self.in_test(word.line))
-    }
-
-    /// The tokens that are not under `#[cfg(test)]`.
-    pub(super) fn production_tokens(&self) -> impl Iterator<Item = Token<'_>> {
-        self.tokens().filter(|token| !self.in_test(token.line))
+    fn literal(&mut self, written: &str, line: usize) {
+        let prefix = written.find(['"', '\'']);
+        match prefix.filter(|start| written[*start..].starts_with('"')) {
+            Some(start) => {
+                let hashes = written[..start].matches('#').count();
+                let text = &written[start + 1..written.len() - 1 - hashes];
+                self.strings.push(Literal {
+                    line,
+                    // A backslash at the end of a line joins it with the next.
+                    text: text.replace("\\\n", " ").replace("\\n", " "),
+                    in_test: false,
+                    at: self.tokens.len(),
+                });
+            }
+            None if prefix.is_none() => self.tokens.push((written.to_owned(), line)),
+            None => {}
+        }
     }
 
     /// All tokens.
     pub(super) fn tokens(&self) -> impl Iterator<Item = Token<'_>> {
-        let code = self.code.as_str();
-        let (mut at, mut line) = (0, 1);
-        std::iter::from_fn(move || {
-            let start = at + code[at..].find(|c: char| !c.is_whitespace())?;
-            line += code[at..start].matches('\n').count();
-            let rest = &code[start..];
-            let length = match rest.chars().next()? {
-                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-                _ if rest.starts_with("::") => 2,
-                c => c.len_utf8(),
-            };
-            at = start + length;
-            let text = &code[start..at];
-            Some(Token { text, line })
-        })
+        (0..self.tokens.len()).map(|at| self.token(at))
     }
 
-    fn in_test(&self, line: usize) -> bool {
-        self.tests.iter().any(|(from, to)| (*from..=*to).contains(&line))
+    /// The tokens that are not under `#[cfg(test)]`.
+    pub(super) fn production_tokens(&self) -> impl Iterator<Item = Token<'_>> {
+        let in_test = |at: &usize| self.tests.iter().any(|items| items.contains(at));
+        (0..self.tokens.len())
+            .filter(move |at| !in_test(at))
+            .map(|at| self.token(at))
     }
-}
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Blanks out comments and the contents of literals, and collects the strings.
-fn blank(text: &str) -> (String, Vec<Literal>) {
-    let chars: Vec<char> = text.chars().collect();
-    let mut code = String::with_capacity(text.len());
-    let mut strings = Vec::new();
-    let mut line = 1;
-    let mut at = 0;
-    // Skips to `end`, and leaves blanks.
-    let skip = |code: &mut String, line: &mut usize, from: usize, end: usize| {
-        for c in &chars[from..end] {
-            *line += usize::from(*c == '\n');
-            code.push(if *c == '\n' { '\n' } else { ' ' });
-        }
-    };
-    while at < chars.len() {
-        let next = |ahead: usize| chars.get(at + ahead).copied().unwrap_or('\0');
-        let in_word = at > 0 && is_word(chars[at - 1]);
-        let end = match chars[at] {
-            '/' if next(1) == '/' => (at..chars.len()).find(|i| chars[*i] == '\n').unwrap_or(chars.len()),
-            '/' if next(1) == '*' => comment_end(&chars, at),
-            'r' | 'b' | 'c' if !in_word && raw_start(&chars, at).is_some() => {
-                let (open, hashes) = raw_start(&chars, at).unwrap();
-                let close: String = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
-                let close: Vec<char> = close.chars().collect();
-                let end = (open..chars.len())
-                    .find(|i| chars[*i..].starts_with(&close))
-                    .unwrap_or(chars.len());
-                strings.push(literal(line, &chars[open..end]));
-                (end + close.len()).min(chars.len())
-            }
-            '"' => {
-                let end = quote_end(&chars, at, '"');
-                strings.push(literal(line, &chars[at + 1..end - 1]));
-                end
-            }
-            // A character, not a lifetime.
-            '\'' if next(1) == '\\' || next(2) == '\'' => quote_end(&chars, at, '\''),
-            c => {
-                line += usize::from(c == '\n');
-                code.push(c);
-                at += 1;
-                continue;
-            }
-        };
-        skip(&mut code, &mut line, at, end);
-        at = end;
-    }
-    (code, strings)
-}
-
-fn literal(line: usize, text: &[char]) -> Literal {
-    // A backslash at the end of a line joins it with the next.
-    let text = text.iter().collect::<String>().replace("\\\n", " ").replace("\\n", " ");
-    Literal {
-        line,
-        text,
-        in_test: false,
-    }
-}
-
-/// `r"`, `r#"`, `br"`, `cr"`: where the contents begin, and the number of `#`.
-fn raw_start(chars: &[char], at: usize) -> Option<(usize, usize)> {
-    let r = if chars[at] == 'r' { at } else { at + 1 };
-    if chars.get(r) != Some(&'r') {
-        return None;
-    }
-    let hashes = chars[r + 1..].iter().take_while(|c| **c == '#').count();
-    (chars.get(r + 1 + hashes) == Some(&'"')).then_some((r + 2 + hashes, hashes))
-}
-
-fn quote_end(chars: &[char], at: usize, quote: char) -> usize {
-    let mut at = at + 1;
-    while at < chars.len() {
-        match chars[at] {
-            '\\' => at += 2,
-            c if c == quote => return at + 1,
-            _ => at += 1,
+    fn token(&self, at: usize) -> Token<'_> {
+        let (text, line) = &self.tokens[at];
+        Token {
+            text,
+            line: *line,
+            before: at.checked_sub(1).map_or("", |before| &self.tokens[before].0),
         }
     }
-    chars.len()
 }
 
-fn comment_end(chars: &[char], at: usize) -> usize {
-    let (mut at, mut depth) = (at, 0);
-    while at < chars.len() {
-        match (chars[at], chars.get(at + 1)) {
-            ('/', Some('*')) => (depth, at) = (depth + 1, at + 2),
-            ('*', Some('/')) => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-    chars.len()
-}
-
-/// The lines of every item that stands under `#[cfg(test)]`: up to its `;`, or to the end of its braces.
-fn test_items(code: &str) -> Vec<(usize, usize)> {
-    let line_of = |at: usize| code[..at].matches('\n').count() + 1;
-    let attribute = "#[cfg(test)]";
-    code.match_indices(attribute)
-        .map(|(start, _)| {
+/// The tokens of every item under `#[cfg(test)]`: up to its `;`, or to the end of its braces.
+fn test_items(tokens: &[(String, usize)]) -> Vec<Range<usize>> {
+    let attribute = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let starts = tokens.windows(attribute.len()).enumerate();
+    starts
+        .filter(|(_, window)| window.iter().map(|(text, _)| text.as_str()).eq(attribute))
+        .map(|(start, window)| {
             let mut depth = 0;
-            let after = start + attribute.len();
-            let end = code[after..].char_indices().find_map(|(at, c)| {
-                match c {
-                    '{' | '(' | '[' => depth += 1,
-                    '}' | ')' | ']' => depth -= 1,
+            let after = start + window.len();
+            let end = tokens[after..].iter().position(|(text, _)| {
+                match text.as_str() {
+                    "{" | "(" | "[" => depth += 1,
+                    "}" | ")" | "]" => depth -= 1,
                     _ => {}
                 }
-                (depth == 0 && (c == '}' || c == ';')).then_some(after + at)
+                depth == 0 && (text == "}" || text == ";")
             });
-            (line_of(start), end.map_or(usize::MAX, line_of))
+            start..end.map_or(tokens.len(), |end| after + end + 1)
         })
         .collect()
 }
@@ -234,28 +171,29 @@ fn test_items(code: &str) -> Vec<(usize, usize)> {
 #[test]
 fn code_strings_and_comments_are_distinguished() {
     let source = Source::read(
-        "let a = \"in \\\" one\"; // not \"this\"\n/* nor /* nested */ \"that\" */ let c = '\"'; let b = br#\"raw \"x\" \"#;\nfn f<'a>(x: &'a str) {}",
+        "/// No \"string\".\nlet a = \"in \\\" one\"; // not \"this\"\n/* nor /* nested */ \"that\" */ let c = '\"'; let b = br#\"raw \"x\" \"#;\nfn f<'a>(x: &'a a::b) -> [u8; 2] {}",
     );
     let strings: Vec<&str> = source.strings.iter().map(|string| string.text.as_str()).collect();
     assert_eq!(strings, ["in \\\" one", "raw \"x\" "]);
-    let words: Vec<(&str, usize)> = source.words().map(|word| (word.text, word.line)).collect();
-    let third: Vec<&str> = words
-        .iter()
-        .filter(|(_, line)| *line == 3)
-        .map(|(word, _)| *word)
-        .collect();
-    assert_eq!(third, ["fn", "f", "a", "x", "a", "str"]);
-    assert!(
-        !words
-            .iter()
-            .any(|(word, _)| ["not", "nor", "nested", "raw", "one"].contains(word))
-    );
+    let on = |line: usize| {
+        let tokens = source.tokens().filter(|token| token.line == line);
+        tokens.map(|token| token.text).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(on(2), "let a = ;");
+    assert_eq!(on(3), "let c = ; let b = ;");
+    assert_eq!(on(4), "fn f < ' a > ( x : & ' a a :: b ) - > [ u8 ; 2 ] { }");
 }
 
 #[test]
 fn items_for_tests_are_distinguished() {
-    let source =
-        Source::read("#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod more {\n fn b() { }\n}\nfn c() {}");
-    let words: Vec<&str> = source.production_words().map(|word| word.text).collect();
-    assert_eq!(words, ["fn", "a", "fn", "c"]);
+    let source = Source::read(
+        "#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod more {\n fn b() { \"x\" }\n}\nfn c() { \"y\" }",
+    );
+    let named = source.production_tokens().filter(|token| token.after("fn"));
+    assert_eq!(named.map(|token| token.text).collect::<Vec<_>>(), ["a", "c"]);
+    let strings = source
+        .strings
+        .iter()
+        .map(|string| (string.text.as_str(), string.in_test));
+    assert_eq!(strings.collect::<Vec<_>>(), [("x", true), ("y", false)]);
 }
