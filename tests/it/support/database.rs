@@ -201,6 +201,8 @@ async fn template(server: &Client) -> String {
             let schema = "CREATE SCHEMA mainspring; SET search_path = mainspring, pg_temp; SET timezone = 'UTC'";
             client.batch_execute(schema).await.unwrap();
             migrations.run_async(&mut *client).await.unwrap();
+            // As the first node does at its start.
+            client.batch_execute("SELECT ensure_partitions(7)").await.unwrap();
             drop(client);
             let made = format!("{PREFIX}{}{ending}", epoch());
             // The server waits until no session is connected.

@@ -54,17 +54,20 @@ pub(crate) fn long() -> bool {
     std::env::var_os("MAINSPRING_TEST_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Polls until there is an answer; past the deadline the test fails and names `what` it waited for.
+/// Polls until there is an answer; past the deadline the test fails and names `what` it waited for. A probe that takes long
+/// is asked less often, so that it does not keep the processors from what it waits for.
 pub(crate) async fn poll_until<T>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
         // A probe that hangs must not hang the test.
         let left = deadline.saturating_sub(began.elapsed());
+        let asked = Instant::now();
         match tokio::time::timeout(left, probe()).await {
             Ok(Some(answer)) => return answer,
             Ok(None) if began.elapsed() < deadline => {
-                tokio::time::sleep(pause).await;
+                let rest = (asked.elapsed() * 4).min(Duration::from_millis(500));
+                tokio::time::sleep(pause.max(rest)).await;
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
             _ => panic!("waited {deadline:?} in vain for {what}"),
