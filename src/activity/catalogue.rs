@@ -148,7 +148,7 @@ impl Catalogue {
     /// Adds a converter of outputs.
     ///
     /// # Errors
-    /// `invalid-converter`, also where another one has the same id but for upper and lower case.
+    /// `invalid-converter`, also when another converter has the same id except for upper and lower case.
     pub fn register_converter(&mut self, converter: impl OutputConverter) -> crate::Result<&mut Self> {
         let registered = RegisteredConverter::new(converter)?;
         let id = registered.descriptor.id.clone();
@@ -197,9 +197,9 @@ impl Catalogue {
             .unwrap_or_default()
     }
 
-    /// The type of that name in exactly the version that a definition names. Without one (0), version 1 or, if that is not
-    /// registered, the newest. Elsa's own types carry the versions of Elsa's packages, so any version of them is found. A
-    /// generic type of Elsa is its plain type.
+    /// The type of that name in exactly the version that a definition names. Without one (0), version 1 or, if that is
+    /// not registered, the newest. Elsa's own types carry the versions of Elsa's packages, so any version of them is
+    /// found. A generic type of Elsa resolves to its plain type.
     pub(crate) fn find(&self, type_name: &str, version: i32) -> Option<&RegisteredActivity> {
         let versions = self.versions_of(type_name)?;
         match versions.get(&version) {
@@ -254,8 +254,8 @@ pub(crate) fn is_elsa_type(type_name: &str) -> bool {
     type_name.starts_with("Elsa.")
 }
 
-/// What a node must have registered to run an activity: the type, with the version if a definition names one and it is not
-/// Elsa's type; for a generic type of Elsa its name without the argument.
+/// What a node must have registered to run an activity: the type, with the version if a definition names one and the
+/// type is not Elsa's; for a generic type of Elsa, its name without the argument.
 pub(crate) fn requirement(type_name: &str, version: i32) -> String {
     if let Some(generic) = generic::generic_requirement(type_name) {
         generic.to_owned()

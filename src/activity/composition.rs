@@ -1,14 +1,14 @@
 //! `Elsa.DispatchWorkflow`, `Elsa.ExecuteWorkflow` and `Elsa.BulkDispatchWorkflows`: child instances, and waiting for them.
 //!
-//! An activity names its child, and the commit of the burst makes the start together with the bookmark at which the
-//! activity waits. The end of the child, however it came, resumes the bookmark once. `Elsa.ExecuteWorkflow` runs its child
-//! within the burst instead, and waits for it only if it lives on.
+//! An activity names its child, and the commit of the burst starts it and creates the bookmark at which the activity
+//! waits. The end of the child, whatever its cause, resumes the bookmark once. `Elsa.ExecuteWorkflow` runs its child
+//! within the burst instead, and waits for it only if it has not ended by then.
 //!
-//! For a list of items, one burst starts at most [`WAVE`] children, or fewer with large inputs. The number of the next item is
-//! a property of the execution, and a bookmark that is due at once starts the next wave. Items that the definition has are
-//! evaluated again; what is left of others is a property, too, which the journal does not have. One bookmark, which no end of
-//! a child burns, waits for all children; the activity burns it with the last one. Counters are properties: the cost of the
-//! end of a child does not grow.
+//! For a list of items, one burst starts at most [`WAVE`] children, or fewer with large inputs. The number of the next
+//! item is a property of the execution, and a bookmark that is due at once starts the next wave. Items in the
+//! definition are evaluated again; the rest of other items is a property, too, which the journal does not show. One
+//! bookmark waits for all children: the end of a child does not burn it, and the activity burns it after the last one.
+//! Counters are properties, so the cost of the end of a child does not grow.
 
 use serde_json::{Map, Value, json};
 
@@ -20,27 +20,27 @@ use super::{
 use crate::definition::check_json;
 use crate::weight;
 
-/// The most children that one burst starts.
+/// The maximum number of children that one burst starts.
 const WAVE: usize = 1000;
 
-/// The most items of one activity.
+/// The maximum number of items of one activity.
 const MAX_ITEMS: usize = 50_000;
 
-/// About so many bytes of inputs end a wave: they are in the memory and in the commit of one burst.
+/// About this many bytes of inputs end a wave, because one burst holds them in memory and commits them.
 const WAVE_BYTES: usize = 4 << 20;
 
 /// The number of the first item that no wave has started yet.
 const NEXT: &str = "NextItem";
-/// The items from there on, where they cannot be evaluated again.
+/// The items from there on, if they cannot be evaluated again.
 const LEFT: &str = "MainspringItemsLeft";
 /// How many items there are.
 const TOTAL: &str = "DispatchedInstancesCount";
 /// How many children have ended.
 const ENDED: &str = "CompletedInstancesCount";
-/// How many children have ended, and the activity at their port with them.
+/// How many children have ended together with the activity at their port.
 const HANDLED: &str = "HandledInstancesCount";
 
-/// So many instances one above the other may run or wait for their child in `Elsa.ExecuteWorkflow`.
+/// How many instances, each the parent of the next, may run or wait for their child in `Elsa.ExecuteWorkflow`.
 const MAX_DEPTH: u32 = 32;
 
 /// Whether the journal shows a property of an execution.
@@ -141,7 +141,7 @@ fn child_input(context: &ActivityContext<'_>) -> Result<Map<String, Value>, Faul
     Ok(input)
 }
 
-/// A text that is a list or an object in JSON, as that; an empty text is no value. A designer writes such texts.
+/// Parses a text that is a list or an object in JSON; an empty text is no value. Designers write such texts.
 fn json_of(value: Value) -> Value {
     let Value::String(text) = &value else { return value };
     if text.trim().is_empty() {
@@ -291,7 +291,7 @@ impl Activity for BulkDispatchWorkflows {
             .input(
                 InputDescriptor::new("DefaultItemInputKey", "String")
                     .default("Item")
-                    .describe("The input of the child for an item that is no object."),
+                    .describe("The input of the child for an item that is not an object."),
             )
             .input(
                 InputDescriptor::new("CorrelationIdFunction", "String")
@@ -407,7 +407,7 @@ fn count(context: &mut ActivityContext<'_>, property: &str) -> u64 {
     count
 }
 
-/// A child has ended, and the activity at its port.
+/// Counts a child that has ended together with the activity at its port.
 fn handled(context: &mut ActivityContext<'_>) -> Step {
     if count(context, HANDLED) < total(context) {
         return Step::Wait;
@@ -430,7 +430,7 @@ async fn items_of(context: &mut ActivityContext<'_>) -> Result<Vec<Value>, Fault
     }
 }
 
-/// Starts the children of the first items, which are those from number `first` on, and has the next wave follow.
+/// Starts the children of the first items, which are those from number `first` on, and lets the next wave follow.
 async fn start_wave(context: &mut ActivityContext<'_>, first: u64, items: Vec<Value>) -> Result<Step, Fault> {
     if items.is_empty() {
         return Ok(Step::outcome("Done"));

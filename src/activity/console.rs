@@ -23,8 +23,8 @@ pub trait Console: Send + Sync {
     }
 }
 
-/// The most bytes in the buffer. A line without room waits for [`ROOM_TIMEOUT`] and is then dropped: a reader of the output
-/// that stops reading must not stop the server.
+/// The maximum number of bytes in the buffer. A line without room waits for [`ROOM_TIMEOUT`] and is then dropped: a
+/// reader of the output that stops reading must not stop the server.
 const MAX_BUFFERED: usize = 1 << 20;
 
 /// How long a line waits for room in the buffer.

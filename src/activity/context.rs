@@ -59,7 +59,7 @@ impl PublishedDefinitions for AllPublished {
     }
 }
 
-/// For what of a child instance its parent waits.
+/// What a parent waits for in a child instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildWait {
     /// For nothing.
@@ -210,7 +210,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) burns: bool,
     pub(crate) bookmarks: Vec<BookmarkRequest>,
     pub(crate) events: Vec<EventPublication>,
-    /// Those that are waited for are resumed at the bookmark without a timer.
+    /// The children to start; those that are waited for resume the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     /// A child to run after the call, which has then waited. The activity is resumed with its result.
     pub(crate) executes: Option<ChildRequest>,
@@ -232,7 +232,7 @@ pub struct ActivityContext<'a> {
     pub(crate) inputs: &'a Map<String, Value>,
     pub(crate) instance_id: &'a InstanceId,
     pub(crate) execution_id: &'a ActivityExecutionId,
-    /// The idempotency key behind the instance; none: the id of the execution is the key.
+    /// The idempotency key after the instance; `None` when the id of the execution is the key.
     pub(crate) key: Option<u64>,
     pub(crate) is_key_asked: AtomicBool,
     pub(crate) attempt: u32,
@@ -248,7 +248,7 @@ pub struct ActivityContext<'a> {
     pub(crate) is_breaking: bool,
     /// How the flowcharts of this workflow run.
     pub(crate) flowchart_mode: FlowchartMode,
-    /// Found when they are asked for first: a loop over many items has as many.
+    /// Determined on the first request: a loop over many items has as many children.
     pub(crate) children: OnceLock<Vec<Child>>,
     pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,
@@ -278,9 +278,9 @@ impl<'a> ActivityContext<'a> {
         self.execution_id
     }
 
-    /// A key for side effects, the same at each attempt and in each later call of this execution: pass it to the services that
-    /// you call. It is made of what set the execution off, so it is the same whatever else happened before, and another one
-    /// after a replay or a change of variables from outside.
+    /// A key for side effects, the same at each attempt and in each later call of this execution: pass it to the
+    /// services that you call. It is derived from what set the execution off, so it does not depend on what else
+    /// happened before, and it differs after a replay or a change of variables from outside.
     pub fn idempotency_key(&self) -> String {
         self.is_key_asked.store(true, Relaxed);
         match self.key {
@@ -399,8 +399,8 @@ impl<'a> ActivityContext<'a> {
         self.max_value_bytes
     }
 
-    /// Starts a child instance with the commit of this burst, and returns its id. One that is waited for is resumed at the
-    /// bookmark of this execution that has no timer.
+    /// Starts a child instance with the commit of this burst, and returns its id. A child that is waited for resumes
+    /// the bookmark of this execution that has no timer.
     pub(crate) fn start_child(&mut self, request: ChildRequest) -> InstanceId {
         let id = InstanceId::of_child(self.execution_id, self.child_seed, request.number);
         self.commands.children.push((id.clone(), request));
@@ -413,7 +413,7 @@ impl<'a> ActivityContext<'a> {
         self.commands.executes = Some(request);
     }
 
-    /// Burns the bookmarks that this execution has, before those that this call makes.
+    /// Burns the bookmarks that this execution has, before this call creates new ones.
     pub(crate) fn burn_bookmarks(&mut self) {
         self.commands.burns = true;
     }
@@ -440,7 +440,8 @@ impl<'a> ActivityContext<'a> {
         self.commands.variables.push((id.into(), value.into()));
     }
 
-    /// Sets an output of the workflow that the activity is in: inside a workflow as an activity, that of the activity.
+    /// Sets an output of the workflow that the activity is in; inside a workflow as an activity, this is an output of
+    /// that activity.
     pub fn set_workflow_output(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.commands.workflow_outputs.push((name.into(), value.into()));
     }

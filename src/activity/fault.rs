@@ -13,7 +13,7 @@ pub struct Fault {
     pub fault_type: String,
     /// A message for a reader who can act on it.
     pub message: String,
-    /// Of the fault of an expression: line and column of its text, both from 1.
+    /// For the fault of an expression, line and column of its text, both from 1.
     pub(crate) place: Option<(u32, u32)>,
     /// The message quotes no value, so it is kept where a secret was read.
     pub(crate) quotes_nothing: bool,

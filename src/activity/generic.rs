@@ -1,7 +1,7 @@
 //! Elsa's generic activity types, as programs write them: `Elsa.SetVariable<Int32>`.
 //!
-//! The name has .NET's name of the type argument, of which there is no end; `Elsa.ForEach<T>` lies in the namespace of its
-//! class. Each runs as the plain type: the definition names the types of the values itself.
+//! The name contains .NET's name of the type argument, so the number of names is unlimited; `Elsa.ForEach<T>` is in the
+//! namespace of its class. Each runs as the plain type, because the definition names the types of the values itself.
 
 /// A generic type: the beginning of its names, its plain type, and what a node must know to run it.
 struct GenericType {

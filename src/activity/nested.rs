@@ -13,8 +13,8 @@ use crate::definition::WorkflowDefinition;
 /// The port with the nested workflow.
 pub(crate) const ROOT: &str = "Root";
 
-/// What every activity or this one has as properties of its own: an input of such a name is written with `_` before it, as in
-/// Elsa.
+/// Properties that every activity, or this one, has itself: an input with such a name is written with a leading `_`, as
+/// in Elsa.
 const RESERVED: [&str; 20] = [
     "CanStartWorkflow",
     "CommitStrategy",
@@ -144,8 +144,8 @@ fn nested_type_name(definition: &WorkflowDefinition) -> String {
     pascal_case(definition.name.as_deref().unwrap_or_default())
 }
 
-/// `Sub-workflow test` is `SubWorkflowTest`: a letter at the beginning or behind blanks, `_` and `-` is a capital one; what
-/// follows no such letter stays, as in Elsa.
+/// `Sub-workflow test` becomes `SubWorkflowTest`: a letter at the beginning or after blanks, `_` and `-` becomes upper
+/// case and these are removed; before anything else they stay, as in Elsa.
 fn pascal_case(name: &str) -> String {
     let is_separator = |c: char| matches!(c, ' ' | '_' | '-');
     let mut pascal = String::with_capacity(name.len());

@@ -1,7 +1,7 @@
-//! Converters of outputs: what a program makes of a value on its way from an activity to a variable.
+//! Converters of outputs: a program converts a value on its way from an activity to a variable.
 //!
-//! A definition names one by its id at the binding of an output. The journal, and scripts that read outputs, have the value that
-//! the activity set; the variable or the workflow's output has what the converter returns.
+//! A definition names a converter by its id at the binding of an output. The journal, and scripts that read outputs,
+//! see the value that the activity set; the variable or the workflow's output receives what the converter returns.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -20,8 +20,8 @@ const LONGEST_ID: usize = 200;
 /// The id, the types and the settings of a converter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConverterDescriptor {
-    /// What definitions name it by, case-sensitive. It stays what it is: a converter that behaves otherwise, or has
-    /// other settings, gets another id.
+    /// What definitions name it by, case-sensitive. Its meaning never changes: a converter that behaves differently, or
+    /// has other settings, gets another id.
     pub id: String,
     /// Elsa's name of the type that it accepts; `Object` accepts every output.
     pub source_type: String,
@@ -94,8 +94,8 @@ pub struct OutputConversion<'a> {
 
 /// Converts outputs. One value serves all bursts at once.
 ///
-/// A conversion runs while its burst does, so it does not block, has no effects, and returns the same for the same input: a
-/// burst that is repeated repeats it. What needs more is an activity.
+/// A conversion runs within its burst, so it does not block, has no effects, and returns the same result for the same
+/// input: a repeated burst repeats it. Anything else needs an activity.
 pub trait OutputConverter: Send + Sync + 'static {
     /// Its id, types and settings.
     fn descriptor(&self) -> ConverterDescriptor;
@@ -103,11 +103,12 @@ pub trait OutputConverter: Send + Sync + 'static {
     /// The value for the variable.
     ///
     /// # Errors
-    /// Any error becomes a fault of the activity that names converter, activity and output, and leaves the variable as it is. Its
-    /// message is logged at `debug` only, as it may hold what was converted.
+    /// Any error becomes a fault of the activity, which names the converter, the activity and the output, and leaves
+    /// the variable as it is. Its message is logged at `debug` only, as it may hold what was converted.
     fn convert(&self, conversion: OutputConversion<'_>) -> std::result::Result<Value, Box<dyn StdError + Send + Sync>>;
 
-    /// The problems of settings that fulfil the schema, when a definition is published and again at each conversion. Default: none.
+    /// The problems of settings that fulfil the schema; called when a definition is published and again at each
+    /// conversion. By default it returns none.
     fn validate_settings(&self, settings: Option<&Value>) -> Vec<String> {
         let _ = settings;
         Vec::new()
@@ -122,7 +123,7 @@ pub(crate) enum ConversionStage {
     /// The converter does not accept this output.
     SourceCompatibility,
     SettingsValidation,
-    /// The converter returned an error, or panicked: what it said.
+    /// The converter returned an error or panicked, with its message.
     Invocation(String),
     /// What it returned does not fit.
     ResultValidation,

@@ -1,8 +1,9 @@
 //! `Elsa.Parallel`, `Elsa.Fork` and `Elsa.ParallelForEach`: several children at once.
 //!
 //! One activity of an instance runs at a time, so the children take turns. Each of them may wait, on any node: how many
-//! have not ended is a property of the execution. A child that faults does not end, because it can be retried; so what
-//! waits for all stays open, as in Elsa. An activity that completes cancels the children that are left.
+//! have not ended is a property of the execution. A child that faults does not end, because it can be retried; so an
+//! activity that waits for all of them stays open, as in Elsa. An activity that completes cancels its remaining
+//! children.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ const REMAINING: &str = "Remaining";
 /// The property that holds the number of the next item, if not all begin at once.
 const NEXT_ITEM: &str = "NextItem";
 
-/// So many items have a round at once: each is in the state of its instance, which every burst writes.
+/// How many items run at once: each is in the state of its instance, which every burst writes.
 const MOST_AT_ONCE: usize = 10_000;
 
 #[derive(Debug)]
@@ -106,7 +107,7 @@ enum ForkJoinMode {
 }
 
 impl ForkJoinMode {
-    /// Elsa writes the mode itself, not an input with an expression; a literal in one is read, too.
+    /// Elsa writes the mode itself instead of an input with an expression; a literal in an expression is read, too.
     fn read(property: Option<&Value>) -> Result<Self, Fault> {
         let given = InputBinding::parse(property).and_then(|binding| binding.expression);
         match given.map(|expression| expression.value).unwrap_or_default() {
@@ -114,7 +115,7 @@ impl ForkJoinMode {
             Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::All),
             Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::Any),
             other => Err(Fault::new(format!(
-                "The property joinMode is {other}, which is no mode of a fork; use WaitAll or WaitAny"
+                "The property joinMode is {other}, which is not a mode of a fork; use WaitAll or WaitAny"
             ))),
         }
     }

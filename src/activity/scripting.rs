@@ -1,4 +1,4 @@
-//! The activities that run a script: one for each language that has some, as `Elsa.RunJavaScript`.
+//! The activities that run a script: one for each language that has scripts, such as `Elsa.RunJavaScript`.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ impl Activity for RunScript {
             .fault_category("Script")
     }
 
-    /// Without a chosen outcome it is `Done`. As in Elsa, a null leaves the result as it is.
+    /// The outcome is `Done` unless the script chooses one. As in Elsa, null leaves the result as it is.
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let script = context.text("Script").unwrap_or_default();
         if script.trim().is_empty() {

@@ -21,7 +21,7 @@ const OF_PROPERTY: &[&str] = &["type", "title", "description", "default", "enum"
 pub(super) struct SettingsSchema {
     properties: Vec<(String, Property)>,
     required: Vec<String>,
-    /// Names beside the properties are refused.
+    /// Names other than those of the properties are refused.
     is_closed: bool,
 }
 
@@ -73,7 +73,8 @@ impl Kind {
 }
 
 impl SettingsSchema {
-    /// Reads a schema; none accepts every object. The error is the problem of a keyword that is not supported.
+    /// Reads a schema; without a schema every object is accepted. The error is the problem of a keyword that is not
+    /// supported.
     pub(super) fn read(schema: Option<&Value>) -> Result<Self, String> {
         let Some(schema) = schema else {
             return Ok(Self::default());
@@ -167,7 +168,7 @@ impl Property {
         })
     }
 
-    /// What a value is not.
+    /// What a value should be but is not.
     fn problem(&self, value: &Value) -> Option<String> {
         if let Some(kind) = self.kind.filter(|kind| !kind.accepts(value)) {
             return Some(kind.name().to_owned());

@@ -1,12 +1,13 @@
 //! `Elsa.StateMachine`: one state at a time, and transitions that triggers take.
 //!
-//! A state is entered by its entry activity. Then the triggers of all transitions that leave it wait side by side. The first
-//! that completes while the condition of its transition holds wins: the others are cancelled, the action of the transition
-//! runs, the exit activity of the state, and the next state is entered. A trigger whose condition does not hold waits again.
-//! A state that no transition leaves completes the state machine, as does the lack of a state to begin with.
+//! A state is entered by its entry activity. Then the triggers of all transitions that leave it wait side by side. The
+//! first that completes while the condition of its transition holds wins: the others are cancelled, the action of the
+//! transition runs, then the exit activity of the state, and the next state is entered. A trigger whose condition does
+//! not hold waits again. A state that no transition leaves completes the state machine, and so does a missing initial
+//! state.
 //!
-//! The current state is a property of the execution; which part a child is comes back as its tag, where the id of its trigger names
-//! a transition.
+//! The current state is a property of the execution. The tag of a child says which part it is, and names a transition
+//! by the id of its trigger.
 
 use std::collections::{HashMap, HashSet};
 
@@ -124,7 +125,7 @@ fn run(context: &mut ActivityContext<'_>, child: NodeIndex, tag: Value) -> Step 
     Step::Wait
 }
 
-/// Whether the condition of a transition holds; without one it does.
+/// Whether the condition of a transition holds; a missing condition holds.
 async fn holds(context: &mut ActivityContext<'_>, transition: &Transition) -> Result<bool, Fault> {
     match &transition.condition {
         Some(input) => Ok(context.evaluate(input).await? == Value::Bool(true)),
@@ -132,7 +133,7 @@ async fn holds(context: &mut ActivityContext<'_>, transition: &Transition) -> Re
     }
 }
 
-/// What a child is for; of a transition by its number.
+/// The role of a child; a number names the transition.
 #[derive(Clone, Copy, Debug)]
 enum ChildRole {
     Entry,
@@ -142,7 +143,8 @@ enum ChildRole {
 }
 
 impl ChildRole {
-    /// With the id of its transition: an instance may go on with a version that has them in another order.
+    /// Contains the id of its transition, because an instance may continue with a version that has them in another
+    /// order.
     fn tag(self, transition: &str) -> Value {
         match self {
             Self::Entry => json!({"entry": true}),

@@ -1,7 +1,7 @@
 //! `Elsa.Switch` and `Elsa.FlowSwitch`: the choice between cases by their conditions.
 //!
-//! The conditions are evaluated in the order of the cases, and not further than to the first that holds if only that one
-//! counts. A case without a condition never matches, as in Elsa.
+//! The conditions are evaluated in the order of the cases. If only the first match counts, the evaluation stops there.
+//! A case without a condition never matches, as in Elsa.
 
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ impl SwitchMode {
             Value::String(name) if name.eq_ignore_ascii_case("MatchFirst") => Ok(Self::First),
             Value::String(name) if name.eq_ignore_ascii_case("MatchAny") => Ok(Self::Any),
             other => Err(Fault::new(format!(
-                "The input Mode is {other}, which is no mode of a switch; use MatchFirst or MatchAny"
+                "The input Mode is {other}, which is not a mode of a switch; use MatchFirst or MatchAny"
             ))),
         }
     }
@@ -118,7 +118,7 @@ fn cases<'a>(property: Option<&'a Value>, id: &str) -> Result<&'a [Value], Fault
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(cases)) => Ok(cases),
         Some(_) => Err(Fault::new(format!(
-            "The property cases of the activity {id} is no list; give it a list of {{label, condition}}"
+            "The property cases of the activity {id} is not a list; give it a list of {{label, condition}}"
         ))),
     }
 }

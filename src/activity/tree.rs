@@ -15,7 +15,7 @@ use crate::definition::{Connection, ConverterReference, Expression, Variable};
 use crate::expression::{TypeName, language};
 use crate::weight;
 
-/// A node of a [`ActivityTree`].
+/// A node of an [`ActivityTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub(crate) usize);
 
@@ -35,8 +35,8 @@ pub(crate) struct NodeInput {
 pub(crate) const SCRIPT: &str = "Script";
 
 impl NodeInput {
-    /// Whether it may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`, `Output.From(…)`. May be true
-    /// for other scripts, too.
+    /// Whether it may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`, `Output.From(…)`.
+    /// It may be true for other scripts, too.
     pub(crate) fn may_read_outputs(&self) -> bool {
         let Some(expression) = &self.expression else {
             return false;
@@ -243,7 +243,7 @@ impl ActivityTree {
         self.by_node_id.get(node_id).and_then(|index| self.get(*index))
     }
 
-    /// All nodes, parents before children; those of one definition without a gap.
+    /// All nodes, parents before children; the nodes of one definition follow each other.
     pub fn iter(&self) -> impl Iterator<Item = &ActivityNode> {
         self.nodes.iter()
     }

@@ -1,9 +1,9 @@
-//! `Mainspring.Try`: a part that may fault, a part for the faults that are caught, and a part that runs in the end.
+//! `Mainspring.Try`: a part that may fault, a part for the faults that are caught, and a part that runs at the end.
 //!
-//! The parts run one after the other, each of them over as many bursts and nodes as it takes: which one runs is a property of
-//! the execution. A fault below it does not reach it as a call of its own: the interpreter asks [`guards`] first, cancels
-//! everything below, and resumes the execution with the fault. What the last part holds up (a fault that is not caught, a
-//! break, the end of the workflow) goes on when the execution completes.
+//! The parts run one after the other, each of them over as many bursts and nodes as it takes; a property of the
+//! execution says which one runs. A fault below it does not reach it as a call of its own: the interpreter asks
+//! [`guards`] first, cancels everything below, and resumes the execution with the fault. What the last part holds up (a
+//! fault that is not caught, a break, the end of the workflow) goes on when the execution completes.
 
 use serde_json::{Map, Value};
 
@@ -54,12 +54,12 @@ impl TryPart {
     }
 }
 
-/// How an execution goes on whose running part is left early.
+/// How an execution continues when its running part is left early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guarding {
-    /// It catches the fault: what follows is as if there had been none.
+    /// It catches the fault and continues as if none had occurred.
     Catches,
-    /// It runs its last part, and what left it goes on afterwards.
+    /// It runs its last part, and what left it continues afterwards.
     Holds,
 }
 

@@ -64,9 +64,10 @@ impl Program {
 }
 
 impl Interpreter {
-    /// Runs one activity alone, and what it contains, in an instance that exists only for it: with its configured inputs and
-    /// these values of variables; all others have their defaults. An activity that waits stays `Running`: nothing comes of its
-    /// bookmarks. The bounds are those of a burst; all of it has the timeout of the activity.
+    /// Runs one activity and what it contains alone, in an instance that exists only for it. The activity has its
+    /// configured inputs and these values of variables; all other variables have their defaults. An activity that waits
+    /// stays `Running`, and nothing resumes its bookmarks. The bounds of a burst apply, and the timeout of the activity
+    /// limits the whole test.
     ///
     /// # Errors
     /// `scripts-busy` when no slot for a script was free.

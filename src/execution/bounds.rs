@@ -1,8 +1,8 @@
 //! The bounds of a burst: the options of the interpreter, the values that enter state and journal, and the timeout of an
 //! activity call.
 //!
-//! - Each value is checked when it enters, and the activity that brought it faults: the database or a later parse would
-//!   refuse it when its origin can no longer be found.
+//! - Each value is checked when it enters, and an invalid one faults the activity that brought it: the database or a
+//!   later parse would refuse it when its origin can no longer be found.
 //! - A call that takes longer than its timeout is dropped with all its commands, and its execution faults. The timeout
 //!   does not change which executions exist or what ids they have: those are assigned before the first call. A call that
 //!   blocks its thread cannot be dropped.
@@ -28,7 +28,7 @@ pub struct InterpreterOptions {
     pub activities_per_burst: usize,
     /// Estimated bytes of journal that one burst writes before it yields. Default: 4 MiB.
     pub bytes_per_burst: usize,
-    /// How often a burst commits whose workflow has the periodic commit strategy. Default: 10 s.
+    /// How often a burst commits if its workflow has the periodic commit strategy. Default: 10 s.
     pub commit_period: Duration,
     /// Activities that an instance executes without waiting, over all its bursts, before it counts as an endless loop and
     /// faults. Default: 100,000.
@@ -42,8 +42,8 @@ pub struct InterpreterOptions {
     /// count. The activity type ([`Descriptor::timeout`](crate::activity::Descriptor::timeout)) and the definition (custom
     /// property `activityTimeout`) may override it. Default: 10 minutes.
     pub activity_timeout: Duration,
-    /// How flowcharts run whose workflow does not say so by the custom property `Flowchart:ExecutionMode`. A flowchart keeps
-    /// the mode with which it began. Default: by counts, as in Elsa.
+    /// How flowcharts run if their workflow does not set the custom property `Flowchart:ExecutionMode`. A flowchart
+    /// keeps the mode with which it began. Default: by counts, as in Elsa.
     pub flowchart_mode: FlowchartMode,
     /// Where `Elsa.WriteLine` writes. Default: standard output.
     pub console: Arc<dyn Console>,

@@ -28,13 +28,14 @@ pub struct Burst {
     /// The database's time at the beginning of the burst. The interpreter has no clock of its own, and adds the time that
     /// has passed since.
     pub now: DateTime<Utc>,
-    /// Part of the ids of the children that it starts: the same if the burst is run again, another one for an instance that
-    /// had the same id before.
+    /// Part of the ids of the children that it starts: the same if the burst is run again, but different for an
+    /// instance that had the same id before.
     pub child_seed: i64,
-    /// Where each instruction comes from: the same if the burst is run again. Idempotency keys and the ids of the children that
-    /// run in the burst are made of it. Where it is missing, the row is unknown.
+    /// Where each instruction comes from: the same if the burst is run again. Idempotency keys and the ids of the
+    /// children that run in the burst are derived from it. The row is unknown where it is missing.
     pub origins: Vec<InstructionOrigin>,
-    /// The burst repeats a lost one of which rows are left: if it yields, they follow what it leaves.
+    /// The burst repeats a lost one without all of its rows: if it yields, the other rows follow the work that it
+    /// leaves.
     pub is_followed: bool,
 }
 
@@ -114,10 +115,10 @@ pub struct BurstResult {
     pub children: Vec<ChildStart>,
     /// Children that were committed before the burst, and that it waits for.
     pub awaited: Vec<AwaitedChild>,
-    /// What the parent of the instance goes on with; none: there is no parent, or nothing to go on with.
+    /// What the parent of the instance continues with; `None` when it has no parent or nothing to continue with.
     pub child_end: Option<ChildEnd>,
-    /// The burst has cancelled the instance: the children that live are cancelled, too. Its state may not know of all, as a
-    /// child that runs in a burst is committed before it.
+    /// The burst has cancelled the instance, so its living children are cancelled, too. Its state may not know all of
+    /// them, because a child that runs in a burst is committed before the burst.
     pub cancels_children: bool,
     /// The entries of the journal, in order.
     pub journal: Vec<JournalEntry>,

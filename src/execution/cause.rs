@@ -1,16 +1,17 @@
-//! What sets an execution off: the row of work, and the place within what that row has set off.
+//! The cause of an execution: the row of work that set it off, and its place within what that row has set off.
 //!
-//! A burst that is lost is repeated, and asks for the same idempotency keys and the same children. Both are made of causes:
-//! a number that counts the executions of the instance moves with everything else that the instance does, such as a branch
-//! that ends sooner in the repeat, or another row that ran in between.
+//! A lost burst is repeated, and asks for the same idempotency keys and the same children. Both are derived from
+//! causes, because a count of the executions of the instance depends on everything else that the instance does, such as
+//! a branch that ends sooner in the repeat, or another row that ran in between.
 //!
-//! The place of a scheduled activity is made of the place of its owner, of its node, of how often the owner has scheduled it, and
-//! of the row: neither another branch is part of it, nor how many steps an item of a loop or another way through a flowchart
-//! takes, which may differ in the repeat where a service answers something else. Any other place, such as that of an executed
-//! child, is made of that of the call and of its number among what the call sets off.
+//! The place of a scheduled activity is derived from the place of its owner, its node, how often the owner has
+//! scheduled it, and the row. It depends neither on another branch, nor on the number of steps that an item of a loop
+//! or another path through a flowchart takes, which may differ in the repeat when a service answers differently. Any
+//! other place, such as that of an executed child, is derived from the place of the call and its number among what the
+//! call sets off.
 //!
-//! The *lineage* is that of the state on which the row runs. It differs where the state may be another one than in an earlier
-//! try: the row replays a dead letter, or the variables of the instance were set from outside.
+//! The *lineage* is that of the state on which the row runs. It differs when the state may not be that of an earlier
+//! try, because the row replays a dead letter or the variables of the instance were set from outside.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,11 +21,11 @@ use crate::id::{ActivityExecutionId, InstanceId};
 /// Where an instruction comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstructionOrigin {
-    /// The row; no other row of the database ever has this text. Empty: unknown.
+    /// The row; no other row of the database ever has this text. Empty when unknown.
     pub row: String,
     /// The row that it replays, which became a dead letter.
     pub replays: Option<String>,
-    /// Of an executed child: the lineage of the burst of its parent.
+    /// For an executed child, the lineage of the burst of its parent.
     pub lineage: Option<String>,
 }
 
@@ -38,7 +39,8 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    /// That of an instruction, on a state that was altered from outside so many times; none: its row is unknown.
+    /// The cause of an instruction, on a state that was altered from outside this many times; `None` when its row is
+    /// unknown.
     pub(super) fn of(origin: &InstructionOrigin, alterations: u64) -> Option<Self> {
         if origin.row.is_empty() {
             return None;
@@ -57,8 +59,8 @@ impl Cause {
         })
     }
 
-    /// That of an execution whose row is unknown: it was scheduled by an earlier release, or by a program without rows.
-    /// `seed`: see [`InstanceId::of_child`].
+    /// The cause of an execution whose row is unknown, because an earlier release or a program without rows scheduled
+    /// it. For `seed`, see [`InstanceId::of_child`].
     pub(super) fn of_execution(execution: &ActivityExecutionId, seed: i64) -> Self {
         Self {
             place: number(&format!("execution|{seed}|{}", execution.as_str())),
@@ -67,23 +69,23 @@ impl Cause {
         }
     }
 
-    /// The same in a state that was altered from outside once more.
+    /// The same cause in a state that was altered from outside once more.
     pub(super) fn after(self, alterations: u64) -> Self {
         let lineage = join(self.lineage, alterations);
         Self { lineage, ..self }
     }
 
-    /// That of the thing with this number among what the call has set off.
+    /// The cause of the thing with this number among what the call has set off.
     pub(super) fn nth(self, number: u64) -> Self {
         self.at(join(self.place, number))
     }
 
-    /// That of an activity which its owner, at this place, has scheduled so often before.
+    /// The cause of an activity that its owner, at this place, has scheduled this often before.
     pub(super) fn of_child(self, owner: u64, node_id: &str, before: u64) -> Self {
         self.at(join(join(join(owner, self.row), before), text(node_id)))
     }
 
-    /// That of the node which it executes or resumes.
+    /// The cause of the node that it executes or resumes.
     pub(super) fn of_node(self, node_id: &str) -> Self {
         self.at(join(self.place, text(node_id)))
     }
@@ -92,12 +94,13 @@ impl Cause {
         Self { place, ..self }
     }
 
-    /// What the places of its children are made of: the same in each lineage, so that their executed children are found.
+    /// The number from which the places of its children are derived: the same in each lineage, so that their executed
+    /// children are found.
     pub(super) fn place(self) -> u64 {
         self.place
     }
 
-    /// The part of an idempotency key behind the instance.
+    /// The part of an idempotency key after the instance.
     pub(super) fn key(self) -> u64 {
         match self.lineage {
             0 => self.place,
@@ -131,7 +134,7 @@ impl From<Cause> for (String, String, String) {
     }
 }
 
-/// A text that is no number comes from no burst; it is one cause as any other.
+/// A text that is not a number comes from no burst; it is a cause like any other.
 impl From<(String, String, String)> for Cause {
     fn from((place, row, lineage): (String, String, String)) -> Self {
         let read = |text: &str| u64::from_str_radix(text, 16).unwrap_or_default();
@@ -151,8 +154,8 @@ fn number(text: &str) -> u64 {
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Another number for each number, whose bits all depend on all of its bits (the finalizer of SplitMix64). Causes are made
-/// with each scheduled activity, where SHA-256 would be a part of its time.
+/// A different number for each number, in which every bit depends on all bits (the finalizer of SplitMix64). A cause is
+/// derived for each scheduled activity, and SHA-256 would take a part of its time.
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

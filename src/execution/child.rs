@@ -1,7 +1,7 @@
 //! Children: instances that an activity of another instance starts.
 //!
-//! A burst names its children, and its commit makes their starts; or it runs a child itself, which is committed before it.
-//! The id of a child follows from what started it, so that a repeated burst names the same one.
+//! A burst names its children, and its commit starts them; or it runs a child itself, which is committed before the
+//! burst. The id of a child follows from what started it, so that a repeated burst names the same one.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -40,13 +40,13 @@ pub struct StartedBy {
     pub execution: u64,
     /// Its activity.
     pub activity_id: ActivityId,
-    /// Of an executed child: the lineage of the burst that asked for it.
+    /// For an executed child, the lineage of the burst that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<String>,
-    /// Of an executed child: the hash of what it was asked for with.
+    /// For an executed child, the hash of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Of an executed child: it rested after its first burst.
+    /// For an executed child, whether it rested after its first burst.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rested: bool,
 }
@@ -85,11 +85,11 @@ pub struct ChildStart {
     pub parent: ParentLink,
     /// Its parent waits for it.
     pub waits: bool,
-    /// The bookmark at which the parent waits for it; none: it does not.
+    /// The bookmark at which the parent waits for it; `None` when it does not wait.
     pub bookmark_id: Option<BookmarkId>,
 }
 
-/// The hash of what an executed child is asked for with, in hexadecimal digits.
+/// The hash of the request for an executed child, in hexadecimal digits.
 pub(super) fn digest(
     definition_id: &DefinitionId,
     correlation_id: &Option<String>,
@@ -100,23 +100,24 @@ pub(super) fn digest(
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A child that was committed before the burst of its parent, lives, and is waited for.
+/// A living child that was committed before the burst of its parent and that the parent waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedChild {
     /// The child.
     pub id: InstanceId,
     /// The bookmark at which the parent waits for it.
     pub bookmark_id: BookmarkId,
-    /// Only until it waits itself.
+    /// The parent waits only until the child waits itself.
     pub until_rest: bool,
 }
 
 /// Runs the children of a burst; implemented by the engine.
 pub(crate) trait Children: PublishedDefinitions {
-    /// Runs a child until it waits, yields or ends, and commits it; or finds the one that an earlier try of the burst committed.
+    /// Runs a child until it waits, yields or ends, and commits it, or finds the child that an earlier try of the burst
+    /// committed.
     fn run<'a>(&'a self, child: &'a ChildStart) -> Pin<Box<dyn Future<Output = ChildRun> + Send + 'a>>;
 
-    /// Whether the burst yields before its next activity: its lock is lost.
+    /// Whether the burst yields before its next activity because its lock is lost.
     fn must_yield(&self) -> bool {
         false
     }
@@ -133,13 +134,13 @@ impl Children for AllPublished {
 #[derive(Debug)]
 pub(crate) enum ChildRun {
     Committed(CommittedChild),
-    /// It cannot run here: the commit of the burst makes its start.
+    /// It cannot run here; the commit of the burst starts it.
     Elsewhere,
     /// Its definition has no published version.
     NotPublished,
-    /// A burst of another lineage has asked for the child with this id, and for another one than this.
+    /// A burst of another lineage has already used this id to ask for a different child.
     OfAnotherLineage,
-    /// There was no capacity for a script. Nothing of the child is kept, and the burst is retried after that time.
+    /// No capacity for a script was free. Nothing of the child is kept, and the burst is retried after this time.
     Deferred(Duration),
     /// The burst can no longer be committed. Nothing of the child is kept.
     Stopped,
@@ -151,7 +152,7 @@ pub(crate) struct CommittedChild {
     /// `{workflowInstanceId, status, subStatus, output}`.
     pub(crate) result: Value,
     pub(crate) has_ended: bool,
-    /// It waits for something. Neither this nor the former: it has yielded.
+    /// It waits for something. A child that neither waits nor has ended has yielded.
     pub(crate) rests: bool,
     /// Activities that it and its children executed.
     pub(crate) executed: usize,
@@ -159,7 +160,7 @@ pub(crate) struct CommittedChild {
     pub(crate) bytes: usize,
 }
 
-/// What the parent of an instance goes on with.
+/// What the parent of an instance continues with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildEnd {
     /// The instance has ended; otherwise it waits for something.

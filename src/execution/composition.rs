@@ -1,8 +1,9 @@
 //! The workflows that a definition uses as activities.
 //!
-//! An activity names a definition and, mostly, one of its versions: a *reference*. Which version a reference means is decided
-//! once, at the publish of the consumer or the start of its draft, and kept with the version of the consumer; so a version
-//! has one program for ever, on every node. Each version in a composition has its own references.
+//! An activity names a definition and, mostly, one of its versions: a *reference*. The version that a reference means
+//! is decided once, when the consumer is published or its draft is started, and is stored with the version of the
+//! consumer. So a version always has the same program, on every node. Each version in a composition has its own
+//! references.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +13,7 @@ use crate::activity::{Catalogue, ChildProperty};
 use crate::definition::{RawActivity, WorkflowDefinition};
 use crate::id::{DefinitionId, VersionId};
 
-/// How deep workflows are nested as activities.
+/// How deeply workflows can be nested as activities.
 pub(super) const MOST_LEVELS: usize = 32;
 
 /// How an activity names a version of another definition.
@@ -20,11 +21,11 @@ pub(super) const MOST_LEVELS: usize = 32;
 pub struct WorkflowReference {
     /// The definition.
     pub definition_id: DefinitionId,
-    /// The type of the activity, which names the definition where there is none with that id: files of another server.
+    /// The type of the activity, which names the definition if none has that id, as in files of another server.
     pub type_name: String,
-    /// The id of the version; empty: by number.
+    /// The id of the version; empty when its number names it.
     pub version_id: VersionId,
-    /// The number of the version, where it has no id here; else 0.
+    /// The number of the version if it has no id here; otherwise 0.
     pub version: i32,
 }
 
@@ -69,7 +70,7 @@ impl WorkflowReference {
 /// The references in one version, with the versions that they mean.
 pub type References = BTreeMap<WorkflowReference, VersionId>;
 
-/// What references are to mean from now on: definition, version and its number.
+/// What references mean from now on: the definition, the version and its number.
 pub(crate) type Targets = BTreeMap<WorkflowReference, (DefinitionId, VersionId, i32)>;
 
 /// One version in a composition, with what its own references mean.
@@ -105,8 +106,8 @@ impl Composition {
         self.used.extend(other.used);
     }
 
-    /// The definitions on the way from what has these references to the definition `wanted`, which is the last of them; none
-    /// if it is not used.
+    /// The path of definitions from the owner of these references to the definition `wanted`, which is the last of
+    /// them; `None` if it is not used.
     pub(crate) fn path_from(&self, references: &References, wanted: &DefinitionId) -> Option<Vec<DefinitionId>> {
         let mut seen: HashMap<&VersionId, Option<&VersionId>> = HashMap::new();
         let mut pending: Vec<(&VersionId, Option<&VersionId>)> = references.values().map(|id| (id, None)).collect();

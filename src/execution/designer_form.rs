@@ -1,9 +1,10 @@
 //! The form of activities that Elsa's designer can draw.
 //!
-//! One activity that Studio cannot draw empties its canvas, and the next save stores the empty canvas. So what has no
-//! descriptor becomes a placeholder, what runs as another type or version is shown as that, and properties that Studio cannot
-//! read are shown as it reads them; what is shown in another form is kept beside it, see [`Kept`]. `definition::restore` is the
-//! way back, which knows no types: the node that saves may know others than the node that answered.
+//! A single activity that Studio cannot draw empties its canvas, and the next save stores the empty canvas. So an
+//! activity without a descriptor becomes a placeholder, an activity that runs as another type or version is shown as
+//! that one, and properties that Studio cannot read are shown in a form that it reads. The original of whatever is
+//! shown in another form is kept beside it, see [`Kept`]. `definition::restore` reverses this without knowing types,
+//! because the node that saves may know other types than the node that answered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,7 +24,8 @@ impl Drawable<'_> {
         self.show_activity(root, &[]);
     }
 
-    /// `outcomes`: where the connections of the activity begin. The recursion is as deep as the JSON, which the model bounds.
+    /// `outcomes` are those at which the connections of the activity begin. The recursion is as deep as the JSON, which
+    /// the model bounds.
     fn show_activity(&self, activity: &mut Value, outcomes: &[String]) {
         let Some(raw) = RawActivity::new(activity) else { return };
         let Some((type_name, version)) = self.type_of(raw) else {
@@ -66,7 +68,7 @@ impl Drawable<'_> {
             }
             for child in place.children_mut(fields) {
                 if is_list && !child.is_object() {
-                    *child = placeholder(child, "This is no activity", &[]);
+                    *child = placeholder(child, "This is not an activity", &[]);
                     continue;
                 }
                 let id = child.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -109,7 +111,7 @@ impl Drawable<'_> {
     }
 }
 
-/// Of children with the same id a designer draws one: the others get ids of their own.
+/// A designer draws only one of several children with the same id, so the others get ids of their own.
 fn distinguish(children: &mut [Value]) {
     let ids = children.iter().filter_map(|child| child.get("id")?.as_str());
     // The next number to try for an id; none: the id was not met yet.
@@ -202,7 +204,7 @@ fn show_place(place: &ChildProperty, fields: &mut Map<String, Value>, kept: &mut
     }
 }
 
-/// Whether a value has a whole number that JavaScript rounds.
+/// Whether a value contains a whole number that JavaScript rounds.
 fn has_long_number(value: &Value) -> bool {
     const LONGEST: u64 = 1 << 53;
     match value {

@@ -25,8 +25,9 @@ pub(super) struct Drawable<'a> {
 }
 
 impl Drawable<'_> {
-    /// The workflow that an activity uses, as Elsa finds it: by the id of the version, else the published or the newest one of
-    /// the definition. One of another server's definition is the one that has the type here, as when it runs.
+    /// The workflow that an activity uses, as Elsa finds it: by the id of the version, otherwise the published or the
+    /// newest version of the definition. For a definition of another server it is the one that has the type here, as
+    /// when it runs.
     pub(super) fn workflow(&self, raw: RawActivity<'_>) -> Option<&WorkflowType> {
         let text = |property: &str| {
             raw.get(property)

@@ -8,18 +8,18 @@ use super::drawable::Drawable;
 use crate::activity::{ACTIVITIES, CASES, UiHint, camel_case};
 use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
 
-/// The outcome of an activity without others.
+/// The outcome of an activity without other outcomes.
 const DONE: &str = "Done";
 
 /// The port at which connections end.
 const INPUT: &str = "In";
 
-/// The outcome of a switch for no case.
+/// The outcome of a switch when no case matches.
 const DEFAULT: &str = "Default";
 
 /// The ports of an activity on the canvas.
 struct Ports {
-    /// None: any.
+    /// `None` when any outcome is possible.
     outcomes: Option<HashSet<String>>,
     has_input: bool,
 }
@@ -64,8 +64,9 @@ impl Ports {
     }
 }
 
-/// Shows the connections of a flowchart in the one form that designers read, with nothing else in it. One whose end a designer
-/// draws no port for would begin in the middle of the box, where a drag of the box removes it: it is not shown.
+/// Shows the connections of a flowchart in the one form that designers read, with nothing else in it. A connection
+/// without a drawn port at its end would begin in the middle of the box, where dragging the box removes it, so it is
+/// not shown.
 pub(super) fn show(drawable: Drawable<'_>, fields: &mut Map<String, Value>, kept: &mut Kept) {
     let children = fields.get(ACTIVITIES).and_then(Value::as_array).into_iter().flatten();
     let mut ports: HashMap<&str, Ports> = HashMap::new();
@@ -93,7 +94,7 @@ pub(super) fn connected_outcomes(fields: &Map<String, Value>) -> HashMap<String,
     outcomes
 }
 
-/// A connection as designers read it; null: it is not shown.
+/// A connection as designers read it; null when it is not shown.
 fn shown_connection(connection: &Value, ports: &HashMap<&str, Ports>) -> Value {
     let Some(read) = Connection::list(Some(&json!([connection]))).pop() else {
         return Value::Null;
@@ -134,7 +135,7 @@ fn shown_connection(connection: &Value, ports: &HashMap<&str, Ports>) -> Value {
     shown
 }
 
-/// The list of texts that an input is, or is JSON text of.
+/// The list of texts in an input, which may be written as JSON text.
 pub(super) fn list_of_texts(input: &Value) -> Option<Vec<String>> {
     let is_text = |value: Option<&Value>| value.is_none_or(|value| value.is_string() || value.is_null());
     let expression = input.get("expression")?;

@@ -129,7 +129,7 @@ impl<'a> Evaluator<'a> {
         };
         evaluated.value = coerce(evaluated.value, &input.convert_to).map_err(|mismatch| {
             let problem = if evaluated.may_hold_secret {
-                "what was made of a secret does not have its type".to_owned()
+                "what was derived from a secret does not have its type".to_owned()
             } else {
                 mismatch.to_string()
             };
@@ -142,7 +142,7 @@ impl<'a> Evaluator<'a> {
         Ok(evaluated)
     }
 
-    /// Evaluates an expression; what it writes as text of an object is JSON unless the type is text.
+    /// Evaluates an expression; an object that is written as text is JSON unless the type is text.
     pub(super) async fn expression(&self, expression: &Expression, to: &TypeName) -> Result<Evaluated, Fault> {
         let value = match expression.kind.as_str() {
             "Literal" => expression.value.clone(),
@@ -215,18 +215,19 @@ impl<'a> Evaluator<'a> {
             .unwrap_or_default()
     }
 
-    /// The fault of an expression without its message, if that may quote an output that was made of a secret.
+    /// Removes the message from the fault of an expression if it may quote an output that was derived from a secret.
     fn without_kept_secrets(&self, fault: Fault) -> Fault {
         if !self.state.keeps_secrets || fault.quotes_nothing {
             return fault;
         }
         Fault {
-            message: "the message is withheld, as an output that expressions can read is made of a secret".to_owned(),
+            message: "the message is withheld, as an output that expressions can read is derived from a secret"
+                .to_owned(),
             ..fault
         }
     }
 
-    /// Runs a script, as this execution sees it. A blank one is null.
+    /// Runs a script, as this execution sees it. A blank script returns null.
     async fn script(&self, language: &'static dyn Language, script: ScriptText<'_>) -> Result<Evaluated, Fault> {
         if script.text.trim().is_empty() {
             return Ok(Evaluated::default());

@@ -1,7 +1,7 @@
 //! The evaluation of one expression alone.
 //!
-//! The expression is an input of an activity in a workflow that exists only for it: what it sees, its limits and its errors are
-//! those of a burst. Nothing of it is kept.
+//! The expression is an input of an activity in a workflow that exists only for it, so what it sees, its limits and its
+//! errors are those of a burst. Nothing is kept afterwards.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -34,11 +34,11 @@ pub struct ExpressionRequest {
     pub value: Value,
     /// Elsa's name of the type that the value is converted to; `Object` unless given.
     pub type_name: Option<String>,
-    /// The variables, inputs, outputs and facts that it reads. The ids of definition and version do not count.
+    /// The variables, inputs, outputs and facts that it reads. The ids of definition and version are ignored.
     pub scope: ScriptScope,
 }
 
-/// What an expression came to.
+/// The result of an expression.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +51,7 @@ pub struct EvaluatedExpression {
     pub error: Option<ExpressionError>,
 }
 
-/// What an expression has set; in an instance its activity would.
+/// What an expression has set; in an instance its activity would set it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -133,7 +133,8 @@ impl Interpreter {
         }))
     }
 
-    /// The workflow around the expression. The activities whose outputs it reads come first, so that their ids are theirs.
+    /// The workflow around the expression. The activities whose outputs it reads come first, so that they keep their
+    /// ids.
     fn program_of(&self, expression: &Expression, scope: &ScriptScope) -> Result<Program> {
         let free = |name: &str| {
             let mut name = name.to_owned();
@@ -190,7 +191,7 @@ fn state_of(program: &Program, scope: ScriptScope) -> (InstanceState, u64) {
 fn outcome(evaluated: Evaluated, to: &TypeName) -> std::result::Result<EvaluatedExpression, Fault> {
     let reads_secret = evaluated.may_hold_secret;
     let value = coerce(evaluated.value, to).map_err(|mismatch| match reads_secret {
-        true => Fault::new("what was made of a secret does not have its type"),
+        true => Fault::new("what was derived from a secret does not have its type"),
         false => Fault::new(mismatch.to_string()),
     })?;
     Ok(EvaluatedExpression {

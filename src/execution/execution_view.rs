@@ -1,4 +1,4 @@
-//! What a script sees of an instance, as one execution does.
+//! What a script sees of an instance in one execution.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! The bounds of the ids of activities.
 //!
-//! A node id repeats the ids of all that is around an activity. So long ids of containers take memory for each activity inside, whenever
-//! a definition is shown, compiled or recorded. A definition that is saved is within the bounds; one that was stored otherwise is
-//! shown without the node ids that exceed them, and has no program.
+//! A node id repeats the ids of everything around an activity, so long ids of containers take memory for each activity
+//! inside whenever a definition is shown, compiled or recorded. A saved definition is within the bounds; a definition
+//! that was stored otherwise is shown without the node ids that exceed them, and has no program.
 
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 /// The longest id of an activity, in bytes: as in Elsa's columns.
 const LONGEST_ID: usize = 450;
 
-/// The longest node id of an activity: of it and all around it.
+/// The longest node id: of an activity and everything around it.
 pub(super) const LONGEST_PATH: usize = 8_000;
 
-/// Refuses a tree whose activities have too long ids: `definition-too-large`, with the place of the first one.
+/// Refuses a tree with activity ids that are too long: `definition-too-large`, with the place of the first one.
 pub(super) fn check(catalogue: &Catalogue, root: &Value) -> Result<()> {
     let mut check = IdCheck {
         catalogue,
@@ -50,14 +50,14 @@ impl IdCheck<'_> {
         let bytes = parent.len() + 1 + id.len();
         if id.len() > LONGEST_ID {
             return Err(format!(
-                "The id of the activity {} has {} bytes, and at most {LONGEST_ID} are possible; give it a shorter one",
+                "The id of the activity {} has {} bytes, and at most {LONGEST_ID} are allowed; give it a shorter one",
                 place(),
                 id.len()
             ));
         }
         if bytes > LONGEST_PATH {
             return Err(format!(
-                "The ids of the activity {} and of all around it have {bytes} bytes, and at most {LONGEST_PATH} are possible; give \
+                "The ids of the activity {} and of all around it have {bytes} bytes, and at most {LONGEST_PATH} are allowed; give \
                  them shorter ones, or move inner activities to a workflow of their own",
                 place()
             ));
@@ -73,7 +73,7 @@ impl IdCheck<'_> {
     }
 }
 
-/// The problem of node ids that have more than [`MOST_BYTES`], from this activity on.
+/// The problem of node ids that have more than [`MOST_BYTES`] from this activity on.
 pub(super) fn too_many_bytes(place: &str) -> String {
     format!(
         "The node ids of the activities, up to {place}, have more than {} MiB together; give the activities that contain many \

@@ -1,7 +1,8 @@
-//! What a fault ends that no `Mainspring.Try` catches: Elsa's incident strategies.
+//! Elsa's incident strategies: what ends after a fault that no `Mainspring.Try` catches.
 //!
-//! A workflow names one in `options.incidentStrategyType`, an activity in `customProperties.incidentStrategyType` for itself and
-//! what it contains; the innermost one decides. Names are Elsa's, in its own file format and in that of earlier releases.
+//! A workflow names one in `options.incidentStrategyType`, and an activity in `customProperties.incidentStrategyType`
+//! for itself and what it contains; the innermost one decides. Names are Elsa's, in its own file format and in that of
+//! earlier releases.
 
 use serde_json::Value;
 

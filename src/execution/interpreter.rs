@@ -31,7 +31,7 @@ use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 
-/// For how long the triggers of a definition are worked out before other tasks of the thread run.
+/// How long the triggers of a definition are computed before other tasks of the thread run.
 const LONGEST_TURN: Duration = Duration::from_millis(1);
 
 /// The triggers of a definition.
@@ -75,7 +75,7 @@ impl Interpreter {
         }
     }
 
-    /// Whether bursts yield before their next activity; shared by all clones.
+    /// Sets whether bursts yield before their next activity; all clones share this.
     pub(crate) fn stop_bursts(&self, stops: bool) {
         self.stops.store(stops, Relaxed);
     }
@@ -90,7 +90,7 @@ impl Interpreter {
         &self.options
     }
 
-    /// Returns when no thread for scripts is left, as eight of them hang. Cancellation safe.
+    /// Returns when no thread for scripts is left because eight of them hang. Cancellation safe.
     pub(crate) async fn scripts_exhausted(&self) {
         self.scripts.exhausted().await;
     }
@@ -131,8 +131,8 @@ impl Interpreter {
         validate::validate(&self.catalogue, definition, program)
     }
 
-    /// What a definition that can be published hardly means, as a fork without branches: each activity, the effect and the
-    /// remedy.
+    /// Returns what the author of a definition that can be published hardly intends, such as a fork without branches:
+    /// each activity, the effect and the remedy.
     pub fn warnings(&self, program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
         validate::warnings(program, definition)
     }
@@ -148,8 +148,8 @@ impl Interpreter {
     /// Compiles a definition together with the workflows that it uses as activities.
     ///
     /// # Errors
-    /// `missing-root`; `definition-too-large` if the node ids of its activities are; `composition-too-large` if workflows as
-    /// activities are nested too deeply, or have too many activities or bytes together.
+    /// `missing-root`; `definition-too-large` if the node ids of its activities are too large; `composition-too-large`
+    /// if workflows as activities are nested too deeply, or have too many activities or bytes together.
     pub fn compile_composed(&self, definition: &WorkflowDefinition, composition: &Composition) -> Result<Program> {
         program::compile(&self.catalogue, definition, composition)
     }
@@ -170,7 +170,7 @@ impl Interpreter {
         node_id::write(&self.catalogue, root);
     }
 
-    /// Refuses a tree whose activities have too long ids, which are repeated in those of the activities inside:
+    /// Refuses a tree with activity ids that are too long, as the node ids of the activities inside repeat them:
     /// `definition-too-large`.
     pub(crate) fn check_ids(&self, root: &Value) -> Result<()> {
         id_bounds::check(&self.catalogue, root)
@@ -304,7 +304,7 @@ impl Interpreter {
                 continue;
             }
             if let (Some(name), false) = (secret, problems.is_empty()) {
-                let withheld = "what is wrong with it is withheld, as it is made of a secret";
+                let withheld = "what is wrong with it is withheld, as it is derived from a secret";
                 problems = vec![format!("{withheld}: the input {name}")];
             }
             let what = if node.can_start { "trigger" } else { "activity" };
@@ -325,15 +325,15 @@ impl Interpreter {
         }
     }
 
-    /// For how long a burst of this version and instance must not begin: scripts of the version keep timing out, and the
-    /// burst was deferred before. None: it may begin.
+    /// How long a burst of this version and instance must not begin, because scripts of the version keep timing out and
+    /// the burst was deferred before; `None` when it may begin.
     pub(crate) fn deferral(&self, version: &VersionId, instance: &InstanceId) -> Option<Duration> {
         self.scripts.deferral(version, instance)
     }
 
     /// Runs one burst. It never panics and never fails: failures are incidents in the result.
     ///
-    /// Cancellation safe: a dropped future has no effects but those of its activities on the outside.
+    /// Cancellation safe: a dropped future has no effects except the external ones of its activities.
     pub async fn run(&self, program: &Arc<Program>, burst: Burst) -> BurstResult {
         self.run_among(program, burst, &AllPublished).await
     }

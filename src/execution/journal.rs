@@ -53,8 +53,8 @@ pub struct ActivityExecution {
     pub id: ActivityExecutionId,
     /// Its parent.
     pub parent_id: Option<ActivityExecutionId>,
-    /// The number of the execution after whose end its parent scheduled it. Known in the burst in which it starts; none: the
-    /// parent scheduled it by itself.
+    /// The number of the execution after whose end its parent scheduled it. Known in the burst in which it starts;
+    /// `None` when the parent scheduled it by itself.
     pub scheduled_after: Option<u64>,
     /// The activity.
     pub activity_id: ActivityId,
@@ -68,7 +68,7 @@ pub struct ActivityExecution {
     pub activity_name: Option<String>,
     /// `Running`, `Completed`, `Canceled` or `Faulted`.
     pub status: &'static str,
-    /// The time from the beginning of the burst to its start; `None`: it started in an earlier burst.
+    /// The time from the beginning of the burst to its start; `None` when it started in an earlier burst.
     pub started: Option<Duration>,
     /// The time from the beginning of the burst to its end.
     pub completed: Option<Duration>,
@@ -275,8 +275,8 @@ impl Recorder {
     }
 }
 
-/// Leaves out the values that may hold a secret: what was made of one, and all outputs of an execution that was given one, such as
-/// the item of a loop.
+/// Leaves out the values that may hold a secret: those derived from one, and all outputs of an execution that received
+/// one, such as the item of a loop.
 fn withhold(values: &mut Value, context: &Context) {
     if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
         values.retain(|name, _| !context.unrecorded.contains(name) && !context.outputs.contains_key(name));

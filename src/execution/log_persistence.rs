@@ -1,8 +1,9 @@
-//! What of an activity's values is recorded: Elsa's `logPersistenceConfig`, and the older `logPersistenceMode`.
+//! Which values of an activity are recorded: Elsa's `logPersistenceConfig`, and the older `logPersistenceMode`.
 //!
 //! Both are custom properties of the workflow and of activities: `default`, and for an activity `inputs`, `outputs` and
-//! `internalState`. What is excluded is in neither the journal nor the activity executions; the state has it as long as the
-//! instance needs it. A value that may hold a secret is never recorded, whatever the settings say: see `journal`.
+//! `internalState`. Excluded values are in neither the journal nor the activity executions; the state has them as long
+//! as the instance needs them. A value that may hold a secret is never recorded, whatever the settings say: see
+//! `journal`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,7 +38,7 @@ struct NodePersistence {
     internal_state: bool,
 }
 
-/// Which of an activity's values.
+/// Which values of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recorded<'n> {
     Input(&'n str),
@@ -135,7 +136,7 @@ fn of_node(node: &ActivityNode, inherited: bool) -> Option<NodePersistence> {
     })
 }
 
-/// The default of a workflow; none: it inherits.
+/// The default of a workflow; `None` when it inherits.
 fn default_of(properties: &Map<String, Value>) -> Option<bool> {
     let config = properties.get(CONFIG).and_then(|config| config.get("default"));
     match config.filter(|config| !config.is_null()) {
@@ -144,7 +145,8 @@ fn default_of(properties: &Map<String, Value>) -> Option<bool> {
     }
 }
 
-/// Whether a setting `{evaluationMode, strategyType, expression}` excludes; none: it inherits. A bare word is the mode.
+/// Whether a setting `{evaluationMode, strategyType, expression}` excludes; `None` when it inherits. A bare word is the
+/// mode.
 fn setting(value: &Value) -> Option<bool> {
     let Some(fields) = value.as_object() else {
         return word(value);
@@ -166,7 +168,7 @@ fn is_expression(fields: &Map<String, Value>) -> bool {
     }
 }
 
-/// Whether a mode, by its word or its number, excludes; none: it inherits.
+/// Whether a mode, by its word or its number, excludes; `None` when it inherits.
 fn word(value: &Value) -> Option<bool> {
     let place = match value {
         Value::String(word) => MODES.iter().position(|mode| mode.eq_ignore_ascii_case(word.trim())),

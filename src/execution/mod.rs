@@ -8,19 +8,20 @@
 //! # Layout
 //! - `interpreter`: the public interface; `burst_contract`: input and result of a burst; `bounds`: its limits.
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
-//!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its activities,
-//!   also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw; `designer_form`: the JSON that it draws; `drawn_connections`: the
-//!   connections in it; `workflow_options`: its options for commits and journal;
-//!   `incident_strategy`: what a fault ends; `validate`: the errors that keep a definition from being published.
+//!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its
+//!   activities, also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw;
+//!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `workflow_options`:
+//!   its options for commits and journal; `incident_strategy`: what ends after a fault; `validate`: the errors that
+//!   keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
-//! - `cause`: what sets executions off, of which idempotency keys and the ids of executed children are made; `child`: instances
-//!   that a burst starts, and what the parent of an instance is given.
+//! - `cause`: what sets executions off, from which idempotency keys and the ids of executed children are derived;
+//!   `child`: instances that a burst starts, and what the parent of an instance receives.
 //! - `activity_test`: runs one activity alone; `evaluation`: evaluates one expression alone.
-//! - `script_names`: what the scripts of a definition can name, for an editor.
-//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `execution_view`: what their scripts
-//!   see; `scripts`: those that are compiled with a program; `journal`: its journal and executions; `log_persistence`: what of
-//!   their values is recorded.
+//! - `script_names`: the names that the scripts of a definition can use, for an editor.
+//! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `execution_view`: what their
+//!   scripts see; `scripts`: those that are compiled with a program; `journal`: its journal and executions;
+//!   `log_persistence`: which of their values are recorded.
 
 mod activity_test;
 mod bindings;

@@ -20,14 +20,14 @@ pub(super) const WORKFLOW_ID: &str = "Workflow1";
 /// The property of an activity.
 const PROPERTY: &str = "nodeId";
 
-/// The property of a workflow as an activity with the workflow inside it.
+/// The property of a workflow as an activity that holds the workflow inside it.
 const ROOT: &str = "root";
 
-/// Elsa's container that a path of segments leaves out, as it is drawn with its owner.
+/// Elsa's container that a path of segments leaves out because it is drawn with its owner.
 const FLOWCHART: &str = "Elsa.Flowchart";
 
-/// The most bytes that the node ids of one definition have together. Each repeats the ids around its activity, so that they are no
-/// part of the size of the definition.
+/// The maximum number of bytes of all node ids of one definition together. Each repeats the ids around its activity, so
+/// the size of the definition does not include them.
 pub(super) const MOST_BYTES: usize = 32 << 20;
 
 /// The node id of an activity below `parent`.
@@ -80,15 +80,16 @@ fn collect(value: &Value, into: &mut HashSet<String>) {
     }
 }
 
-/// Where the children of an activity are, in the order in which they are compiled. What an unknown activity holds is its own.
+/// Where the children of an activity are, in the order in which they are compiled. The content of an unknown activity
+/// is its own.
 pub(super) fn places(catalogue: &Catalogue, raw: RawActivity<'_>) -> Vec<ChildProperty> {
     let descriptor = catalogue.descriptor(raw.type_name(), raw.named_version().unwrap_or(0));
     descriptor.map(ChildProperty::of).unwrap_or_default()
 }
 
-/// Writes its node id into every activity of a tree, an id into those without one, and into those of a known type the version
-/// that runs: a designer draws no activity without a version. Beyond [`MOST_BYTES`], which nothing that was saved since it exists
-/// has, there are no node ids.
+/// Writes the node id into every activity of a tree, an id into each activity without one, and the version that runs
+/// into each activity of a known type: a designer draws no activity without a version. No node ids are written beyond
+/// [`MOST_BYTES`], which no definition exceeds that was saved since this bound exists.
 pub(super) fn write(catalogue: &Catalogue, root: &mut Value) {
     write_below(catalogue, root, WORKFLOW_ID);
 }
@@ -118,8 +119,8 @@ fn write_below(catalogue: &Catalogue, root: &mut Value, parent: &str) {
     });
 }
 
-/// Removes the node ids that a client sent back, and writes an id into every activity without one: what a client reads and
-/// saves unchanged is the same then.
+/// Removes the node ids that a client sent back, and writes an id into every activity without one, so that what a
+/// client reads and saves unchanged stays the same.
 pub(super) fn remove(catalogue: &Catalogue, root: &mut Value) {
     let mut ids = IdMaker::of(root);
     visit(catalogue, root, "", &mut |fields, _| {
@@ -139,7 +140,7 @@ pub(super) fn remove(catalogue: &Catalogue, root: &mut Value) {
     });
 }
 
-/// Removes the node ids that begin so.
+/// Removes the node ids with this prefix.
 fn remove_below(value: &mut Value, prefix: &str) {
     match value {
         Value::Object(fields) => {
@@ -170,7 +171,7 @@ fn show_version(catalogue: &Catalogue, fields: &mut Map<String, Value>) {
     }
 }
 
-/// The id of an activity; one without gets one.
+/// The id of an activity; an activity without an id gets one.
 fn own_id(fields: &mut Map<String, Value>, ids: &mut IdMaker) -> String {
     if let Some(id) = fields.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) {
         return id.to_owned();
@@ -212,7 +213,8 @@ fn shown(activity: &Value, port: Option<&str>) -> Value {
 /// The activities on the way to a node, each with the port that it is in.
 type Path<'a> = Vec<(&'a Value, Option<String>)>;
 
-/// The activities from the root to the one with a node id; not the whole way if that is inside a workflow as an activity.
+/// The activities from the root to the one with a node id; the path is incomplete if that one is inside a workflow as
+/// an activity.
 fn walk<'a>(catalogue: &Catalogue, root: &'a Value, wanted: &str) -> Path<'a> {
     let mut path = vec![(root, None)];
     while let Some(next) = step(catalogue, &path, wanted) {
@@ -250,15 +252,15 @@ fn path_of(activity: &Value) -> &str {
     activity.get(PROPERTY).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// An activity, its port, and the version that it is in; none: the definition itself.
+/// An activity, its port, and the version that it is in; `None` for the definition itself.
 type Place<'a> = (&'a Value, Option<String>, Option<&'a VersionId>);
 
-/// A definition with the workflows as activities on the way to one of its nodes: the tree of the definition, that of the first
-/// of these, and so on. Nothing is inlined beside the way, so their sizes add up.
+/// A definition with the workflows as activities on the path to one of its nodes: the tree of the definition, that of
+/// the first of these, and so on. Nothing outside the path is inlined, so their sizes add up.
 struct Trees<'a> {
     drawable: Drawable<'a>,
     composition: &'a Composition,
-    /// Each with the version that it is of; none: the definition itself.
+    /// Each with its version; `None` for the definition itself.
     trees: Vec<(Value, Option<&'a VersionId>)>,
 }
 
@@ -275,7 +277,7 @@ impl<'a> Trees<'a> {
         found
     }
 
-    /// The workflow inside the activity that the way ends at so far.
+    /// The workflow inside the activity at which the path ends so far.
     fn next(&self, wanted: &str) -> Option<(Value, Option<&'a VersionId>)> {
         let (tree, version) = self.trees.last()?;
         let path = walk(self.drawable.catalogue, tree, wanted);
@@ -314,7 +316,7 @@ impl<'a> Trees<'a> {
         Some((workflow, Some(&part.definition.id)))
     }
 
-    /// The whole way, each activity with its port and the version that it is in; none if there is no such node.
+    /// The whole path, each activity with its port and the version that it is in; `None` if no such node exists.
     fn path(&self, wanted: &str) -> Option<Vec<Place<'_>>> {
         let mut whole = Vec::new();
         for (tree, version) in &self.trees {
@@ -343,7 +345,7 @@ impl<'a> Trees<'a> {
     }
 }
 
-/// The activity of a tree with node ids that has this one.
+/// The activity with this node id in a tree with node ids.
 pub(super) fn subgraph(drawable: Drawable<'_>, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
     let trees = Trees::on_the_way(drawable, composition, root, wanted);
     let path = trees.path(wanted)?;

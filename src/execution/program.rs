@@ -39,7 +39,7 @@ pub struct Program {
     pub(super) incident_strategy: IncidentStrategy,
     /// When its bursts commit before their end.
     pub(super) commits: CommitStrategy,
-    /// How flowcharts run, by the workflow that they are in, where it says so.
+    /// How flowcharts run, for each workflow that sets it.
     flowchart_modes: HashMap<NodeIndex, FlowchartMode>,
     /// What its bursts record.
     pub(super) journal: JournalLevel,
@@ -76,8 +76,9 @@ impl Program {
         self.version
     }
 
-    /// The activity types that it uses, sorted; complete if none is unknown. A custom type of which the definition names a
-    /// version is `Type@version`, a converter of outputs `converter:id`, a language that builds may be without `language:name`.
+    /// The activity types that it uses, sorted; complete if none is unknown. A custom type with a version in the
+    /// definition is `Type@version`, a converter of outputs is `converter:id`, and a language that builds may omit is
+    /// `language:name`.
     pub fn activity_types(&self) -> Vec<String> {
         self.required_types.iter().cloned().collect()
     }
@@ -107,7 +108,7 @@ impl Program {
         size_of::<Self>() + nodes.sum::<usize>()
     }
 
-    /// How a flowchart runs, if the workflow that it is in says so.
+    /// How a flowchart runs, if the workflow that it is in sets it.
     pub(super) fn flowchart_mode(&self, node: &ActivityNode) -> Option<FlowchartMode> {
         self.flowchart_modes.get(&node.workflow).copied()
     }
@@ -143,11 +144,11 @@ impl fmt::Debug for Program {
     }
 }
 
-/// How many activities workflows as activities have together: one definition may be used nine times by another, which is used
-/// nine times.
+/// How many activities all workflows as activities have together: a definition may use another one nine times, and be
+/// used nine times itself.
 const MOST_NESTED: usize = 20_000;
 
-/// The most bytes that workflows as activities have together: what one has is copied for each use.
+/// The maximum number of bytes of all workflows as activities together: each use copies the workflow.
 const MOST_COPIED: usize = 128 << 20;
 
 /// Compiles a definition, with the workflows that it uses as activities.
@@ -212,7 +213,7 @@ struct Compiler<'a> {
     tree: ActivityTree,
     registered: Vec<Option<RegisteredActivity>>,
     composition: &'a Composition,
-    /// The version that is compiled; none: the definition itself.
+    /// The version that is compiled; `None` for the definition itself.
     within: Option<&'a VersionId>,
     /// How many workflows as activities it is inside.
     level: usize,
@@ -232,7 +233,7 @@ struct Compiler<'a> {
     /// The bytes of the node ids in the definition itself.
     path_bytes: usize,
     copied: usize,
-    /// Why there is no program. From then on nothing is added.
+    /// Why compiling has failed. From then on nothing is added.
     problem: Option<Error>,
 }
 

@@ -1,5 +1,5 @@
-//! The variables that an execution sees: its own, then those of its ancestors, up to the workflow that it is in. A workflow as
-//! an activity sees no variable of its consumer, only its own inputs.
+//! The variables that an execution sees: its own, then those of its ancestors, up to its workflow. A workflow as an
+//! activity sees no variable of its consumer, only its own inputs.
 
 use std::borrow::Cow;
 
@@ -75,7 +75,8 @@ pub(super) fn workflow(program: &Program, state: &InstanceState, from: u64) -> O
     chain(program, state, from).last().copied()
 }
 
-/// The execution of the workflow as an activity that an execution is in; none: it is in the workflow of the instance.
+/// The execution of the workflow as an activity that an execution is in; `None` when it is in the workflow of the
+/// instance.
 pub(super) fn nested_in(program: &Program, state: &InstanceState, from: u64) -> Option<u64> {
     let workflow = workflow(program, state, from)?;
     state.contexts.get(&workflow)?.parent

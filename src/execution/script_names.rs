@@ -1,4 +1,4 @@
-//! What the scripts of a definition can name: variables, inputs, and outputs of its activities.
+//! The names that the scripts of a definition can use: variables, inputs, and outputs of its activities.
 
 use super::composition::Composition;
 use super::program;

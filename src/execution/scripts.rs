@@ -16,7 +16,7 @@ pub(super) struct ProgramScripts {
     compiled: HashMap<(NodeIndex, &'static str, bool), HashMap<String, Compiled>>,
 }
 
-/// The text of an input that is a script; none for one that is blank.
+/// The text of an input that is a script; `None` for a blank one.
 pub(super) fn script_of<'n>(type_name: &str, input: &'n NodeInput) -> Option<(&'static dyn Language, ScriptText<'n>)> {
     let expression = input.expression.as_ref()?;
     let is_activity = input.name == SCRIPT && expression.kind == "Literal";

@@ -1,4 +1,5 @@
-//! The inputs and variables with which an instance starts: checked before the start is accepted, and converted by its first burst.
+//! The inputs and variables with which an instance starts. They are checked before the start is accepted, and its first
+//! burst converts them.
 
 use serde_json::{Map, Value};
 
@@ -81,7 +82,7 @@ impl Program {
     }
 }
 
-/// Why a value from outside does not fit the declared type; none: it does, or there is none.
+/// Why a value from outside does not fit the declared type; `None` when it fits or is absent.
 pub(super) fn mismatch(value: Option<&Value>, (type_name, is_array): (&str, bool)) -> Option<String> {
     let value = value.filter(|value| !value.is_null())?;
     let mismatch = coerce(value.clone(), &TypeName::parse(type_name, is_array)).err()?;

@@ -1,10 +1,10 @@
 //! The state of an instance: what a burst needs to go on where the last one ended.
 //!
-//! It stays bounded in loops: an execution that has ended is removed at once (it is in the journal), and of outputs only
-//! the newest per activity is kept, if the definition can read it. Its content comes from instructions, definitions and
-//! activity results; ids and sequence numbers come from counters in it. It depends on no clock and no random number, so
-//! a burst that runs again on the same state has the same effects. What must be the same even where a burst takes another path
-//! in the repeat, keys and executed children, comes from causes.
+//! It stays bounded in loops: an execution that has ended is removed at once (it is in the journal), and only the
+//! newest outputs of each activity are kept, if the definition can read them. Its content comes from instructions,
+//! definitions and activity results; ids and sequence numbers come from counters in it. It depends on no clock and no
+//! random number, so a burst that runs again on the same state has the same effects. Keys and executed children, which
+//! must be the same even when a burst takes another path in the repeat, come from causes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
 const FORMAT: u32 = 2;
 
-/// Beside so many open bookmarks a new one is crowded.
+/// Beside this many open bookmarks a new one is crowded.
 const CROWDED: usize = 64;
 
 /// What is kept of an instance between two bursts.
@@ -57,13 +57,13 @@ pub struct InstanceState {
     /// The executed children that it has asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) executed_children: u64,
-    /// Instructions behind a yield follow the work items that it has left.
+    /// Instructions after a yield follow the work items that it has left.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) holds: bool,
-    /// An input or a result of one of its executions was made of a secret.
+    /// An input or a result of one of its executions was derived from a secret.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) reads_secrets: bool,
-    /// An output is kept for later expressions that was made of a secret and is bound to nothing.
+    /// An output that was derived from a secret and is bound to nothing is kept for later expressions.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) keeps_secrets: bool,
     #[serde(default)]
@@ -86,7 +86,7 @@ pub struct InstanceState {
     pub(super) last_result: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) incidents: Vec<Incident>,
-    /// Of a child.
+    /// The parent, if the instance is a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<ParentLink>,
 }
@@ -149,13 +149,13 @@ pub(super) struct Context {
     pub(super) is_breaking: bool,
     #[serde(default)]
     pub(super) faults: i32,
-    /// For a guard in its last part: what goes on afterwards.
+    /// For a guard in its last part, what continues afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) interruption: Option<Interruption>,
-    /// The idempotency key behind the instance, once the activity has asked for it.
+    /// The idempotency key after the instance, once the activity has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<u64>,
-    /// Of an owner: what its children's causes are made of.
+    /// For an owner, what the causes of its children are derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scheduled: Option<Box<Scheduled>>,
 }
@@ -178,7 +178,7 @@ impl Scheduled {
         })
     }
 
-    /// How often the owner has scheduled a node before; counts this time.
+    /// Returns how often the owner has scheduled a node before, and counts this time.
     pub(super) fn count(&mut self, node_id: &str) -> u64 {
         let name = node_id.rsplit(':').next().unwrap_or(node_id);
         if let Some(count) = self.counts.get_mut(name) {
@@ -191,7 +191,7 @@ impl Scheduled {
 }
 
 impl Context {
-    /// Of an activity that has done nothing yet.
+    /// The execution of an activity that has done nothing yet.
     pub(super) fn new(
         id: ActivityExecutionId,
         node_id: String,
@@ -218,7 +218,7 @@ impl Context {
     }
 }
 
-/// What a guard has held up for its last part, and goes on once that has ended.
+/// What a guard has held up for its last part, and what continues once that part has ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Interruption {
@@ -237,21 +237,21 @@ pub(super) enum Interruption {
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkItem {
     pub(super) node_id: String,
-    /// What set it off; none: that is unknown.
+    /// What set it off; `None` when that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<Cause>,
     /// The execution that scheduled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<u64>,
-    /// The execution whose end made the owner schedule it; none: the owner scheduled it by itself.
+    /// The execution whose end made the owner schedule it; `None` when the owner scheduled it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scheduled_after: Option<u64>,
-    /// The execution to resume; none: a new one starts.
+    /// The execution to resume; `None` when a new one starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) context: Option<u64>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) variables: Map<String, Value>,
-    /// The values that it starts with were invalid, and are left out: the exception of the fault that it begins with.
+    /// The exception of the fault that it begins with, if the values that it starts with were invalid and are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) invalid: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -425,9 +425,9 @@ impl InstanceState {
         &self.output
     }
 
-    /// What the parent of this instance goes on with after a burst that has not yielded. The parent is woken once by a child
-    /// that comes to rest. With outputs of more than `max_bytes` together, which the parent could not keep, it counts as
-    /// faulted, with a reason in their place.
+    /// What the parent of this instance continues with after a burst that has not yielded. A child that comes to rest
+    /// wakes its parent once. A child with outputs of more than `max_bytes` together, which the parent could not keep,
+    /// counts as faulted, with a reason in place of the outputs.
     pub(super) fn take_child_end(&mut self, max_bytes: usize) -> Option<ChildEnd> {
         let ends = self.status == Status::Finished;
         let parent = self.parent.as_mut()?;
@@ -462,7 +462,8 @@ impl InstanceState {
         self.parent.as_ref()
     }
 
-    /// Notes whether an executed child rests after its first burst, which a repeat of its parent's burst asks for.
+    /// Records whether an executed child rests after its first burst, which a repeat of its parent's burst needs to
+    /// know.
     pub(crate) fn note_first_rest(&mut self, rested: bool) {
         if let Some(started_by) = self.parent.as_mut().and_then(|parent| parent.started_by.as_mut()) {
             started_by.rested = rested;
@@ -481,7 +482,7 @@ impl InstanceState {
         (self.counter, id)
     }
 
-    /// The id of a crowded bookmark begins with `z`, others with a hexadecimal digit: an index has the former only.
+    /// The id of a crowded bookmark begins with `z`, others with a hexadecimal digit: an index covers only the former.
     pub(super) fn next_bookmark(&mut self) -> BookmarkId {
         self.counter += 1;
         let mut hasher = Sha256::new();

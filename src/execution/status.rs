@@ -49,9 +49,9 @@ words! {
 
     /// The status in detail.
     SubStatus {
-        /// No activity was executed yet.
+        /// No activity has been executed yet.
         Pending,
-        /// Activities are executed.
+        /// Activities are being executed.
         Executing,
         /// It waits.
         Suspended,

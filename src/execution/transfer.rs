@@ -1,4 +1,4 @@
-//! States that come from a file: whether a burst can go on with one.
+//! States that come from a file: whether a burst can continue with one.
 //!
 //! A file may be made by hand. What is checked here is what the interpreter relies on: ids that follow from numbers, numbers
 //! below the counter, executions that exist, activities that the program has.
@@ -15,21 +15,22 @@ use super::status::{Status, SubStatus};
 use crate::activity::waits_for_children;
 use crate::id::ActivityExecutionId;
 
-/// The greatest number that a state from a file counts to: beyond it is room for the rest of its life.
+/// The greatest number in a state from a file, which leaves room for the rest of its life.
 const GREATEST: u64 = 1 << 52;
 
-/// The most faults that one execution counts.
+/// The maximum number of faults that one execution counts.
 const MOST_FAULTS: i32 = 1 << 30;
 
 impl InstanceState {
     /// The state in a file.
     ///
     /// # Errors
-    /// Why it is none, for people.
+    /// Why it is not a state, for people.
     pub(crate) fn from_file(state: &Value) -> Result<Self, String> {
         let bytes = serde_json::to_vec(state).map_err(|error| error.to_string())?;
         // The parser's message has a line and column of the text made above, which the client does not have.
-        Self::from_bytes(&bytes).map_err(|_| "it is no state of this engine, or one of a newer version".to_owned())
+        Self::from_bytes(&bytes)
+            .map_err(|_| "it is not a state of this engine, or it is one of a newer version".to_owned())
     }
 
     /// The number of the next journal entry, and the greatest number of an execution.
@@ -37,10 +38,10 @@ impl InstanceState {
         (self.sequence, self.counter)
     }
 
-    /// Makes the state one of this version, and checks that a burst can go on with it.
+    /// Makes the state one of this version, and checks that a burst can continue with it.
     ///
     /// # Errors
-    /// Why none can, for people.
+    /// Why no burst can, for people.
     pub(crate) fn adopt(&mut self, program: &Program) -> Result<(), String> {
         self.version_id = program.version_id().clone();
         self.version = program.version();

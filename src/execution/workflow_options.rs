@@ -117,7 +117,7 @@ impl CommitStrategy {
         }
     }
 
-    /// Whether a burst commits now that has executed this many activities in this time.
+    /// Whether a burst that has executed this many activities in this time commits now.
     pub(super) fn is_due(self, executed: usize, elapsed: Duration, period: Duration) -> bool {
         match self {
             Self::WorkflowExecuting => executed == 0,

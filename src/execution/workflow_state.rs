@@ -91,7 +91,7 @@ impl InstanceState {
         })
     }
 
-    /// As the journal, this leaves out what may be made of a secret.
+    /// Like the journal, this leaves out what may be derived from a secret.
     fn context_state(&self, number: u64, context: &Context) -> Value {
         let parent = context.parent.and_then(|parent| self.contexts.get(&parent));
         let is_below_secret = self.is_below_secret(number);

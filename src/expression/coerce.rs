@@ -1,7 +1,7 @@
 //! Conversion of a JSON value to the type that an input or a variable declares.
 //!
-//! Definitions write numbers, flags and lists as text (`"value": "0"`), scripts return 3.0 for 3. Only lossless
-//! conversions are made; a value that does not fit is an error that names value and type. Null stays null.
+//! Definitions write numbers, flags and lists as text (`"value": "0"`), and scripts return 3.0 for 3. Only lossless
+//! conversions are made; a value that does not fit is an error that names the value and the type. Null stays null.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The URLs that `createEventTriggerUrl` returns: with one, a client triggers one event of one instance, without a key.
+//! The URLs that `createEventTriggerUrl` returns: each lets a client trigger one event of one instance without a key.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ pub(crate) struct EventUrl<'a> {
     pub(crate) instance: &'a str,
     /// The name of the event.
     pub(crate) event: &'a str,
-    /// When the URL ends; never if absent.
+    /// When the URL expires; never if absent.
     pub(crate) expires: Option<DateTime<Utc>>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct EventUrl<'a> {
 pub struct EventUrls(Arc<OnceLock<Box<Signer>>>);
 
 impl EventUrls {
-    /// Has the URLs made by a function; the first one counts.
+    /// Sets the function that makes the URLs; only the first call has an effect.
     pub(crate) fn sign_with(&self, signer: impl Fn(&EventUrl<'_>) -> Option<String> + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(signer));
     }
 
-    /// A URL. The error says why there is none.
+    /// Makes a URL. The error states why none can be made.
     pub(super) fn create(&self, url: &EventUrl<'_>) -> Result<String, String> {
         let signer = self.0.get().filter(|_| !url.instance.is_empty());
         let signer = signer.ok_or_else(|| "createEventTriggerUrl needs an instance of a running engine".to_owned())?;

@@ -12,7 +12,8 @@ use super::script_view::ScriptView;
 use super::session::ScriptSession;
 use super::type_name::TypeName;
 
-/// A language of expressions. Its scripts are pure: what one sets is in its result, and one that fails has set nothing.
+/// A language of expressions. Its scripts are pure: the result contains what a script sets, and a script that fails
+/// sets nothing.
 pub(crate) trait Language: fmt::Debug + Sync {
     fn facts(&self) -> &'static LanguageFacts;
 
@@ -35,7 +36,8 @@ pub(crate) trait Language: fmt::Debug + Sync {
         }
     }
 
-    /// Checks a text when its definition is published: the variables that it names and that must exist, each with its place.
+    /// Checks a text when its definition is published. Returns the variables that it names and that must exist, each
+    /// with its place.
     ///
     /// # Errors
     /// The first problem, with its place and what to write instead.
@@ -43,12 +45,12 @@ pub(crate) trait Language: fmt::Debug + Sync {
         Ok(Vec::new())
     }
 
-    /// What compiles the scripts of a workflow with its definition. None: a script is compiled when it is evaluated.
+    /// Returns the compiler for the scripts of a workflow, or `None` when a script is compiled at its evaluation.
     fn compiler(&self, _names: &dyn Fn() -> DeclaredNames) -> Option<Compiler> {
         None
     }
 
-    /// What scripts can name, as an editor reads it. None: no editor does.
+    /// Declares the names that scripts can use, for an editor. Returns `None` when no editor reads them.
     fn declare(&self, _names: &ScriptNames) -> Option<String> {
         None
     }
@@ -64,7 +66,7 @@ pub(crate) trait Language: fmt::Debug + Sync {
     ) -> ScriptRun<'a>;
 }
 
-/// What is fixed of a language.
+/// The constant facts about a language.
 #[derive(Debug)]
 pub(crate) struct LanguageFacts {
     /// Its name in definitions.
@@ -73,20 +75,20 @@ pub(crate) struct LanguageFacts {
     pub(crate) display_name: &'static str,
     /// The language of the editor.
     pub(crate) editor: &'static str,
-    /// How a script that an activity runs chooses an outcome. None: no activity runs scripts of it.
+    /// How a script that an activity runs chooses an outcome; `None` when no activity runs scripts of the language.
     pub(crate) chooses_by: Option<&'static str>,
     /// Its texts are scripts: they can read outputs of activities, and set variables that are declared nowhere.
     pub(crate) is_script: bool,
-    /// How the codes of its faults begin.
+    /// The prefix of the codes of its faults.
     pub(crate) code_prefix: &'static str,
-    /// What a text is that is refused when its definition is published.
+    /// How a message describes a text that is refused when its definition is published.
     pub(crate) refusal: &'static str,
 }
 
 /// Line and column of a text, both from 1.
 pub(crate) type Place = (u32, u32);
 
-/// An evaluation: short ones of a language that counts steps have ended when they return, without a future.
+/// An evaluation. In a language that counts steps, a short one has ended when the call returns, without a future.
 pub(crate) enum ScriptRun<'a> {
     Ended(EvaluationResult),
     GoesOn(Pin<Box<dyn Future<Output = EvaluationResult> + Send + 'a>>),

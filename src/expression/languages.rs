@@ -7,7 +7,7 @@ use super::language::Language;
 #[cfg(feature = "liquid")]
 use super::liquid::Liquid;
 
-/// All of them, in the order in which designers show them.
+/// All languages, in the order in which designers show them.
 pub(crate) const LANGUAGES: &[&dyn Language] = &[
     &JavaScript,
     #[cfg(feature = "liquid")]
@@ -16,10 +16,10 @@ pub(crate) const LANGUAGES: &[&dyn Language] = &[
     &CSharp,
 ];
 
-/// Those that a build may be without, each with its feature.
+/// The languages that a build may omit, each with its feature.
 const OPTIONAL: [(&str, &str); 2] = [("CSharp", "csharp"), ("Liquid", "liquid")];
 
-/// What the types of activities that run a script begin with, before the name of its language.
+/// The prefix of the types of activities that run a script, before the name of its language.
 const RUN: &str = "Elsa.Run";
 
 /// The language of this name.
@@ -40,8 +40,7 @@ pub(crate) fn language_of_activity(type_name: &str) -> Option<&'static dyn Langu
     language(type_name.strip_prefix(RUN)?).filter(|language| language.facts().chooses_by.is_some())
 }
 
-/// Why expressions of a language cannot be evaluated here, or activities of a type not be run, if this build is without the
-/// language.
+/// Why this build cannot evaluate expressions of a language, or run activities of a type, if it omits the language.
 pub(crate) fn missing_language(name: &str) -> Option<String> {
     let name = name.strip_prefix(RUN).unwrap_or(name);
     let (_, feature) = OPTIONAL.iter().find(|(optional, _)| *optional == name)?;
@@ -52,13 +51,13 @@ pub(crate) fn missing_language(name: &str) -> Option<String> {
     })
 }
 
-/// What a node must have to evaluate expressions of this type: a language that builds may be without.
+/// What a node must have to evaluate expressions of this type: a language that builds may omit.
 pub(crate) fn language_requirement(name: &str) -> Option<String> {
     let is_optional = OPTIONAL.iter().any(|(optional, _)| *optional == name);
     is_optional.then(|| format!("language:{name}"))
 }
 
-/// What this build has of it.
+/// The languages of that kind that this build has.
 pub(crate) fn language_requirements() -> impl Iterator<Item = String> {
     LANGUAGES
         .iter()
@@ -84,7 +83,7 @@ pub(crate) struct ExpressionType {
     pub(crate) editor: Option<&'static str>,
 }
 
-/// Those that this build evaluates.
+/// The types of expressions that this build evaluates.
 pub(crate) fn expression_types() -> impl Iterator<Item = ExpressionType> {
     let value = |(name, is_offered, editor)| ExpressionType {
         name,

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //! - `language`: the trait that each language implements; `languages`: those of this build, and the types of expressions.
-//! - `javascript`, `liquid`, `csharp`: one folder for each. Liquid and C# themselves are the crates `mainspring-liquid` and
-//!   `mainspring-csharp`; both stand on `mainspring-language`.
-//! - `script`: what goes into a script, and comes out, with its errors; `script_options`: its limits; `script_view`: what it
+//! - `javascript`, `liquid`, `csharp`: one folder for each. Liquid and C# themselves are the crates `mainspring-liquid`
+//!   and `mainspring-csharp`; both depend on `mainspring-language`.
+//! - `script`: the input, the result and the errors of a script; `script_options`: its limits; `script_view`: what it
 //!   sees of its run.
 //! - `session`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
 //! - `processor`: long scripts of all languages, and their turns.

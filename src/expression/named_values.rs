@@ -1,4 +1,4 @@
-//! What scripts read by name of the host: settings and secrets that the operator has listed, and nothing else.
+//! The values of the host that scripts read by name: only settings and secrets that the operator has listed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,9 +20,9 @@ pub(crate) const NO_SECRETS: &str =
 /// Settings by name, and the directory of secrets.
 #[derive(Clone, Default)]
 pub struct NamedValues {
-    /// The settings, which `getConfig`, `Configuration` in templates and expressions of that type return.
+    /// The settings that `getConfig`, `Configuration` in templates and expressions of that type return.
     pub config: Arc<BTreeMap<String, String>>,
-    /// Has a file for each secret; read at each call, so that a rotated secret counts at once.
+    /// The directory with a file for each secret. It is read at each call, so a rotated secret takes effect at once.
     pub secrets_dir: Option<Arc<PathBuf>>,
 }
 
@@ -38,7 +38,8 @@ impl NamedValues {
         found.map(String::as_str)
     }
 
-    /// A secret, without the end of its last line. The error says why there is none, and never holds a secret.
+    /// Reads a secret, without the end of its last line. The error states why it cannot be read, and never contains a
+    /// secret.
     pub(crate) fn secret(&self, name: &str) -> Result<String, String> {
         let Some(directory) = &self.secrets_dir else {
             return Err("this node has no secrets: the setting secrets-dir names their folder".to_owned());

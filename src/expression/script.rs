@@ -1,4 +1,4 @@
-//! What goes into the evaluation of a script and what comes out, its limits and its errors.
+//! The input and the result of the evaluation of a script, its limits and its errors.
 
 use std::any::Any;
 use std::fmt;
@@ -38,11 +38,11 @@ pub struct ScriptScope {
     pub variables: Map<String, Value>,
     /// The workflow's inputs by name.
     pub inputs: Map<String, Value>,
-    /// The outputs of activities: by activity id, and once more by activity name, an object of output name to value.
+    /// The outputs of activities, by activity id and again by activity name: an object from output name to value each.
     pub outputs: Map<String, Value>,
     /// The result of the activity that completed last.
     pub last_result: Option<Value>,
-    /// `getSecret` refuses: who sees the result may not see secrets.
+    /// `getSecret` refuses, because whoever sees the result may not see secrets.
     pub hides_secrets: bool,
     /// Facts about the instance.
     pub workflow: WorkflowFacts,
@@ -74,7 +74,7 @@ pub struct Evaluated {
     pub changes: ScriptChanges,
     /// The outcomes, if it chose some.
     pub outcomes: Option<Vec<String>>,
-    /// A secret was read to make it: the value and what it set may hold it.
+    /// The evaluation has read a secret, which the value and the changes may contain.
     pub may_hold_secret: bool,
 }
 
@@ -92,9 +92,9 @@ pub struct ScriptChanges {
 /// Why a script has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScriptErrorKind {
-    /// It is no script of its language.
+    /// It is not a valid script of its language.
     Syntax,
-    /// It threw or failed, or returned what has no JSON form (a cycle).
+    /// It threw or failed, or returned a value without a JSON form (a cycle).
     Thrown,
     /// It ran longer than [`ScriptOptions::time_limit`](super::ScriptOptions::time_limit).
     Timeout,
@@ -102,7 +102,8 @@ pub enum ScriptErrorKind {
     Memory,
     /// A text of its result contains U+0000 or a lone surrogate.
     InvalidText,
-    /// Its result is larger than [`ScriptOptions::max_result_bytes`](super::ScriptOptions::max_result_bytes), or nested too deep.
+    /// Its result is larger than [`ScriptOptions::max_result_bytes`](super::ScriptOptions::max_result_bytes), or nested
+    /// too deeply.
     TooLarge,
     /// No slot is free for it now, or the breaker of its version is open. The script is not at fault: its burst
     /// is to be deferred, see [`ScriptSession::deferral`](super::ScriptSession::deferral).
@@ -111,7 +112,7 @@ pub enum ScriptErrorKind {
     Closed,
 }
 
-/// What an evaluation ends with.
+/// The outcome of an evaluation.
 pub(crate) type EvaluationResult = Result<Evaluated, ScriptError>;
 
 /// The error of an evaluation.

@@ -10,8 +10,8 @@ use super::named_values::NamedValues;
 pub struct ScriptOptions {
     /// Threads that serve queues of scripts, at least 1. They start when first needed. Default: 2.
     pub threads: usize,
-    /// Threads for scripts that have run for more than 50 ms; one definition has a quarter of them at most. They run in
-    /// time slices, at once as many as half of the processors, at least one. Each may have a heap of `memory_limit`.
+    /// Threads for scripts that have run for more than 50 ms; one definition gets at most a quarter of them. They run
+    /// in time slices, on half of the processors at once, but on at least one. Each may have a heap of `memory_limit`.
     /// Default: 32.
     pub slow_threads: usize,
     /// How long one evaluation may run; the time that it waits does not count. Default: 5 s (Elsa's is 30 s), because
@@ -19,8 +19,8 @@ pub struct ScriptOptions {
     pub time_limit: Duration,
     /// Bytes of heap of one script. Default: 64 MiB.
     pub memory_limit: usize,
-    /// Bytes of heap of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`: a script
-    /// for which no room is left waits, or its burst is deferred. Default: 2,240 MiB, enough for the defaults of the others.
+    /// Bytes of heap of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`: a
+    /// script without room waits, or its burst is deferred. Default: 2,240 MiB, enough for the defaults of the others.
     pub total_memory: usize,
     /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
     pub stack_limit: usize,

@@ -1,4 +1,4 @@
-//! What a script sees of the run that it is in.
+//! What a script sees of its run.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(crate) trait ScriptView: Sync {
     /// The names of all visible variables.
     fn variable_names(&self) -> Vec<String>;
 
-    /// The type that a variable is declared with: Elsa's name of it, and whether it is an array of that.
+    /// The declared type of a variable: Elsa's name of the type, and whether the variable is an array of it.
     fn variable_type(&self, name: &str) -> Option<(&str, bool)>;
 
     /// The inputs of the workflow.
@@ -32,7 +32,7 @@ pub(crate) trait ScriptView: Sync {
     /// All of it.
     fn scope(&self) -> ScriptScope;
 
-    /// A script as it was compiled with its definition. None: it was not, as another expression has made its text.
+    /// Returns a script as compiled with its definition, or `None` when another expression has made its text.
     fn compiled(
         &self,
         _language: &'static str,

@@ -128,8 +128,8 @@ fn item_of(plain: &str) -> Option<&str> {
     plain.strip_suffix("[]").or_else(argument)
 }
 
-/// One name for a type, whichever form it is written in: without namespace and assembly, `Int32` for `int`, `List<String>` for
-/// ``System.Collections.Generic.List`1[[System.String, …]]``, `Int32?` for `Nullable<Int32>`.
+/// One name for a type in whichever form it is written: without namespace and assembly, `Int32` for `int`,
+/// `List<String>` for ``System.Collections.Generic.List`1[[System.String, …]]``, `Int32?` for `Nullable<Int32>`.
 fn plain_name(text: &str) -> String {
     plain_bounded(text.trim(), 8)
 }
@@ -179,7 +179,7 @@ fn generic(outer: &str, argument: &str) -> String {
     }
 }
 
-/// The nullable form; types that allow null have none of their own.
+/// The nullable form; types that allow null have no separate one.
 fn nullable(plain: String) -> String {
     if VALUE_TYPES.contains(&plain.as_str()) {
         format!("{plain}?")

@@ -18,7 +18,7 @@ pub(super) fn from_json(number: &Number) -> Result<Decimal, TemplateFailure> {
     let small = (exact.abs() < 1.0).then_some(Decimal::ZERO);
     Decimal::from_f64(exact).or(small).ok_or_else(|| {
         TemplateFailure::invalid(format!(
-            "{number} is too large for a number of a template, which has 28 digits"
+            "{number} is too large; a number in a template has at most 28 digits"
         ))
     })
 }

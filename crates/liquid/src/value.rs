@@ -235,7 +235,7 @@ impl<'a> Value<'a> {
     pub(super) fn integer(&self, what: &str) -> Result<i64, TemplateFailure> {
         let rounded = self.number().round(0, Rounding::HalfEven);
         let whole = rounded.to_i64().filter(|whole| i32::try_from(*whole).is_ok());
-        whole.ok_or_else(|| TemplateFailure::invalid(format!("{what} is {rounded}, which is no integer of 32 bits")))
+        whole.ok_or_else(|| TemplateFailure::invalid(format!("{what} is {rounded}, which is not a 32-bit integer")))
     }
 
     /// As text. Objects have none, and the items of a list follow each other.

@@ -34,7 +34,7 @@ pub struct InputDescriptor {
     pub is_hidden: bool,
     /// The designer shows it and does not edit it.
     pub is_read_only: bool,
-    /// Its value may be a secret. The designer notes it; the journal shows the value as that of any input.
+    /// Its value may be a secret. The designer shows this; the journal shows the value like that of any other input.
     pub is_sensitive: bool,
     /// The activity evaluates it on demand, instead of the interpreter once before the execution.
     pub is_lazy: bool,
@@ -121,7 +121,7 @@ impl InputDescriptor {
         self
     }
 
-    /// Sets the expression type that the designer begins with, as `JavaScript`.
+    /// Sets the expression type that the designer begins with, such as `JavaScript`.
     #[must_use]
     pub fn default_syntax(mut self, syntax: impl Into<String>) -> Self {
         self.default_syntax = syntax.into();
@@ -150,7 +150,7 @@ impl InputDescriptor {
         self
     }
 
-    /// Marks the value as a possible secret, for the designer. The journal shows it as any other value.
+    /// Marks the value as a possible secret, for the designer. The journal shows it like any other value.
     #[must_use]
     pub fn sensitive(mut self) -> Self {
         self.is_sensitive = true;

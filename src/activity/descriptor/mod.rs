@@ -248,13 +248,14 @@ impl Descriptor {
         )
     }
 
-    /// Adds a list of items, each of which holds one activity in each of these properties, or none.
+    /// Adds a list of items, each of which holds at most one activity in each of these properties.
     pub(crate) fn item_children(mut self, property: &'static str, of_item: &'static [&'static str]) -> Self {
         self.item_children.push((property, of_item));
         self
     }
 
-    /// Adds an outcome, which the designer shows as a dot to connect. With any, there is no `Done` unless it is added.
+    /// Adds an outcome, which the designer shows as a dot to connect. A type with outcomes has `Done` only if it is
+    /// added.
     #[must_use]
     pub fn outcome(mut self, name: impl Into<String>) -> Self {
         self.outcomes.push(name.into());
@@ -283,7 +284,8 @@ impl Descriptor {
         self
     }
 
-    /// Adds a category of its faults. A `Mainspring.Try` may name it in `catchCategories`; an unknown one is refused at publish.
+    /// Adds a category of its faults. A `Mainspring.Try` may name it in `catchCategories`; an unknown category is
+    /// refused at publish.
     #[must_use]
     pub fn fault_category(mut self, name: impl Into<String>) -> Self {
         self.fault_categories.push(name.into());

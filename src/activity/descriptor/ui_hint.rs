@@ -53,7 +53,7 @@ pub enum UiHint {
     RadioList(Vec<Choice>),
     /// A list of texts.
     MultiText,
-    /// An editor for a language, as `javascript` or `sql`.
+    /// An editor for a language, such as `javascript` or `sql`.
     CodeEditor(String),
     /// An editor for an expression of any type.
     ExpressionEditor,

@@ -8,14 +8,15 @@
 //! A back connection is *valid* if every path from the start to its source passes through its target (the target dominates
 //! the source). Then the loop has one entrance and the counts stay consistent. As in Elsa, an invalid one is a fault.
 //!
-//! To search for a cycle at each connection would take quadratic time, so most are decided without:
+//! Searching for a cycle at each connection would take quadratic time, so most connections are decided without a
+//! search:
 //!
 //! - A connection to an activity that comes later in the order closes no cycle: nothing leads on from there yet.
-//! - One to an activity that its source was found through closes one. In a flowchart whose loops have one entrance each, these are
-//!   all that lead back.
-//! - One between two activities that are in no loop of the others closes none.
+//! - A connection to an activity through which its source was found closes one. In a flowchart whose loops have one
+//!   entrance each, no other connections lead back.
+//! - A connection between two activities that are in no loop of the other connections closes none.
 //!
-//! What is left is inside loops with several entrances; there each connection is searched, within a bound.
+//! The remaining connections are inside loops with several entrances; each of them is searched, within a bound.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,8 +33,8 @@ pub(super) enum Direction {
     Unreachable,
 }
 
-/// The most steps of all searches in one flowchart: some tens of milliseconds. Beyond it a connection to an earlier activity of
-/// a loop with several entrances counts as one that leads back.
+/// The maximum number of steps of all searches in one flowchart: some tens of milliseconds. Beyond it a connection to
+/// an earlier activity of a loop with several entrances counts as one that leads back.
 const MOST_STEPS: usize = 4_000_000;
 
 /// The directions of connections between activities, in their order.
@@ -96,7 +97,7 @@ impl Lists {
 /// The activities that the start leads to, numbered in breadth-first order.
 struct Order {
     numbers: HashMap<NodeIndex, usize>,
-    /// Through which activity each was found first; the start through itself.
+    /// The activity through which each was found first; the start itself for the start.
     parents: Vec<usize>,
     /// Each pair once, in the order in which they are taken.
     edges: Vec<Edge>,
@@ -161,7 +162,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Of the parent of each number, which is a smaller one.
+    /// Builds the tree from the parent of each number, which is a smaller number.
     fn of(parents: &[usize]) -> Self {
         let mut sizes = vec![1; parents.len()];
         for (number, parent) in parents.iter().enumerate().skip(1).rev() {
@@ -180,7 +181,7 @@ impl Tree {
         Self { entered, sizes }
     }
 
-    /// Whether one number is another one, or above it.
+    /// Whether one number equals another one or is above it.
     fn is_above(&self, one: usize, other: usize) -> bool {
         let begins: usize = at(&self.entered, one);
         (begins..begins + at::<usize>(&self.sizes, one)).contains(&at(&self.entered, other))
@@ -241,7 +242,7 @@ fn loops(lists: &Lists, count: usize) -> Vec<usize> {
 struct Search {
     /// The edges taken so far that are inside loops.
     taken: Lists,
-    /// In which search each number was seen last.
+    /// The search in which each number was seen last.
     seen: Vec<usize>,
     count: usize,
     steps: usize,
@@ -300,7 +301,7 @@ struct Dominators {
 }
 
 impl Dominators {
-    /// Of the forward edges, which close no cycle; 0 is the start, which leads to all numbers.
+    /// Builds the tree from the forward edges, which close no cycle; 0 is the start, which leads to all numbers.
     fn of(count: usize, forward: &[Edge]) -> Self {
         let outbound = Lists::of(count, forward.iter().copied());
         let inbound = Lists::of(count, forward.iter().map(|(source, target)| (*target, *source)));
@@ -385,7 +386,7 @@ mod tests {
 
     use super::*;
 
-    /// By the definition: a search at each connection.
+    /// The directions by their definition, with a search at each connection.
     fn searched(connections: &[(NodeIndex, NodeIndex)], start: NodeIndex) -> Vec<Direction> {
         let mut forward: Vec<(NodeIndex, NodeIndex)> = Vec::new();
         let reachable = |forward: &[(NodeIndex, NodeIndex)], from: NodeIndex, without: Option<NodeIndex>| {

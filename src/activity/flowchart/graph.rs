@@ -28,7 +28,7 @@ pub(super) struct FlowConnections {
 }
 
 impl FlowConnections {
-    /// Of the connections, each with its ends.
+    /// Builds this from the connections, each with its ends.
     pub(super) fn of<'a>(connections: impl Iterator<Item = (NodeIndex, NodeIndex, &'a Connection)>) -> Self {
         let mut found = Self::default();
         for (position, (source, target, connection)) in connections.enumerate() {

@@ -48,7 +48,7 @@ struct Chart {
     graphs: Mutex<BTreeMap<NodeIndex, Arc<FlowGraph>>>,
 }
 
-/// The most graphs that are kept of one flowchart.
+/// The maximum number of graphs that are kept of one flowchart.
 const MOST_GRAPHS: usize = 16;
 
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! How a flowchart decides what runs next, and how several paths come together: two modes that do not depend on each other.
 //!
-//! Both are read as Elsa reads its enumerations: a name in any case, or its number as text. Anything else is as if it were
-//! absent, which a publish warns of.
+//! Both are read as Elsa reads its enumerations: a name in any case, or its number as text. Any other value counts as
+//! absent, and a publish warns of it.
 
 use serde_json::Value;
 
 /// How a flowchart decides which activity is due. A workflow names it by the custom property `Flowchart:ExecutionMode`;
-/// otherwise the engine's setting holds.
+/// otherwise the engine's setting applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowchartMode {
@@ -33,7 +33,7 @@ impl FlowchartMode {
         }
     }
 
-    /// Whether the value is one that means something.
+    /// Whether the value names a mode.
     pub(crate) fn is_known(value: &Value) -> bool {
         number_of(&Self::NAMES, value, true).is_some()
     }
@@ -72,7 +72,7 @@ impl MergeMode {
         }
     }
 
-    /// Whether the value is one that means something.
+    /// Whether the value names a mode.
     pub(crate) fn is_known(value: &Value) -> bool {
         number_of(&Self::NAMES, value, false).is_some()
     }

@@ -74,8 +74,9 @@ impl FlowScope {
         }
     }
 
-    /// Whether each inbound connection was passed more often than the activity was visited. Asked for when the connection at
-    /// `position` was passed: the one behind it, which is most often the next to be passed, is compared first.
+    /// Whether each inbound connection was passed more often than the activity was visited. This is called when the
+    /// connection at `position` was passed: the one after it, which is usually the next to be passed, is compared
+    /// first.
     pub(super) fn all_passed(&self, graph: &FlowGraph, target: FlowTarget<'_>, position: usize) -> bool {
         let inbound = graph.inbound(target.index);
         let (before, behind) = inbound.split_at(inbound.partition_point(|other| *other <= position));

@@ -1,9 +1,9 @@
 //! A flowchart with tokens.
 //!
-//! When a child completes, each of its connections whose port is among the outcomes gets a *token*, and the tokens that led
-//! to the child are consumed. Then the merge mode of each target decides whether it is due. A *block* on a connection lets
-//! its next token end there, because the target has run for another one. What nothing can complete any more (a merge that
-//! misses a path) does not keep the flowchart open: it ends when no child is left.
+//! When a child completes, each of its connections whose port is among the outcomes gets a *token*, and the tokens that
+//! led to the child are consumed. Then the merge mode of each target decides whether it is due. A *block* on a
+//! connection consumes its next token, because the target has run for another one. An activity that can no longer
+//! become due (a merge that misses a path) does not keep the flowchart open: it ends when no child is left.
 //!
 //! Tokens and blocks are counts by connection in the flowchart's properties, `{"tokens": {connection: count}, "blocks": {…}}`,
 //! so that they are bounded by the definition. They are moved out and back for each call, never copied.
@@ -18,8 +18,8 @@ use super::nodes::{JOIN, JoinMode};
 use super::scope::{put, taken};
 use crate::activity::{ActivityContext, ChildStatus, Fault, NodeIndex};
 
-/// The property that holds the tokens. A flowchart that has it runs with tokens until its end, whatever the setting of the
-/// node that it goes on at.
+/// The property that holds the tokens. A flowchart that has it runs with tokens until its end, whatever the setting of
+/// the node on which it continues.
 const TOKENS: &str = "FlowTokens";
 
 /// Makes a flowchart that begins run with tokens.
@@ -87,7 +87,7 @@ pub(super) fn child_cancelled(context: &mut ActivityContext<'_>, graph: &FlowGra
     tokens.write(context);
 }
 
-/// With nothing left that could come late to a child that ran, its next round is a race of its own.
+/// When nothing is left that could come late to a child that ran, its next round is a race of its own.
 fn clear_inbound_blocks(context: &ActivityContext<'_>, graph: &FlowGraph, child: NodeIndex, tokens: &mut Tokens) {
     let scheduled = context
         .children()
@@ -159,7 +159,8 @@ async fn merge_mode(context: &mut ActivityContext<'_>, activity: NodeIndex) -> R
     ))
 }
 
-/// Cancels what is open before an activity. A child that has faulted could be retried; after a lost race there is no use.
+/// Cancels what is open before an activity. A child that has faulted could be retried, which is useless after a lost
+/// race.
 fn cancel_ancestors(context: &mut ActivityContext<'_>, graph: &FlowGraph, activity: NodeIndex) {
     let open = context
         .children()

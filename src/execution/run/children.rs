@@ -1,8 +1,8 @@
-//! Runs the child of an activity within the burst, after the call has returned: no time limit of the activity counts, and a
-//! child may run children in turn.
+//! Runs the child of an activity within the burst after the call has returned, so no time limit of the activity
+//! applies, and a child may run children in turn.
 //!
-//! Activities and bytes of a child count for the bounds of the burst. So a loop of executes yields as any other loop does, and
-//! what a crash repeats stays bounded; the children that were committed are found again, and not repeated.
+//! The activities and bytes of a child count towards the bounds of the burst. So a loop that executes children yields
+//! like any other loop, and what a crash repeats stays bounded; committed children are found again and not repeated.
 
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::execution::child::{AwaitedChild, ChildRun, ChildStart, digest};
 use crate::execution::state::ContextStatus;
 
 impl BurstRun<'_> {
-    /// Runs the child of an execution. Returns what the execution goes on with; none: it waits for the child, has faulted, or
-    /// the burst has stopped.
+    /// Runs the child of an execution. Returns what the execution continues with, or `None` when it waits for the
+    /// child, has faulted, or the burst has stopped.
     pub(super) async fn execute_child(&mut self, number: u64, request: ChildRequest) -> Option<Resumption> {
         let context = self.state.contexts.get(&number)?;
         // The commands of the call may have ended it.

@@ -39,7 +39,7 @@ impl<'p> BurstRun<'p> {
         self.note_secrets(number, std::mem::take(&mut commands.unrecorded));
         let checked = self.check_commands(number, &mut commands)?;
         if commands.complete_definition.is_some() && self.state.is_made_of_secret(number, "Outcomes") {
-            let message = "outcomes are recorded and shown, so none may be made of a secret";
+            let message = "outcomes are recorded and shown, so none may be derived from a secret";
             return Err(Fault::new(message).code("script-error").quoting_nothing(true));
         }
         for changes in commands.script {
@@ -100,7 +100,7 @@ impl<'p> BurstRun<'p> {
         Ok(())
     }
 
-    /// Checks all commands, so that none is carried out where one of them cannot be.
+    /// Checks all commands, so that none is carried out if one of them cannot be.
     fn check_commands(&self, number: u64, commands: &mut ActivityCommands) -> Result<CheckedCommands<'p>, Fault> {
         let limit = self.options.max_value_bytes;
         commands
@@ -217,7 +217,8 @@ impl<'p> BurstRun<'p> {
         name.transpose().map(drop)
     }
 
-    /// Marks what contains an execution, out to its innermost loop. A guard with a last part holds the break up until then.
+    /// Marks the containers of an execution, out to its innermost loop. A guard with a last part holds the break up
+    /// until then.
     pub(super) fn break_loop(&mut self, number: u64) {
         for ancestor in self.state.chain(number).into_iter().skip(1) {
             let is_held = self.guarding(ancestor, &Value::Null).is_some();
@@ -280,7 +281,7 @@ impl<'p> BurstRun<'p> {
         Ok(())
     }
 
-    /// The bookmark that was asked for, without its id; none: its execution is gone.
+    /// Returns the requested bookmark without its id, or `None` when its execution no longer exists.
     fn checked_bookmark(&self, number: u64, request: BookmarkRequest) -> Result<Option<Bookmark>, Fault> {
         admit(
             "The payload of the bookmark",

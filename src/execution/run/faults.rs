@@ -1,8 +1,8 @@
-//! Faults, and what guards take over: a fault goes from its execution outwards to the first guard that catches it or has a last
-//! part to run. Without one it becomes an incident, and the incident strategy decides what ends.
+//! Faults and guards: a fault goes from its execution outwards to the first guard that catches it or has a last part to
+//! run. Without such a guard it becomes an incident, and the incident strategy decides what ends.
 //!
-//! A guard learns of it by a work item, not by a notification: it is in the state, so that it outlives a yield. All that is
-//! below the guard is cancelled before.
+//! A guard learns of the fault from a work item, not from a notification: a work item is in the state, so it outlives a
+//! yield. Everything below the guard is cancelled first.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,8 @@ impl BurstRun<'_> {
         self.raise(number, incident);
     }
 
-    /// Faults an execution because of a bound of the engine: no guard takes over, or a loop around it would never end.
+    /// Faults an execution because of a bound of the engine: no guard takes over, because a loop around it would never
+    /// end.
     pub(super) fn fault_beyond_guards(&mut self, number: u64, fault: Fault) {
         let Some(incident) = self.incident(number, &fault) else {
             return self.finish(SubStatus::Faulted);

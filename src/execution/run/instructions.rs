@@ -4,9 +4,9 @@
 //! wait for another one can be followed by that one in the same burst. An instruction that matches nothing is reported,
 //! never stored. A cancel does not wait for the instructions before it.
 //!
-//! The order does not depend on where a burst yields: what is behind a yield is held over, and follows when the work items
-//! that are left have run. What arrives for an instance that goes on after a yield does not wait for these: a loop may take
-//! long. Its work items come behind those that are left.
+//! The order does not depend on where a burst yields: an instruction after a yield is held over, and follows when the
+//! remaining work items have run. An instruction that arrives for an instance that continues after a yield does not
+//! wait for these, because a loop may take long; its work items come after the remaining ones.
 
 use std::collections::VecDeque;
 
@@ -81,7 +81,7 @@ impl BurstRun<'_> {
         left
     }
 
-    /// Of several instructions in one burst each finds what it would find in a burst of its own.
+    /// Each of several instructions in one burst finds what it would find in a burst of its own.
     fn wake(&mut self) {
         if self.state.queue.is_empty() {
             self.forget_memory();
@@ -209,7 +209,7 @@ impl BurstRun<'_> {
         })
     }
 
-    /// Takes the bookmark, or else another one of the hash: burns it, and returns its node and execution.
+    /// Takes the bookmark, or otherwise another one with the hash: burns it, and returns its node and execution.
     fn take_bookmark(&mut self, id: Option<&BookmarkId>, hash: Option<StimulusHash>) -> Option<(String, u64)> {
         let position = self.position_of(id, hash)?;
         let bookmark = self.state.bookmarks.get(position)?;

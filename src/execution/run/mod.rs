@@ -2,12 +2,12 @@
 //!
 //! - `instructions` turns instructions into work items. One activity runs at a time, so that "parallel" branches are
 //!   executed in one sequence.
-//! - `commands` carries out the commands of an activity after its call has returned, with `outputs`; `transitions` does what follows:
-//!   completion and cancellation, and `faults` with the guards around an activity. A parent is not called from within its
-//!   child's call: it gets a notification, and all notifications are delivered before the next work item. So there is no
-//!   recursion.
+//! - `commands` carries out the commands of an activity after its call has returned, with `outputs`; `transitions`
+//!   handles completion and cancellation, and `faults` handles faults and the guards around an activity. A parent is
+//!   not called from within its child's call: it gets a notification, and all notifications are delivered before the
+//!   next work item. So no recursion occurs.
 //! - `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
-//! - Between two work items the state is consistent and can be committed: there a burst yields.
+//! - Between two work items the state is consistent and can be committed: a burst yields there.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -58,12 +58,12 @@ pub(super) struct BurstRun<'p> {
     pub(super) state: InstanceState,
     pub(super) definitions: &'p dyn Children,
     pub(super) attempt: u32,
-    /// Rows of the lost burst follow that this one does not have.
+    /// Rows of the lost burst that this one does not have follow.
     pub(super) is_followed: bool,
     pub(super) child_seed: i64,
-    /// What has set off what runs now; none: its row is unknown.
+    /// What has set off the current work; `None` when its row is unknown.
     pub(super) cause: Option<Cause>,
-    /// How many things that has set off so far, and how many cancellations.
+    /// How many things it has set off so far, and how many cancellations.
     pub(super) set_off: (u64, u64),
     /// The children that it starts.
     pub(super) children: Vec<ChildStart>,
@@ -92,7 +92,7 @@ pub(super) struct BurstRun<'p> {
 /// Why a child ends the burst of its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildStop {
-    /// No capacity for a script, which is retried after that time.
+    /// No capacity for a script was free; the burst is retried after this time.
     Deferred(Duration),
     /// The burst can no longer be committed.
     Lost,
@@ -190,21 +190,21 @@ impl BurstRun<'_> {
         node.map(commit_points).unwrap_or_default()
     }
 
-    /// What runs next was set off by this.
+    /// Sets the cause of what runs next.
     pub(super) fn follows(&mut self, cause: Option<Cause>) {
         self.cause = cause;
         self.set_off = (0, 0);
     }
 
-    /// The cause of the next thing that what runs now sets off.
+    /// The cause of the next thing that the current work sets off.
     pub(super) fn next_cause(&mut self) -> Option<Cause> {
         let cause = self.cause?.nth(self.set_off.0);
         self.set_off.0 += 1;
         Some(cause)
     }
 
-    /// The same for the notification of a cancellation. These are counted apart: how much there is to cancel depends on how
-    /// far other branches have come.
+    /// The same for the notification of a cancellation. These are counted separately, because their number depends on
+    /// how far other branches have come.
     pub(super) fn next_cancellation(&mut self) -> Option<Cause> {
         self.set_off.1 += 1;
         Some(self.cause?.nth(u64::MAX - self.set_off.1))
@@ -330,8 +330,8 @@ impl BurstRun<'_> {
         Fault::new(message).code("execution-limit")
     }
 
-    /// The innermost activity that goes through a list, and its length: of an execution and its ancestors without the first
-    /// ones.
+    /// The innermost activity that goes through a list, and the length of the list, among an execution and its
+    /// ancestors without the first ones.
     fn loop_over_items(&self, number: u64, without: usize) -> Option<String> {
         let chain = self.state.chain(number).into_iter().skip(without);
         chain.into_iter().find_map(|number| {
@@ -559,8 +559,8 @@ impl BurstRun<'_> {
         })
     }
 
-    /// The trigger that started the instance, for a container in its definition: ids inside a workflow as an activity are
-    /// others.
+    /// The trigger that started the instance, for a container in its definition: ids inside a workflow as an activity
+    /// are separate.
     fn trigger_of(&self, node: &ActivityNode) -> Option<&str> {
         let trigger = self.state.trigger.as_ref().filter(|_| node.is_own());
         trigger.map(|trigger| trigger.activity_id.as_str())

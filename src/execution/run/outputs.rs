@@ -11,7 +11,7 @@ use crate::execution::scope::{self, VariableLocation};
 use crate::execution::state::InstanceState;
 use crate::expression::{TypeName, allows_null, coerce};
 
-/// What an output is bound to. The name that Elsa gives to an output itself is none.
+/// What an output is bound to. The name that Elsa gives to an output itself is not a target.
 enum Target<'p> {
     Variable(VariableLocation<'p>),
     /// An output of the workflow, with its type.
@@ -120,7 +120,7 @@ impl<'p> BurstRun<'p> {
         }
     }
 
-    /// As in Elsa, it has neither the value nor what the converter said of it.
+    /// As in Elsa, the fault has neither the value nor the message of the converter.
     fn conversion_fault(
         &self,
         number: u64,

@@ -1,7 +1,7 @@
-//! What is made of a secret is quoted by no message.
+//! No message quotes a value that was derived from a secret.
 //!
-//! An execution knows which of its inputs were made of one. Its message may quote them, and so may those of what it contains:
-//! the body of a loop over secrets, the activities of a workflow that was given one.
+//! An execution knows which of its inputs were derived from a secret. Its message may quote them, and so may the
+//! messages of what it contains: the body of a loop over secrets, or the activities of a workflow that received one.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::activity::{ActivityCommands, Fault};
 use crate::execution::state::InstanceState;
 
 impl BurstRun<'_> {
-    /// Notes that these inputs or outputs of an execution were made of a secret.
+    /// Records that these inputs or outputs of an execution were derived from a secret.
     pub(super) fn note_secrets(&mut self, number: u64, names: Vec<String>) {
         if names.is_empty() {
             return;
@@ -31,7 +31,7 @@ impl BurstRun<'_> {
         self.fault(number, fault);
     }
 
-    /// The fault without its message, if that may quote a secret. What classifies it stays, unless it is the secret.
+    /// Removes the message of a fault if it may quote a secret. The classification stays, unless it is the secret.
     pub(super) fn without_secret(&self, number: u64, fault: Fault) -> Fault {
         if fault.quotes_nothing {
             return fault;
@@ -51,7 +51,7 @@ impl BurstRun<'_> {
             false => text,
         };
         let message = format!(
-            "The activity {} ({}) failed; its message is withheld, as {name} of the activity {} is made of a secret",
+            "The activity {} ({}) failed; its message is withheld, as {name} of the activity {} is derived from a secret",
             node.id, node.type_name, origin.id
         );
         Fault {
@@ -65,7 +65,8 @@ impl BurstRun<'_> {
 }
 
 impl InstanceState {
-    /// The execution, or the innermost one around it, that was made of a secret, and the name of its input or output.
+    /// The execution, or the innermost one around it, with an input or output derived from a secret, and the name of
+    /// that.
     pub(in crate::execution) fn secret_behind(&self, number: u64) -> Option<(u64, &str)> {
         let own = self.contexts.get(&number)?.unrecorded.first();
         match own {
@@ -74,8 +75,8 @@ impl InstanceState {
         }
     }
 
-    /// The execution around this one that has a secret for what it contains. A boolean, as the condition of a loop, discloses
-    /// nothing.
+    /// The execution around this one that has a secret for what it contains. A boolean, such as the condition of a
+    /// loop, discloses nothing.
     pub(in crate::execution) fn secret_above(&self, number: u64) -> Option<(u64, &str)> {
         let around = self.chain(number).into_iter().skip(1);
         around.into_iter().find_map(|number| {
@@ -86,19 +87,20 @@ impl InstanceState {
         })
     }
 
-    /// Whether what this execution reads may be a secret of one around it. States of former versions do not say it.
+    /// Whether what this execution reads may be a secret of one around it. States of former versions do not record
+    /// this.
     pub(in crate::execution) fn is_below_secret(&self, number: u64) -> bool {
         self.reads_secrets && self.secret_above(number).is_some()
     }
 
-    /// Whether this input or output of an execution was made of a secret.
+    /// Whether this input or output of an execution was derived from a secret.
     pub(super) fn is_made_of_secret(&self, number: u64, name: &str) -> bool {
         let context = self.contexts.get(&number).filter(|_| self.reads_secrets);
         context.is_some_and(|context| context.unrecorded.iter().any(|of_secret| of_secret == name))
     }
 
-    /// Whether a text has a part of an input that was made of a secret, of this execution or one around it; or, below such a one, of
-    /// any input of its own, which may be made of it in turn.
+    /// Whether a text contains a part of an input that was derived from a secret, of this execution or one around it.
+    /// Below such an execution any input of its own counts, because it may be derived from the secret in turn.
     fn is_secret_text(&self, number: u64, text: &str) -> bool {
         let of_secret = self
             .chain(number)
@@ -113,7 +115,8 @@ impl InstanceState {
         of_secret.chain(own).any(|value| has_part(text, value))
     }
 
-    /// Whether a living execution holds a value that was made of a secret, or one is kept of an execution that has ended.
+    /// Whether a living execution holds a value that was derived from a secret, or such a value of an ended execution
+    /// is kept.
     pub(crate) fn holds_secret(&self) -> bool {
         self.keeps_secrets || self.contexts.values().any(|context| !context.unrecorded.is_empty())
     }

@@ -45,8 +45,8 @@ impl BurstRun<'_> {
             .push_back(ChildNotification { cause, ..notification });
     }
 
-    /// Completes an execution without notifying its parent. `None`: it is not running. `Some(None)`: it is the workflow
-    /// itself.
+    /// Completes an execution without notifying its parent. Returns `None` when it is not running, and `Some(None)`
+    /// when it is the workflow itself.
     fn end_as_completed(&mut self, number: u64, outcomes: &[String]) -> Option<Option<ChildNotification>> {
         let context = self.state.contexts.get(&number)?;
         if context.status != ContextStatus::Running {
@@ -179,8 +179,8 @@ impl BurstRun<'_> {
         self.finish(SubStatus::Cancelled);
     }
 
-    /// Completes an execution and its ancestors; all others are cancelled. A guard among them runs its last part before it
-    /// completes, with all other branches ended.
+    /// Completes an execution and its ancestors; all others are cancelled. A guard among them runs its last part before
+    /// it completes, after all other branches have ended.
     pub(super) fn complete_workflow(&mut self, number: u64, outcomes: Vec<String>) {
         let done = ["Done".to_owned()];
         for ancestor in self.state.chain(number) {
@@ -199,8 +199,8 @@ impl BurstRun<'_> {
         self.finish(SubStatus::Finished);
     }
 
-    /// Completes the workflow that an execution is in: inside a workflow as an activity that one, else the instance. A guard
-    /// on the way runs its last part before.
+    /// Completes the workflow that an execution is in: inside a workflow as an activity that workflow, otherwise the
+    /// instance. A guard in between runs its last part first.
     pub(super) fn complete_definition(&mut self, number: u64, outcomes: Vec<String>) {
         let inside = scope::chain(self.program, &self.state, number);
         let Some((workflow, inside)) = inside.split_last() else {
@@ -266,7 +266,6 @@ impl BurstRun<'_> {
         self.notifications.clear();
     }
 
-    /// Sets the status at the end of a burst: an instance that cannot go on and has nothing to wait for faults.
     /// Gives the variables in memory their initial values: they do not outlive a wait.
     pub(super) fn forget_memory(&mut self) {
         for context in self.state.contexts.values_mut() {
@@ -277,6 +276,7 @@ impl BurstRun<'_> {
         }
     }
 
+    /// Sets the status at the end of a burst: an instance that cannot continue and waits for nothing faults.
     pub(in crate::execution) fn end_burst(&mut self) {
         if self.yielded || self.state.status == Status::Finished || self.state.sub_status == SubStatus::Pending {
             return;

@@ -255,7 +255,7 @@ fn a_binding_that_cannot_convert_is_not_published() {
         ),
         (
             json!({"total": bound("v2", number(json!({})))}),
-            "returns String, which is no value of its target, Int32",
+            "returns String, which is not a value of its target, Int32",
         ),
         (
             json!({"text": bound("v1", number(json!({})))}),
@@ -273,7 +273,7 @@ fn a_binding_that_cannot_convert_is_not_published() {
         (json!({"total": bound("v1", json!("x"))}), "it has no id"),
         (
             json!({"total": bound("v1", json!({"id": "other"}))}),
-            "other is not known; a program registers converters, and known are: test.length, test.number-to-text.v1",
+            "other is not known; a program registers converters; the known ones are: test.length, test.number-to-text.v1",
         ),
     ] {
         let found = errors(catalogue(), workflow(source.clone()));

@@ -425,7 +425,7 @@ async fn no_outcome_is_made_of_one() {
     let ended = folder.instance(json!({"root": root})).start().await;
     let incident = &ended.state.incidents()[0];
     assert!(
-        incident.message.contains("none may be made of a secret"),
+        incident.message.contains("none may be derived from a secret"),
         "{incident:?}"
     );
     assert!(!recorded(&ended).contains(SECRET), "{}", recorded(&ended));

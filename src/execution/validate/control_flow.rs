@@ -6,7 +6,7 @@ use super::shown::short;
 use crate::activity::{CASES, Descriptor};
 use crate::definition::{InputBinding, Problems, ValidationError};
 
-/// How many items of a parallel loop have a round at once.
+/// How many items of a parallel loop run at once.
 const DEGREE: &str = "mainspringDegreeOfParallelism";
 
 /// The modes of an activity type: its property, and the words for it.
@@ -55,7 +55,7 @@ fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// The literal value of an input, or of a property that is none.
+/// The literal value of an input, or of a property that is not an input.
 fn literal(fields: &Map<String, Value>, property: &str) -> Option<Value> {
     let expression = InputBinding::parse(fields.get(property))?.expression?;
     (expression.kind == "Literal").then_some(expression.value)
@@ -69,7 +69,7 @@ fn alternatives(words: &[&str]) -> String {
     }
 }
 
-/// The cases of a switch. What is no list of objects is reported with the structure.
+/// The cases of a switch. Anything but a list of objects is reported with the structure.
 fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let cases = match fields.get(CASES) {
         None | Some(Value::Null) => &[],

@@ -1,4 +1,4 @@
-//! The converters of outputs: known, between types that they convert, with settings that they accept.
+//! Whether converters of outputs are known, stand between types that they convert, and have settings that they accept.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(super) struct Targets<'p> {
     variables: OnceCell<Variables<'p>>,
 }
 
-/// The variables by the activity that declares them, and their id or name; of equal ones the first counts.
+/// The variables by the activity that declares them, and their id or name; the first of equal ones counts.
 #[derive(Default)]
 struct Variables<'p> {
     by_id: HashMap<(NodeIndex, &'p str), &'p Variable>,
@@ -106,7 +106,7 @@ fn problems(
     };
     let Some(converter) = catalogue.converter(id) else {
         return vec![format!(
-            "{id} is not known; a program registers converters, and known are: {}",
+            "{id} is not known; a program registers converters; the known ones are: {}",
             match catalogue
                 .converters()
                 .map(|known| known.id.as_str())
@@ -127,7 +127,7 @@ fn problems(
     }
     if !is_assignable(&descriptor.result_type, &target) {
         problems.push(format!(
-            "{id} returns {}, which is no value of its target, {target}",
+            "{id} returns {}, which is not a value of its target, {target}",
             descriptor.result_type
         ));
     }

@@ -14,7 +14,7 @@ use crate::shortened::shortened;
 pub(super) struct Guards<'p> {
     catalogue: &'p Catalogue,
     program: &'p Program,
-    /// The categories that faults of the workflow can have, sorted; none if that depends on an instance.
+    /// The categories that faults of the workflow can have, sorted; `None` if that depends on an instance.
     categories: OnceCell<Option<Vec<String>>>,
 }
 
@@ -82,7 +82,7 @@ fn check<'k>(node: &ActivityNode, known: impl FnOnce() -> Option<&'k [String]>, 
         let near = similar_names(&category, known.iter().cloned());
         let hint = match near.first() {
             Some(meant) => format!("did you mean {meant}?"),
-            None => format!("known are {}.", listed(known)),
+            None => format!("the known ones are {}.", listed(known)),
         };
         report(format!(
             "The activity {id} catches the category {category}, which no activity has; {hint} An activity type declares its own \
@@ -97,7 +97,7 @@ fn listed(names: &[String]) -> String {
     shortened(&first.join(", "), 1_000).into_owned()
 }
 
-/// The categories that faults of the workflow can have, sorted; none if that depends on an instance.
+/// The categories that faults of the workflow can have, sorted; `None` if that depends on an instance.
 fn categories(catalogue: &Catalogue, program: &Program) -> Option<Vec<String>> {
     let mut known: Vec<String> = known_categories().iter().map(|&name| name.to_owned()).collect();
     for descriptor in catalogue.descriptors() {

@@ -1,8 +1,8 @@
 //! Inputs whose name the activity type does not describe, and required inputs that are missing.
 //!
-//! A custom type that describes inputs has no other properties than those and [`COMMON`]. Elsa's types have other inputs in
-//! other releases, whose definitions must still be published: there only a name is refused that is similar to a missing
-//! input.
+//! A custom type that describes inputs has no other properties than those and [`COMMON`]. Elsa's types have other
+//! inputs in other releases, whose definitions must still be published: for them only a name that is similar to a
+//! missing input is refused.
 
 use crate::activity::{ActivityNode, Descriptor, InputDescriptor, camel_case, is_elsa_type};
 use crate::definition::{Problems, ValidationError};

@@ -74,7 +74,7 @@ pub(super) fn validate(
     errors.into_list()
 }
 
-/// What is worth a look in a definition that can be published.
+/// The warnings about a definition that can be published.
 pub(super) fn warnings(program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
     warnings::of(program, definition)
 }
@@ -233,7 +233,7 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
     }
 }
 
-/// The problems of scripts, each with its place, and the variables that they name and that do not exist.
+/// The problems of scripts, each with its place, and the variables that they name but that do not exist.
 fn scripts(program: &Program, named: &NamedVariables<'_>, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
         if errors.is_full() {

@@ -10,7 +10,7 @@ use crate::expression::{Place, language};
 use crate::schedule::similar_names;
 use crate::shortened::shortened;
 
-/// The most bytes of scripts that are searched for the names of variables.
+/// The maximum number of bytes of scripts that are searched for the names of variables.
 const MOST_SEARCHED: usize = 256 << 20;
 
 /// What the texts of a definition can name.
@@ -32,7 +32,7 @@ impl<'p> NamedVariables<'p> {
         }
     }
 
-    /// The variables that the text of an input names and that do not exist.
+    /// The variables that the text of an input names but that do not exist.
     pub(super) fn errors(
         &self,
         node: &ActivityNode,

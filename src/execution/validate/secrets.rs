@@ -1,4 +1,4 @@
-//! What a definition makes of a secret and stores by its own will: a publish names it.
+//! Values that a definition derives from a secret and stores explicitly: a publish names them.
 
 use crate::activity::{ActivityNode, NodeInput};
 use crate::definition::{Expression, ValidationError};
@@ -38,7 +38,8 @@ const STORED: [(&str, &str, &str); 18] = [
     ("Elsa.Complete", "Outcomes", "outcomes of the workflow"),
 ];
 
-/// Warnings of the values that an activity stores and that are made of a secret, as far as the text of the expression says so.
+/// Warnings about values that an activity stores and that are derived from a secret, as far as the text of the
+/// expression shows it.
 pub(super) fn stored(node: &ActivityNode) -> Vec<ValidationError> {
     let secret = node.inputs.iter().filter(|input| is_made_of_secret(input));
     let messages = secret.filter_map(|input| {
@@ -50,7 +51,7 @@ pub(super) fn stored(node: &ActivityNode) -> Vec<ValidationError> {
             None => return None,
         };
         Some(format!(
-            "The input {} of the activity {} is made of a secret and is stored, readable, as {what}; read the secret where it \
+            "The input {} of the activity {} is derived from a secret and is stored, readable, as {what}; read the secret where it \
              is used instead",
             input.name, node.id
         ))

@@ -12,7 +12,7 @@ use crate::shortened::shortened;
 /// How many names of states a message lists.
 const MOST_NAMES: usize = 10;
 
-/// What is no list of objects is reported with the structure.
+/// Anything but a list of objects is reported with the structure.
 pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
     let mut names: HashMap<&str, usize> = HashMap::new();
     let mut known = Vec::new();

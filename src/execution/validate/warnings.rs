@@ -1,4 +1,4 @@
-//! What a published definition does that its author hardly means. It runs as in Elsa, so a publish warns and goes on.
+//! What a published definition does although its author hardly intends it. It runs as in Elsa, so a publish only warns.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ enum Visit {
     Leave(NodeIndex),
 }
 
-/// Variables that have the name of one further out, which the activities inside do not see.
+/// Variables that have the name of an outer one, which the activities inside do not see.
 fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
     let mut in_scope: HashMap<&'p str, Vec<&'p ActivityNode>> = HashMap::new();
     let mut pending = vec![Visit::Enter(NodeIndex(0))];

@@ -1,8 +1,8 @@
-//! C# among the languages. The language itself is the crate `mainspring-csharp`.
+//! C# as one of the languages. The crate `mainspring-csharp` implements the language itself.
 //!
-//! A script first runs where its burst runs, with few steps. One that needs more is abandoned, which undoes nothing as a script
-//! is pure, and runs again from its start on a thread of its own, with all its steps and a time limit, in turns with the long
-//! scripts of all languages. A burst that is dropped stops its script there.
+//! A script first runs where its burst runs, with few steps. A script that needs more is abandoned, which is safe
+//! because scripts are pure, and starts again on a thread of its own, with all its steps and a time limit. There it
+//! takes turns with the long scripts of all languages, and stops when its burst is dropped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, Scr
 use super::script_view::{ScriptView, ViewSnapshot};
 use super::session::ScriptSession;
 
-/// Steps where the burst runs: some 2 ms.
+/// Steps where the burst runs: about 2 ms.
 const FEW_STEPS: u64 = 20_000;
-/// Steps on a thread of its own: more than fit into its time, whatever the processor.
+/// Steps on a thread of its own: more than any processor executes within the time limit.
 const MOST_STEPS: u64 = 100_000_000_000;
 
 /// A subset of C# that is checked at publish.
@@ -36,11 +36,11 @@ impl Language for CSharp {
             chooses_by: Some("Outcome.Set(name)"),
             is_script: true,
             code_prefix: "script",
-            refusal: " is no C# that runs here",
+            refusal: " is not C# that runs here",
         }
     }
 
-    /// A value that is no text is no script.
+    /// A value that is not text is not a script.
     fn text_of<'v>(&self, value: &'v Value) -> Cow<'v, str> {
         Cow::Borrowed(value.as_str().unwrap_or_default())
     }
@@ -72,7 +72,7 @@ impl Language for CSharp {
     }
 }
 
-/// Runs a script: here while it is short, else on another thread, where it sees a snapshot.
+/// Runs a short script here, and a longer one on another thread, where it sees a snapshot.
 fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSession) -> ScriptRun<'a> {
     let options = session.options();
     let few = Bounds {
@@ -149,7 +149,7 @@ fn compile(text: &str, names: &Names) -> Result<Script, ScriptError> {
     })
 }
 
-/// What the scripts of a workflow can name. A name that is declared twice with different types has none.
+/// The names that the scripts of a workflow can use. A name that is declared twice with different types has no type.
 fn names_of(declared: DeclaredNames) -> Names {
     let mut names = Names::default();
     for (name, type_name, is_array) in declared.variables {
@@ -166,7 +166,7 @@ fn names_of(declared: DeclaredNames) -> Names {
     names
 }
 
-/// The names that a script may have when its text is made while the instance runs.
+/// The names that a script may use when its text is created while the instance runs.
 fn open_names(variables: Vec<String>, is_activity: bool) -> Names {
     let untyped = variables.into_iter().map(|name| (name, DeclaredType::default()));
     let mut names = Names::new(untyped.collect(), BTreeMap::new());

@@ -1,9 +1,9 @@
 //! Which generated functions a script needs: `getCounter()`, `setCounter(v)`, `getName()` of an input,
 //! `getResultFromHttpRequest()`.
 //!
-//! Elsa generates one per variable, input and output. To define them all for every evaluation would cost more than the
-//! scripts themselves, so a script's text is searched for words that match one. For a script that can construct names at
-//! run time (`eval`, `Function`, `globalThis`), all of them are defined.
+//! Elsa generates one per variable, input and output. Defining them all for every evaluation would cost more than the
+//! scripts themselves, so a script's text is searched for words that match one. For a script that can construct names
+//! at run time (`eval`, `Function`, `globalThis`), all of them are defined.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -83,25 +83,25 @@ const FIXED: &[&str] = &[
     "getShortGuid",
 ];
 
-/// The most comparisons of words and names one by one; beyond them the names are looked up in an index.
+/// The maximum number of comparisons of words with names one by one; beyond it the names are looked up in an index.
 const MOST_COMPARED: usize = 20_000;
 
-/// The most places at which a word is divided into an output and an activity.
+/// The maximum number of places at which a word is divided into an output and an activity.
 const MOST_DIVISIONS: usize = 16;
 
-/// The names of a scope, and the index of them by their Pascal case, for scripts and scopes that are so large that to compare
-/// each word with each name takes long.
+/// The names of a scope, with an index by Pascal case for scripts and scopes so large that comparing each word with
+/// each name takes long.
 struct Names<'s> {
     scope: &'s ScriptScope,
     count: usize,
     index: OnceCell<Index<'s>>,
 }
 
-/// Of names that are the same in Pascal case the first counts, as without an index.
+/// Of several names with the same Pascal case the first one counts, as without an index.
 struct Index<'s> {
     variables: HashMap<String, &'s str>,
     inputs: HashMap<String, &'s str>,
-    /// By the activity and by the output: the names of both.
+    /// The names of activity and output, by the Pascal case of the activity and then of the output.
     outputs: HashMap<String, HashMap<String, (&'s str, &'s str)>>,
 }
 
@@ -114,7 +114,7 @@ impl<'s> Names<'s> {
         }
     }
 
-    /// The index, if so many words are worth it.
+    /// Returns the index if this many words justify building it.
     fn index(&self, words: usize) -> Option<&Index<'s>> {
         (words.saturating_mul(self.count) > MOST_COMPARED).then(|| self.index.get_or_init(|| Index::of(self.scope)))
     }
@@ -207,7 +207,7 @@ fn resolve(word: &str, rest: &str, names: &Names<'_>, words: usize, list: &mut V
 }
 
 /// `ResultFromHttpRequest`: the existing outputs decide which "From" separates the names. An activity that has not run
-/// yet has none, and reads as null, as in Elsa, unless the word names a variable or an input.
+/// yet has no outputs and reads as null, as in Elsa, unless the word names a variable or an input.
 fn output(word: &str, rest: &str, names: &Names<'_>, words: usize, is_taken: bool) -> Option<Accessor> {
     let mut unknown = None;
     for (at, from) in rest.match_indices("From").take(MOST_DIVISIONS) {
@@ -268,8 +268,8 @@ fn all_accessors(scope: &ScriptScope, list: &mut Vec<Accessor>) {
     }
 }
 
-/// A name in Pascal case, as Elsa puts it into the name of a function: the first letter, and each one after spaces,
-/// dashes or underscores, in upper case, without those.
+/// A name in Pascal case, as Elsa puts it into the name of a function: the first letter and each letter after spaces,
+/// dashes or underscores become upper case, and these separators are removed.
 pub(super) fn pascal(name: &str) -> String {
     pascal_chars(name).collect()
 }

@@ -8,17 +8,17 @@ use rquickjs::{Function, Persistent};
 /// Texts of at most this many bytes are kept.
 const MAX_TEXT: usize = 16 << 10;
 
-/// As soon as the younger texts have so many bytes, or so many there are, the older ones are dropped.
+/// The older texts are dropped as soon as the younger ones reach this many bytes or this number.
 const MAX_BYTES: usize = 128 << 10;
 const MAX_SCRIPTS: usize = 512;
 
 /// How a script runs.
 #[derive(Clone)]
 pub(super) enum Compiled {
-    /// By a call of this function, an arrow function: a script cannot reach it and so not leave anything at it.
+    /// By a call of this arrow function. A script cannot reach it, so it cannot leave anything on it.
     Function {
         function: Persistent<Function<'static>>,
-        /// Nothing that it does outlives it.
+        /// Nothing that it does outlives the call.
         is_pure: bool,
     },
     /// By a call of this async function.
@@ -27,7 +27,7 @@ pub(super) enum Compiled {
     Program,
 }
 
-/// Two generations of them: what is used again moves to the younger one.
+/// Two generations of compiled scripts: a script that is used again moves to the younger one.
 #[derive(Default)]
 pub(super) struct CompiledScripts {
     young: RefCell<HashMap<Box<str>, Compiled>>,
@@ -61,8 +61,9 @@ impl CompiledScripts {
         }
     }
 
-    /// Whether a text, if it parses as an expression, is the same as a program: one that begins with `{` or `function` is
-    /// not. Comments may hide such a beginning, or end in one of HTML's.
+    /// Whether a text that parses as an expression means the same as a program: a text that begins with `{` or
+    /// `function` does not. Nor does a text that begins with a comment, which may hide such a beginning, or contains
+    /// one of HTML.
     pub(super) fn may_be_expression(script: &str) -> bool {
         let start = script.trim_start();
         let word = start

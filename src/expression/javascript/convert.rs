@@ -14,8 +14,8 @@
 //! | an Error | its name and message; a RegExp: its text |
 //! | a cycle | an error |
 //!
-//! The walk is bounded by depth and by bytes: neither a million nested arrays nor an object that refers to another one
-//! twice, thirty levels deep, is converted. Getters and proxies run script code in it, under the script's deadline.
+//! The walk is bounded by depth and by bytes: it refuses a million nested arrays, and an object that refers to another
+//! one twice, thirty levels deep. Getters and proxies run script code during the walk, under the script's deadline.
 
 use rquickjs::{Array, Ctx, Error, Filter, FromJs as _, Function, Object, String as JsString, Value as JsValue};
 use serde_json::{Map, Number, Value};
@@ -43,7 +43,7 @@ impl From<Error> for ConversionError {
         match error {
             Error::Utf8(_) => refuse(
                 ScriptErrorKind::InvalidText,
-                "a text holds a lone surrogate, which is no character",
+                "a text holds a lone surrogate, which is not a character",
             ),
             other => Self::Engine(other),
         }
@@ -54,7 +54,7 @@ fn refuse(kind: ScriptErrorKind, message: impl Into<String>) -> ConversionError 
     ConversionError::Refused(ScriptError::new(kind, message))
 }
 
-/// Converts the values of one evaluation to JSON, which share its budget.
+/// Converts the values of one evaluation to JSON within one common budget.
 pub(super) struct JsonConverter<'a, 'js> {
     flatten: &'a Function<'js>,
     remaining: usize,
@@ -235,8 +235,8 @@ pub(super) fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<JsVa
     }
 }
 
-/// Whether a script sees two values as equal, as 2 and 2.0, or two integers beyond 2^53. A value that was only read must
-/// not be written back changed because a double cannot hold it.
+/// Whether a script sees two values as equal, such as 2 and 2.0, or two integers beyond 2^53. A value that was only
+/// read must not be written back with the rounding of a double.
 pub(super) fn equal_in_script(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),

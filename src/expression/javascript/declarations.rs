@@ -1,4 +1,4 @@
-//! What scripts can name, as declarations in TypeScript: a script editor completes from them.
+//! The names that scripts can use, as TypeScript declarations from which a script editor completes.
 //!
 //! `functions.d.ts` declares the functions that every script has (`prelude.js` makes them, and a test compares the two).
 //! The rest depends on the workflow: its variables, its inputs, and the outputs of its activities.
@@ -12,10 +12,11 @@ use crate::expression::type_name::TypeName;
 
 const FUNCTIONS: &str = include_str!("functions.d.ts");
 
-/// The most generated declarations; an editor is slow long before.
+/// The maximum number of generated declarations; an editor is slow long before that.
 const MOST: usize = 5_000;
 
-/// The declarations. A name that is no identifier in a function's name is left out: `getVariable` and its like read it.
+/// Returns the declarations. A name that cannot be part of a function's name is left out: `getVariable` and similar
+/// functions read it.
 pub(super) fn declarations(names: &ScriptNames) -> String {
     let mut text = String::from("interface WorkflowVariables {\n");
     for (name, kind) in names.variables.iter().take(MOST) {

@@ -1,8 +1,8 @@
 //! The allocator of a realm's heap: it counts what the heap takes, and asks whether it may grow (`script_watch`).
 //!
-//! QuickJS keeps objects of up to 512 bytes in blocks of 4 KiB, so that it asks here for large objects and for blocks only, where
-//! a check of the time costs little beside the request. Where an allocation failed, it may lose objects, so what a realm leaves is
-//! freed with its allocator.
+//! QuickJS keeps objects of up to 512 bytes in blocks of 4 KiB, so it requests only large objects and blocks here, and
+//! a check of the time costs little compared with the request. QuickJS may lose objects when an allocation fails, so
+//! the allocator frees whatever a realm leaves.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -36,7 +36,7 @@ impl HeapAllocator {
         })
     }
 
-    /// The block, which is counted if there is one.
+    /// Counts the block, if it exists, and returns it.
     fn counted(&mut self, block: *mut u8) -> *mut u8 {
         if let Some(address) = NonNull::new(block) {
             self.blocks.insert(address);
@@ -47,7 +47,7 @@ impl HeapAllocator {
         block
     }
 
-    /// The block is no longer this allocator's.
+    /// Forgets a block that no longer belongs to this allocator.
     fn forget(&mut self, block: *mut u8, size: usize) {
         if let Some(address) = NonNull::new(block) {
             self.blocks.remove(&address);

@@ -1,8 +1,9 @@
 //! The interrupt handler of a script's thread: whether the script may go on.
 //!
-//! QuickJS calls it after some steps (`script_watch`), and the allocator for each large block; most often the check is a
-//! comparison of times. After [`FIRST_SLICE`] the script leaves its queue to another thread and goes on as a slow script; when a time slice is over, the thread
-//! waits here for the next one. The time limit counts the time in which the script ran, not the time that it waited.
+//! QuickJS calls it after some steps (`script_watch`), and the allocator calls it for each large block; usually the
+//! check only compares times. After [`FIRST_SLICE`] the script leaves its queue to another thread and goes on as a slow
+//! script; when a time slice is over, the thread waits here for the next one. The time limit counts the time that the
+//! script ran, not the time that it waited.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::expression::processor::{SLICE, ThreadPriority, YieldInterval};
 /// millisecond apart; the rest allows for a busy machine.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// Longer than any step that is not a script's.
+/// Longer than any step that does not belong to a script.
 const UNBOUNDED: Duration = Duration::from_secs(3600);
 
 /// Why a script was stopped.
@@ -28,7 +29,7 @@ pub(super) enum StopReason {
     Preempted,
 }
 
-/// Gives the queue of the thread to another thread; false: no slot is free for the script.
+/// Gives the queue of the thread to another thread; returns `false` when no slot is free for the script.
 pub(super) type Detach = Box<dyn Fn(&Arc<TaskHandle>) -> bool>;
 
 /// The deadlines of what runs on a thread.
@@ -39,7 +40,7 @@ pub(super) struct InterruptHandler {
     handle: RefCell<Option<Arc<TaskHandle>>>,
     is_slow: Cell<bool>,
     stop: Cell<Option<StopReason>>,
-    /// The handler runs: what it frees may allocate.
+    /// The handler is running: what it frees may allocate.
     is_running: Cell<bool>,
     deadline: Cell<Instant>,
     /// The end of the time slice; before it only cancellation is checked.
@@ -51,7 +52,7 @@ pub(super) struct InterruptHandler {
 }
 
 impl InterruptHandler {
-    /// On the thread that it is for.
+    /// Must be called on the thread that the handler is for.
     pub(super) fn new(slow: &Arc<SlowScripts>, detach: Detach) -> Self {
         let now = Instant::now();
         Self {
@@ -70,13 +71,13 @@ impl InterruptHandler {
         }
     }
 
-    /// A script begins, on a thread that serves a queue.
+    /// Begins a script on a thread that serves a queue.
     pub(super) fn begin(&self, handle: &Arc<TaskHandle>) {
         self.is_slow.set(false);
         self.arm(handle, FIRST_SLICE);
     }
 
-    /// Waits for the first time slice of a script that has a slot. False: the script was cancelled.
+    /// Waits for the first time slice of a script that has a slot. Returns `false` when the script was cancelled.
     pub(super) fn begin_slow(&self, handle: &Arc<TaskHandle>) -> bool {
         self.is_slow.set(true);
         if !self.slow.wait_for_slice(handle, Duration::ZERO) {
@@ -99,7 +100,7 @@ impl InterruptHandler {
         handle.set_overdue_at(now + limit.saturating_add(GRACE));
     }
 
-    /// From now on code of no task runs, for at most `limit`.
+    /// From now on, for at most `limit`, the running code belongs to no task.
     pub(super) fn begin_reset(&self, limit: Duration) {
         self.handle.borrow_mut().take();
         self.stop.set(None);
@@ -107,7 +108,7 @@ impl InterruptHandler {
         self.slice_end.set(self.deadline.get());
     }
 
-    /// From now on no script runs, and there is no limit.
+    /// From now on no script runs, and no limit applies.
     pub(super) fn disarm(&self) {
         self.begin_reset(UNBOUNDED);
     }

@@ -1,4 +1,4 @@
-//! JavaScript among the languages.
+//! JavaScript as one of the languages.
 
 use super::declarations::declarations;
 use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun};
@@ -27,7 +27,7 @@ impl Language for JavaScript {
         script.contains("getSecret")
     }
 
-    /// Without parsing it.
+    /// Checks the text without parsing it.
     fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
         match too_long_script(text) {
             Some(problem) => Err(ScriptError::new(ScriptErrorKind::Syntax, problem)),

@@ -1,7 +1,7 @@
-//! Scripts that mean to change the language itself: built-in objects are shared by all scripts, and frozen.
+//! Detects scripts that try to change the language itself: built-in objects are shared by all scripts and frozen.
 //!
-//! An assignment to a member of a frozen object is ignored, unless the code is strict. So what the text of a script shows of it is
-//! refused. This is no matter of safety.
+//! JavaScript ignores an assignment to a member of a frozen object unless the code is strict, so a script whose text
+//! shows such an assignment is refused. Safety does not depend on this check.
 
 use crate::expression::script::{ScriptError, ScriptErrorKind};
 
@@ -9,7 +9,7 @@ use crate::expression::script::{ScriptError, ScriptErrorKind};
 const REMEDY: &str = "built-in objects are shared by all scripts and cannot be changed: write a function of its own, such as \
                       `const last = (list) => list[list.length - 1]`";
 
-/// Built-in objects with members that a script may mean to add or replace.
+/// Built-in objects whose members a script may try to add or replace.
 const OBJECTS: &[&str] = &[
     "Array",
     "ArrayBuffer",
@@ -38,7 +38,8 @@ const OBJECTS: &[&str] = &[
     "WeakSet",
 ];
 
-/// The first change of a built-in object that the text of a script shows. None: there is none, or the name is one of the script.
+/// Returns the first change to a built-in object that the text of a script shows, or `None` when it shows none or
+/// declares the name itself.
 pub(super) fn refused_change(script: &str) -> Option<ScriptError> {
     let (mut rest, mut last) = (script, "");
     while let Some((word, after)) = next_word(rest) {

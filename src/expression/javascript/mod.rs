@@ -1,7 +1,7 @@
 //! JavaScript: bounded, isolated and deterministic enough to be run again.
 //!
 //! A [`ScriptEngine`] owns a bounded pool of threads. A burst opens a [`ScriptSession`] and evaluates its scripts with
-//! it, one [`ScriptScope`] each. These invariants hold for every script:
+//! it, each in its own [`ScriptScope`]. These invariants hold for every script:
 //!
 //! - **It ends.** After [`ScriptOptions::time_limit`] it is interrupted: in its own code, in a regular expression, in a
 //!   sort, in a promise chain, in a getter that the conversion of its result calls. If it hangs in native code all
@@ -9,9 +9,9 @@
 //! - **It does not block others.** A script that takes longer than 50 ms goes on beside the others, in time slices;
 //!   if no slot is free for it, its burst is deferred ([`ScriptErrorKind::Busy`]).
 //! - **It is bounded.** Its heap, its stack and its result have limits, each with its own error kind.
-//! - **It is isolated.** It sees its scope and the language, nothing of the host: no files, network or modules, and of
-//!   settings and secrets those that the operator lists. Nothing that an earlier script did is visible to it, neither of
-//!   its own instance nor of another one: see `realm`.
+//! - **It is isolated.** It sees its scope and the language, but nothing of the host: no files, no network, no modules,
+//!   and only those settings and secrets that the operator lists. It sees nothing that an earlier script did, whether
+//!   of its own instance or of another one: see `realm`.
 //! - **It has no effects of its own.** Writes are collected and returned; a script that fails has none.
 //! - **Its text can be stored.** U+0000 and lone surrogates, which PostgreSQL cannot store, are refused
 //!   ([`ScriptErrorKind::InvalidText`]).
@@ -20,10 +20,12 @@
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
 //!   `script_thread`: the loop of a thread; `task`: one evaluation.
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on.
-//! - `language`: JavaScript among the languages; `declarations`: what scripts can name, as TypeScript for an editor.
-//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether it may grow and its script go on;
-//!   `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts; `compiled_scripts`: what it has compiled;
-//!   `language_change`: which scripts are refused; `pure_script`: which need no sweep after them.
+//! - `language`: JavaScript as one of the languages; `declarations`: the names that scripts can use, as TypeScript for
+//!   an editor.
+//! - `realm`: one JavaScript heap; `heap_allocator`: its memory; `script_watch`: whether the heap may grow and the
+//!   script may continue; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts;
+//!   `compiled_scripts`: the scripts that it has compiled; `language_change`: which scripts are refused; `pure_script`:
+//!   which scripts need no sweep afterwards.
 //! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
 mod accessor;

@@ -1,11 +1,11 @@
 //! Scripts that cannot change the global object, so that the realm needs no sweep after them.
 //!
-//! Such a script is one expression of literals, names, members, calls and operators. It assigns nothing, has no function of its
-//! own, and names nothing but Elsa's functions, `variables` and the built-in objects of [`GLOBALS`], none of which gives it
-//! the global object, `eval` or the constructor of functions: members are named by identifiers, which are compared with
-//! [`REFUSED`], or are numbers. Whatever is not recognized is not pure.
+//! Such a script is one expression of literals, names, members, calls and operators. It assigns nothing, defines no
+//! function, and names nothing but Elsa's functions, `variables` and the built-in objects of [`GLOBALS`], none of which
+//! gives it the global object, `eval` or the constructor of functions: members are named by identifiers, which are
+//! compared with [`REFUSED`], or are numbers. Whatever is not recognized is not pure.
 
-/// What a pure script may name, beside Elsa's functions.
+/// What a pure script may name, besides Elsa's functions.
 const GLOBALS: &[&str] = &[
     "Boolean",
     "Date",
@@ -28,7 +28,7 @@ const GLOBALS: &[&str] = &[
     "variables",
 ];
 
-/// What Elsa's functions begin with. A global name that does so and is none of them is an accessor, or does not exist.
+/// The prefixes of Elsa's functions. Any other global name with such a prefix is an accessor, or does not exist.
 const FUNCTIONS: &[&str] = &[
     "get",
     "set",
@@ -65,16 +65,16 @@ pub(super) fn is_pure(script: &str) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Parentheses,
-    /// A part of a template literal, whose text goes on behind it.
+    /// A part of a template literal, whose text continues after it.
     Template,
 }
 
 struct Scanner<'s> {
     rest: &'s str,
     inside: Vec<Inside>,
-    /// The last sign is a `.`, so that a member follows.
+    /// The last sign is a `.`, so a member follows.
     is_member: bool,
-    /// What was last read is an operand, so that a `/` divides; otherwise it would begin a regular expression, in which quotes
+    /// The last token is an operand, so a `/` divides; otherwise it would begin a regular expression, in which quotes
     /// and brackets have no meaning.
     is_operand: bool,
 }
@@ -89,7 +89,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Whether the text has nothing but what is known to be pure.
+    /// Whether the text contains only what is known to be pure.
     fn finds_nothing_else(mut self) -> bool {
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
@@ -115,7 +115,7 @@ impl<'s> Scanner<'s> {
         rest.is_some()
     }
 
-    /// Takes what a predicate holds for.
+    /// Takes the characters for which a predicate holds.
     fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'s str {
         let after = self.rest.trim_start_matches(is_part);
         let taken = self.rest.strip_suffix(after).unwrap_or_default();
@@ -170,7 +170,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// A backslash and the character behind it.
+    /// A backslash and the character after it.
     fn escape(&mut self) -> bool {
         let escaped = self.rest.chars().nth(1);
         escaped.is_some_and(|escaped| self.skip(1 + escaped.len_utf8()))

@@ -1,6 +1,6 @@
 //! One JavaScript heap with the functions that Elsa gives its scripts.
 //!
-//! A realm is a QuickJS runtime with one context, made on a pool thread and never leaving it. Its limits:
+//! A realm is a QuickJS runtime with one context. It is created on a pool thread and never leaves it. Its limits:
 //!
 //! - **time**: QuickJS calls the interrupt handler in bytecode and inside regular expressions. The error it raises cannot be
 //!   caught by a script, and every further step is refused. The limit covers the whole evaluation: parsing, running, promise jobs,
@@ -8,15 +8,15 @@
 //! - **memory**: its allocator refuses large blocks beyond the limit, and the script is interrupted (`script_watch`);
 //! - **stack**: QuickJS's own limit.
 //!
-//! `lockdown.js` bounds the built-ins whose native loops would never end, or end the process; what takes long all the same holds
-//! its thread, which the pool then abandons. No script compiles text: released versions of QuickJS do not survive a failed
-//! allocation there.
+//! `lockdown.js` bounds the built-ins whose native loops would never end or would end the process; a built-in that
+//! still takes long blocks its thread, which the pool then abandons. No script compiles text, because released versions
+//! of QuickJS do not survive a failed allocation there.
 //!
 //! # One instance after another
-//! What scripts share is frozen (`freeze.js`), so that a script can leave nothing behind but properties of the global
-//! object, which [`Realm::reset`] removes. What freezing does not reach:
+//! What scripts share is frozen (`freeze.js`), so a script can leave nothing behind except properties of the global
+//! object, which [`Realm::reset`] removes. Freezing does not reach the following:
 //!
-//! | what | how it is shut |
+//! | what | how it is closed |
 //! |---|---|
 //! | memory that is still held, garbage in cycles | after each script the heap is compared with its size when the realm was new; a realm that has grown is dropped |
 //! | atoms, shapes, symbols of `Symbol.for` | they count as memory; a symbol can hold nothing |
@@ -24,7 +24,7 @@
 //! | callbacks of a `FinalizationRegistry`, settings of `Error` | `lockdown.js` removes them |
 //! | the state of `Math.random` | the host's random numbers |
 //! | statics of `RegExp` | QuickJS has none |
-//! | weak references | nothing that lives on refers to what a script made, but itself |
+//! | weak references | nothing that outlives a script refers to what it made |
 //! | `variables`, Elsa's functions and their caches | frozen, or made anew for each script |
 //! | compiled scripts | arrow functions, which a script cannot reach as objects |
 //! | running out of memory or time | the realm is dropped |
@@ -34,10 +34,10 @@
 //! (`language_change`).
 //!
 //! # How a script runs
-//! A script that is one expression, or the body of a function with `return`, is compiled once for each realm. Another one
-//! runs by a direct `eval` in an arrow function at the top: its value is that of its last expression statement, and its
-//! declarations end with it. To distinguish bodies from programs without running anything twice, the script is compiled
-//! behind a `throw`.
+//! A script that is one expression, or the body of a function with `return`, is compiled once for each realm. Any other
+//! script runs by a direct `eval` in a top-level arrow function: its value is that of its last expression statement,
+//! and its declarations end with it. To distinguish bodies from programs without running anything twice, the script is
+//! compiled after a `throw`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -59,7 +59,7 @@ use crate::expression::script_options::ScriptOptions;
 
 const MAX_MESSAGE: usize = 2_000;
 
-/// Frames of a stack in which the place of an error is looked for.
+/// The number of stack frames in which the place of an error is searched.
 const MAX_FRAMES: usize = 32;
 
 /// The name that QuickJS gives to the text of an `eval`, before line and column.
@@ -68,16 +68,16 @@ const SCRIPT_FRAME: &str = "<input>:";
 /// The length of what `prelude.js` writes before an expression, and before the body of a function.
 const COMPILED_INDENT: u32 = 7;
 
-/// The same before what awaits.
+/// The same for scripts that await.
 const ASYNC_INDENT: u32 = 13;
 
-/// By how many bytes a realm may have grown after a script: its compiled scripts, and garbage.
+/// The bytes by which a realm may have grown after a script: compiled scripts and garbage.
 const GROWTH: usize = 4 << 20;
 
 /// After this many scripts a realm is dropped.
 const MAX_USES: u32 = 100_000;
 
-/// The end of one evaluation.
+/// The outcome of one evaluation.
 pub(super) struct Evaluation {
     /// The result for the caller.
     pub(super) result: Result<Evaluated, ScriptError>,
@@ -99,7 +99,7 @@ pub(super) struct Realm {
     /// Bytes of its heap when it was new.
     base: usize,
     uses: Cell<u32>,
-    /// What stands before the script in the first line of what runs, in characters.
+    /// The number of characters before the script in the first line of the text that runs.
     indent: Cell<u32>,
     /// The last script is pure: it leaves nothing but the accessors that were defined for it.
     is_pure: Cell<bool>,
@@ -189,7 +189,7 @@ impl Realm {
         }
     }
 
-    /// Makes the realm ready for the next script. False: it must be dropped.
+    /// Prepares the realm for the next script. Returns `false` when it must be dropped.
     pub(super) fn reset(&self) -> bool {
         let uses = self.uses.get() + 1;
         self.uses.set(uses);
@@ -221,7 +221,7 @@ impl Realm {
             && self.is_small()
     }
 
-    /// Whether the heap is about as large as it was when it was new. What is left in cycles is collected before it counts.
+    /// Whether the heap is about as large as when it was new. Garbage in cycles is collected before it counts.
     fn is_small(&self) -> bool {
         // A large script has raised it, and the next one would reach its limit before any collection.
         self.runtime.set_gc_threshold(self.base + GROWTH);
@@ -361,7 +361,7 @@ impl Realm {
         Ok(Compiled::Program)
     }
 
-    /// Whether a script parses, without running it: compiled behind a `throw 0`, it can only throw 0.
+    /// Whether a script parses, without running it: compiled after a `throw 0`, it can only throw 0.
     fn parses<'js>(&self, ctx: &Ctx<'js>, script: &str) -> Result<bool, ConversionError> {
         match self.eval(ctx, format!("throw 0;{script}")) {
             Ok(_) => Ok(true),
@@ -473,8 +473,8 @@ fn is_strict(script: &str) -> bool {
         .any(|directive| start.starts_with(directive))
 }
 
-/// Marks what may hold a secret that the script has read, and refuses what is recorded and shown with one in it. A message of
-/// the script goes to incident and journal, so it is dropped.
+/// Marks values that may hold a secret which the script has read, and refuses secrets in what is recorded and shown. A
+/// message of the script goes to the incident and the journal, so it is dropped.
 fn keep_secret(result: Result<Evaluated, ScriptError>, secrets: &[String]) -> Result<Evaluated, ScriptError> {
     let holds_secret = |text: &str| {
         let mut secrets = secrets.iter().filter(|secret| !secret.is_empty());
@@ -553,7 +553,7 @@ fn describe(thrown: &JsValue<'_>) -> (String, String) {
     (name, message)
 }
 
-/// Where in the script an error was made, by the innermost frame of its stack that is in the script.
+/// The place in the script where an error was created, from the innermost stack frame in the script.
 fn place_of(thrown: &JsValue<'_>, indent: u32, script: &str) -> Option<(u32, u32)> {
     let stack = thrown.as_object()?.get::<_, JsValue<'_>>("stack").ok()?;
     let stack = stack.as_string()?.to_string().ok()?;

@@ -1,7 +1,8 @@
-//! The built-in scripts of realms as bytecode, made once for each process: to parse them takes longer than to run them.
+//! The built-in scripts of realms as bytecode, compiled once per process because parsing them takes longer than running
+//! them.
 //!
-//! The bytecode is that of a module, which this process has written itself and which only this process reads. It exports
-//! nothing: a script that imports it by name receives an empty namespace. Its functions go to the host by a property of the
+//! The bytecode is a module that this process has written and that only this process reads. It exports nothing: a
+//! script that imports it by name receives an empty namespace. Its functions reach the host through a property of the
 //! global object, which the host removes before any script runs.
 
 use std::sync::OnceLock;
@@ -14,13 +15,13 @@ const PRELUDE: &str = include_str!("prelude.js");
 const LOCKDOWN: &str = include_str!("lockdown.js");
 const FREEZE: &str = include_str!("freeze.js");
 
-/// The name of the module, in frames of a stack.
+/// The name of the module in stack frames.
 const MODULE: &str = "mainspring";
 
 /// The property that passes the functions on.
 const PARTS: &str = "__mainspring_parts__";
 
-/// The functions that the built-in scripts are.
+/// The built-in scripts as functions.
 pub(super) struct RealmScripts<'js> {
     /// Makes local time UTC.
     pub(super) utc: Function<'js>,
@@ -50,7 +51,7 @@ impl<'js> RealmScripts<'js> {
     }
 }
 
-/// Name and bytecode, in the form of a loader. They live as long as the process.
+/// Names and bytecode, in the form that a loader takes. They live as long as the process.
 type Modules = &'static [(&'static str, &'static [u8])];
 
 fn modules() -> rquickjs::Result<Modules> {

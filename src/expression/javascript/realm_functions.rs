@@ -1,4 +1,4 @@
-//! The functions of a realm that only the engine calls, and those of the host behind Elsa's.
+//! The functions of a realm that only the engine calls, and the host functions that implement Elsa's.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,8 +18,9 @@ use crate::expression::named_values::{NO_SECRETS, NamedValues};
 use crate::expression::script::ScriptScope;
 use crate::expression::script_options::ScriptOptions;
 
-/// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`, from when on the name `eval` leads to what scripts
-/// find there, and the heap has no more room for the compiler. Each realm has another name, which no script can declare.
+/// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`; from then on the name `eval` refers to what
+/// scripts find there, and the heap has no more room for the compiler. Each realm uses a different name, which no
+/// script can declare.
 const RUNNER: &str = "(__mainspring_source__, eval, __mainspring_begun__) => { \
                       const BEGIN = () => { eval = __mainspring_begun__(); }; \
                       return eval(__mainspring_source__); }";
@@ -51,7 +52,7 @@ impl HostState {
         let moment = |milliseconds: f64| {
             #[allow(clippy::cast_possible_truncation, reason = "a moment outside of the range is none")]
             let moment = DateTime::from_timestamp_millis(milliseconds as i64).filter(|_| milliseconds.is_finite());
-            moment.ok_or_else(|| "the expiry of an event URL is no date".to_owned())
+            moment.ok_or_else(|| "the expiry of an event URL is not a date".to_owned())
         };
         let expires = match (until, lifetime) {
             (Some(until), _) => Some(moment(until)?),
@@ -60,7 +61,9 @@ impl HostState {
                 let span = span.and_then(|span| TimeDelta::from_std(span).ok());
                 let end = span.and_then(|span| Utc::now().checked_add_signed(span));
                 let remedy = || {
-                    format!("{text:?} is no lifetime of an event URL: give a Date, or a time span such as '1.00:00:00'")
+                    format!(
+                        "{text:?} is not a lifetime of an event URL: give a Date, or a time span such as '1.00:00:00'"
+                    )
                 };
                 Some(end.ok_or_else(remedy)?)
             }
@@ -91,14 +94,14 @@ pub(super) struct RealmFunctions {
     pub(super) run: Persistent<Function<'static>>,
     pub(super) eval: Persistent<Function<'static>>,
     pub(super) begun: Persistent<Function<'static>>,
-    /// What a text that runs begins with.
+    /// The call at the beginning of a text that runs.
     pub(super) begin_call: String,
     pub(super) sweep: Sweep,
 }
 
 /// Removes what a script has left behind.
 pub(super) struct Sweep {
-    /// Whether nothing was changed, if nothing was added.
+    /// Whether nothing was changed, provided that nothing was added.
     pub(super) is_whole: Persistent<Function<'static>>,
     pub(super) sweep: Persistent<Function<'static>>,
     /// Own properties of the global object.
@@ -188,7 +191,7 @@ pub(super) fn count_globals(ctx: &Ctx<'_>) -> usize {
     ctx.globals().own_keys::<Atom<'_>>(all).len()
 }
 
-/// A text has been compiled, and runs: gives what the name `eval` leads to from now on.
+/// Called when a text has been compiled and begins to run: returns what the name `eval` refers to from now on.
 struct Begun(Rc<ScriptWatch>);
 
 impl Begun {

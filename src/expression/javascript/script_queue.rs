@@ -12,7 +12,7 @@ use crate::expression::processor::{FairQueue, QueuePermits};
 use crate::expression::script::{ScriptError, ScriptErrorKind};
 use crate::expression::script_options::ScriptOptions;
 
-/// How long the reset of a realm may take, which no script prolongs.
+/// How long the reset of a realm may take; no script can prolong it.
 pub(super) const RESET_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Starts the thread that serves a queue as this generation.
@@ -37,7 +37,7 @@ pub(super) struct QueueState {
     /// The number of the serving thread. A thread that finds another number here has been replaced.
     pub(super) generation: u64,
     pub(super) has_thread: bool,
-    /// The thread waits for a task, and must be woken. A wake is a call of the kernel also if nothing waits.
+    /// The thread waits for a task and must be woken. Waking is a system call even when nothing waits.
     pub(super) is_waiting: bool,
     pub(super) running: Option<RunningTask>,
     pub(super) closed: bool,
@@ -45,7 +45,7 @@ pub(super) struct QueueState {
 
 /// What runs on the queue's thread, and since when.
 pub(super) struct RunningTask {
-    /// None: the reset of a realm.
+    /// `None` for the reset of a realm.
     pub(super) handle: Option<Arc<TaskHandle>>,
     pub(super) since: Instant,
 }
@@ -84,8 +84,8 @@ impl ScriptQueue {
         Ok(())
     }
 
-    /// Takes a slot for the script that runs on the queue's thread, and gives the queue to a new thread. False: no slot is
-    /// free.
+    /// Takes a slot for the script that runs on the queue's thread, and gives the queue to a new thread. Returns
+    /// `false` when no slot is free.
     pub(super) fn detach(queue: &Arc<Self>, generation: u64, handle: &Arc<TaskHandle>) -> bool {
         let mut state = queue.lock();
         if state.generation != generation {

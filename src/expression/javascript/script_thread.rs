@@ -20,7 +20,7 @@ use super::task::{ScriptTask, TaskHandle};
 use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptScope};
 use crate::expression::script_options::ScriptOptions;
 
-/// How long a thread is idle before it makes a realm ahead: the next script of a burst comes soon.
+/// How long a thread is idle before it creates a realm in advance: the next script of a burst comes soon.
 const IDLE_BEFORE_PREPARE: Duration = Duration::from_millis(2);
 
 /// Stack beyond what scripts may use: for native frames of QuickJS and of this crate.
@@ -90,14 +90,14 @@ struct ScriptThread {
 /// What the thread of a queue does next.
 enum NextStep {
     Run(Box<ScriptTask>),
-    /// Makes a realm ahead.
+    /// Creates a realm in advance.
     Prepare,
 }
 
 /// How an evaluation ended.
 enum RunResult {
     Finished(Box<EvaluationResult>),
-    /// It is to begin again, with this scope.
+    /// The script must begin again with this scope.
     Preempted(Box<ScriptScope>),
 }
 
@@ -108,8 +108,8 @@ impl RunResult {
 }
 
 impl ScriptThread {
-    /// Runs scripts until the queue is closed or has another thread. True: this thread has released the slot of a slow
-    /// script, and goes on with the backlog.
+    /// Runs scripts until the queue is closed or has another thread. Returns `true` when this thread has released the
+    /// slot of a slow script and continues with the backlog.
     fn serve_queue(&mut self) -> bool {
         while let Some(mut task) = self.next() {
             drop(task.permit.take());
@@ -144,7 +144,7 @@ impl ScriptThread {
         false
     }
 
-    /// Resets the realm after a script. False: this thread was abandoned meanwhile.
+    /// Resets the realm after a script. Returns `false` when this thread was abandoned meanwhile.
     fn reset(&mut self) -> bool {
         if !std::mem::take(&mut self.is_dirty) {
             return true;
@@ -165,7 +165,7 @@ impl ScriptThread {
         self.set_running(None)
     }
 
-    /// Records what runs here, for supervision. False: another thread serves the queue.
+    /// Records what runs here, for supervision. Returns `false` when another thread serves the queue.
     fn set_running(&self, running: Option<RunningTask>) -> bool {
         let mut state = self.queue.lock();
         let is_serving = state.generation == self.generation;
@@ -175,7 +175,7 @@ impl ScriptThread {
         is_serving
     }
 
-    /// The next task that is not cancelled; none if this thread is to end.
+    /// Returns the next task that is not cancelled, or `None` when this thread must end.
     fn next(&mut self) -> Option<Box<ScriptTask>> {
         loop {
             match self.next_step()? {
@@ -193,7 +193,7 @@ impl ScriptThread {
         }
     }
 
-    /// One step at a time, so that a new task waits for no more than one.
+    /// Returns one step at a time, so that a new task waits for at most one.
     fn next_step(&mut self) -> Option<NextStep> {
         let is_wanted = self.has_run && self.realm.borrow().is_none();
         let mut state = self.queue.lock();
@@ -298,7 +298,7 @@ fn panicked() -> RunResult {
     )))
 }
 
-/// Sends the result, or puts a preempted script into the backlog. Its slot is released before.
+/// Releases the slot, then sends the result or puts a preempted script into the backlog.
 fn finish_task(
     queue: &ScriptQueue,
     mut task: Box<ScriptTask>,
@@ -335,7 +335,7 @@ fn send_reply(
     let _ = task.reply.send(result);
 }
 
-/// Runs scripts that have a slot, one after another, until none of the backlog can have one.
+/// Runs scripts that have a slot, one after another, until no script of the backlog can have one.
 fn run_slow_scripts(slow: &Arc<SlowScripts>, interrupt: &Rc<InterruptHandler>, first: Option<Box<ScriptTask>>) {
     let mut next = first.or_else(|| slow.next_from_backlog());
     while let Some(mut task) = next {

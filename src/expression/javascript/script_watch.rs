@@ -1,16 +1,17 @@
 //! Whether the script of a realm must stop, and whether its heap may grow.
 //!
-//! QuickJS calls the interrupt handler after ten thousand steps: a call, or a turn of a loop. Its allocator asks, too
-//! (`heap_allocator`): from when a script must stop, or has more than its heap limit, it gets no large block any more, and its next
-//! call of the handler ends it. Small blocks it gets far beyond ([`most`]), as QuickJS does not survive each allocation that
-//! fails. While text is compiled, which only authors write and which is short, no block is refused.
+//! QuickJS calls the interrupt handler after ten thousand steps, where a step is a call or an iteration of a loop. The
+//! allocator (`heap_allocator`) asks, too: once a script must stop or exceeds its heap limit, it gets no more large
+//! blocks, and its next call of the handler ends it. It still gets small blocks far beyond the limit ([`most`]),
+//! because QuickJS does not survive every failed allocation. No block is refused while text is compiled, because only
+//! authors write it and it is short.
 
 use std::cell::Cell;
 
 /// The smallest block that can be refused, in bytes. Smaller ones hold single objects, or many small ones.
 const LARGE: usize = 8 << 10;
 
-/// The most bytes of a heap with this limit.
+/// The maximum size in bytes of a heap with this limit.
 fn most(limit: usize) -> usize {
     limit.saturating_mul(4).max(limit.saturating_add(64 << 20))
 }
@@ -21,16 +22,16 @@ pub(super) struct ScriptWatch {
     memory_limit: usize,
     /// The bytes of the heap.
     bytes: Cell<usize>,
-    /// Scripts run.
+    /// Scripts are running.
     is_active: Cell<bool>,
     /// The heap has room for a compiler.
     has_room: Cell<bool>,
-    /// The script has met its heap limit.
+    /// The script has reached its heap limit.
     is_full: Cell<bool>,
 }
 
 impl ScriptWatch {
-    /// `must_stop` may block; `memory_limit`: of the heap, in bytes.
+    /// `must_stop` may block; `memory_limit` is the limit of the heap in bytes.
     pub(super) fn new(memory_limit: usize, must_stop: impl Fn() -> bool + 'static) -> Self {
         Self {
             must_stop: Box::new(must_stop),
@@ -57,12 +58,12 @@ impl ScriptWatch {
         self.is_active.set(false);
     }
 
-    /// From now on text is compiled, or no longer.
+    /// Sets whether text is compiled from now on.
     pub(super) fn set_room(&self, has_room: bool) {
         self.has_room.set(has_room);
     }
 
-    /// Whether the script has met its heap limit. The realm is spent then.
+    /// Whether the script has reached its heap limit. The realm is spent then.
     pub(super) fn is_full(&self) -> bool {
         self.is_full.get()
     }
@@ -72,7 +73,8 @@ impl ScriptWatch {
         self.is_full.get() || (self.must_stop)()
     }
 
-    /// Whether the heap may have a block of this size, by which it grows by `grown`. Blocks while the script waits for a time slice.
+    /// Whether the heap may get a block of this size, which makes it grow by `grown`. Blocks while the script waits for
+    /// a time slice.
     pub(super) fn admits(&self, size: usize, grown: usize) -> bool {
         if !self.is_active.get() || self.has_room.get() {
             return true;

@@ -1,9 +1,9 @@
 //! Scripts that have run longer than [`FIRST_SLICE`]: each keeps its thread, and the threads run in time slices.
 //!
-//! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], as far as [`ScriptOptions::total_memory`] has a heap for
-//!   each. One definition has a quarter of them at most, and a version whose breaker is open has one.
-//! - **Time slices** bound the processors: they are the turns of long scripts of all languages. A thread whose slice is over is
-//!   parked inside the interrupt handler.
+//! - **Slots** bound the threads: [`ScriptOptions::slow_threads`], as far as [`ScriptOptions::total_memory`] has a heap
+//!   for each. One definition gets at most a quarter of them, and a version whose breaker is open gets one.
+//! - **Time slices** bound the processors: they are the turns of long scripts of all languages. A thread whose slice
+//!   has ended is parked inside the interrupt handler.
 //! - **The backlog** holds preempted scripts: they were interrupted because no slot was free, and begin again when one
 //!   is. A script has no effects before its end, so the second run is not observable.
 
@@ -21,7 +21,7 @@ use crate::expression::script_options::ScriptOptions;
 /// How long a script may run on a thread that serves a queue.
 pub(super) const FIRST_SLICE: Duration = Duration::from_millis(50);
 
-/// Threads that may hang in native loops that cannot be interrupted: with so many the node is of no use any more.
+/// How many threads may hang in native loops that cannot be interrupted: with this many the node is of no more use.
 const MAX_ABANDONED: usize = 8;
 
 /// Starts a thread that runs a task which has a slot.
@@ -29,12 +29,12 @@ pub(super) type StartSlowThread = fn(&Arc<SlowScripts>, Box<ScriptTask>) -> io::
 
 pub(in crate::expression) struct SlowScripts {
     pub(in crate::expression) options: Arc<ScriptOptions>,
-    /// The long scripts of all languages, of which these are some.
+    /// The long scripts of all languages, including these.
     pub(in crate::expression) long: Arc<LongScripts>,
     start: StartSlowThread,
-    /// Threads that hang in native code, with their scripts; none: outside of one.
+    /// Threads that hang in native code, with their scripts; `None` for a thread that hangs outside a script.
     abandoned: Mutex<Vec<Option<Arc<TaskHandle>>>>,
-    /// As many threads have hung as may.
+    /// The maximum number of threads hang.
     pub(in crate::expression) exhausted: CancellationToken,
     state: Mutex<SlowState>,
 }
@@ -116,8 +116,8 @@ impl SlowScripts {
         self.lock().slot(handle).is_some()
     }
 
-    /// Ends the time slice of a script that has run for so long, if it has one, and parks the thread until the next one. False:
-    /// the script was cancelled, or its thread abandoned.
+    /// Ends the time slice, if any, of a script that has run for `ran`, and parks the thread until the next one.
+    /// Returns `false` when the script was cancelled or its thread was abandoned.
     pub(super) fn wait_for_slice(&self, handle: &Arc<TaskHandle>, ran: Duration) -> bool {
         let set_turn = |turn| self.lock().slot(handle).map(|slot| slot.turn = turn).is_some();
         if !set_turn(None) {
@@ -127,12 +127,13 @@ impl SlowScripts {
         turn.is_some() && set_turn(turn)
     }
 
-    /// Releases the slot of a script; whether it had one.
+    /// Releases the slot of a script; returns whether it had one.
     pub(super) fn release(&self, handle: &Arc<TaskHandle>) -> bool {
         self.lock().remove(handle)
     }
 
-    /// Queues a preempted script in the backlog. `Err`: the backlog is full, or the version's breaker is open.
+    /// Queues a preempted script in the backlog. Returns `Err` when the backlog is full or the version's breaker is
+    /// open.
     pub(super) fn enqueue(&self, task: Box<ScriptTask>) -> Result<(), Box<ScriptTask>> {
         if self.long.breakers.is_open(&task.handle.owner.version) {
             return Err(task);
@@ -205,7 +206,7 @@ impl SlowScripts {
     /// Counts a thread that hangs in a native loop, and lowers its priority: it ends with the loop.
     ///
     /// # Errors
-    /// [`ScriptErrorKind::Busy`] when as many threads hang as may.
+    /// [`ScriptErrorKind::Busy`] when the maximum number of threads hang.
     pub(super) fn abandon_thread(&self, handle: Option<&Arc<TaskHandle>>) -> Result<(), ScriptError> {
         let mut abandoned = self.abandoned();
         if abandoned.len() >= MAX_ABANDONED {
@@ -227,7 +228,7 @@ impl SlowScripts {
         Ok(())
     }
 
-    /// An abandoned thread has ended its loop.
+    /// Records that an abandoned thread has ended its loop.
     pub(super) fn thread_returned(&self, handle: Option<&Arc<TaskHandle>>) {
         let mut abandoned = self.abandoned();
         let place = abandoned.iter().position(|other| match (other, handle) {

@@ -33,11 +33,11 @@ pub(super) struct TaskHandle {
     cancelled: AtomicBool,
     /// A thread has taken it.
     taken: AtomicBool,
-    /// From when on it has run past its limit without an interrupt check; in microseconds since `created`.
+    /// The time from which it has run past its limit without an interrupt check, in microseconds since `created`.
     overdue: AtomicU64,
-    /// Since when it waits for a slot after it was preempted; likewise.
+    /// The time since which it waits for a slot after it was preempted, likewise.
     preempted: AtomicU64,
-    /// Of its thread, while it is on one.
+    /// The priority of its thread while it is on one.
     thread: Mutex<Option<ThreadPriority>>,
 }
 
@@ -66,7 +66,7 @@ impl TaskHandle {
         u64::try_from(at.saturating_duration_since(self.created).as_micros()).unwrap_or(NEVER)
     }
 
-    /// The caller has dropped its future.
+    /// Records that the caller has dropped its future.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
     }
@@ -84,7 +84,7 @@ impl TaskHandle {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// It is on a thread from now on, or no longer.
+    /// Sets the thread that it is on from now on, if any.
     pub(super) fn set_thread(&self, thread: Option<ThreadPriority>) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
     }
@@ -97,12 +97,12 @@ impl TaskHandle {
         }
     }
 
-    /// It runs, and the next interrupt check must come before `overdue`.
+    /// Records that it runs and that the next interrupt check must come before `overdue`.
     pub(super) fn set_overdue_at(&self, overdue: Instant) {
         self.overdue.store(self.micros(overdue), Ordering::Relaxed);
     }
 
-    /// It does not run, so it cannot become overdue.
+    /// Records that it does not run, so it cannot become overdue.
     pub(super) fn set_idle(&self) {
         self.overdue.store(NEVER, Ordering::Relaxed);
     }

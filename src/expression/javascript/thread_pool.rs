@@ -3,8 +3,8 @@
 //! A realm cannot leave its thread. Realms live on the thread's own stack; shared state is in [`ScriptQueue`]. A session is
 //! pinned to one queue, and its scripts share a realm with those of other sessions (`realm` says why that is safe).
 //!
-//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle it makes a realm ahead
-//!   if it has none: that takes many times as long as most scripts.
+//! - **Threads start on demand.** A queue's thread starts with its first task. While it is idle and has no realm, it
+//!   creates one in advance, which takes many times as long as most scripts.
 //! - **Fair.** Definitions take turns on a queue, and a full queue blocks only its own definition (`fair_queue`).
 //! - **Quick scripts do not wait for slow ones.** A script that has run for 50 ms leaves its queue to a new thread and
 //!   goes on in time slices (`slow_scripts`, `interrupt`). If no slot is free it is preempted, and begins again later.
@@ -13,9 +13,10 @@
 //! - **Overload is not a fault.** Without a free slot, or with an open breaker, the result is
 //!   [`ScriptErrorKind::Busy`], and the burst is deferred.
 //! - **Cancellation.** A dropped caller sets a flag in its task: a waiting task is skipped, a running one interrupted.
-//! - **Threads that hang are abandoned.** Some native code never runs the interrupt handler. Callers that wait supervise
-//!   the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot, and ends with
-//!   its loop. There are at most eight of these, and one of a script: until it ends, bursts with that script are deferred.
+//! - **Threads that hang are abandoned.** Some native code never runs the interrupt handler. Callers that wait
+//!   supervise the queue and the slow scripts: a thread that is [`GRACE`] past its limit loses its queue or its slot,
+//!   and ends with its loop. At most eight such threads exist, and at most one per script: until it ends, bursts with
+//!   that script are deferred.
 //!
 //! [`GRACE`]: super::interrupt::GRACE
 
@@ -37,10 +38,10 @@ use crate::expression::script_options::ScriptOptions;
 /// How often a caller that waits for a script supervises the threads.
 const SUPERVISE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// For how long a burst is deferred that found no free slot; jittered.
+/// How long a burst that found no free slot is deferred; jittered.
 const DEFERRAL: Duration = Duration::from_secs(2);
 
-/// For how long a burst is deferred whose version has an open breaker; jittered.
+/// How long a burst whose version has an open breaker is deferred; jittered.
 const BREAKER_DEFERRAL: Duration = Duration::from_secs(10);
 
 pub(in crate::expression) struct ScriptPool {
@@ -84,7 +85,7 @@ impl ScriptPool {
         }
     }
 
-    /// For how long a burst must not begin because the breaker of its version is open and it was deferred before.
+    /// How long a burst must not begin because the breaker of its version is open and it was deferred before.
     pub(in crate::expression) fn deferral(&self, version: &str, instance: &str) -> Option<Duration> {
         let busy = || self.slow.long.running_of(version) > 0;
         let trial = self.slow.options.time_limit;
@@ -164,8 +165,8 @@ impl PoolSession {
         }
     }
 
-    /// Awaits what waits for a turn of a script. One that hangs in native code holds its turn until it is abandoned, which is
-    /// up to those that wait. As cancellation safe as what it awaits.
+    /// Awaits a future that waits for the turn of a script. A script that hangs in native code holds its turn until the
+    /// waiting callers abandon it. As cancellation safe as the awaited future.
     pub(in crate::expression) async fn supervising<T>(&self, waiting: impl Future<Output = T>) -> T {
         let mut waiting = pin!(waiting);
         loop {
@@ -176,13 +177,13 @@ impl PoolSession {
         }
     }
 
-    /// For how long the burst is to be deferred after a [`ScriptErrorKind::Busy`].
+    /// How long the burst must be deferred after a [`ScriptErrorKind::Busy`].
     pub(in crate::expression) fn pause(&self, version: &str) -> Duration {
         let is_open = self.pool.slow.long.breakers.is_open(version);
         jittered(if is_open { BREAKER_DEFERRAL } else { DEFERRAL })
     }
 
-    /// The session's queue: at the first call the one with the fewest sessions.
+    /// Returns the session's queue; the first call chooses the one with the fewest sessions.
     fn queue(&self) -> Result<&Arc<ScriptQueue>, ScriptError> {
         if let Some(queue) = self.queue.get() {
             return Ok(queue);

@@ -1,4 +1,4 @@
-//! Parsed templates by their text, within a number of bytes. Definitions are few, and their templates stay the same.
+//! Parsed templates by their text, within a limit of bytes. Definitions are few, and their templates do not change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ pub(super) struct TemplateCache {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Used since the cache was last full; the others go first.
+    /// The templates used since the cache was last full; the others are removed first.
     recent: HashMap<Arc<str>, Arc<Template>>,
     older: HashMap<Arc<str>, Arc<Template>>,
     /// Bytes of the recent ones.

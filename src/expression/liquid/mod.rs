@@ -1,7 +1,8 @@
-//! Liquid among the languages: parsed templates are kept, and long renderings go on beside others.
+//! Liquid as one of the languages: parsed templates are kept, and long renderings run beside others.
 //!
-//! - **It does not block others.** A rendering that has not ended within [`INLINE_STEPS`] is given up and begins again on a
-//!   thread of its own, with a time limit; nothing sees the first attempt. Its caller may leave: then it stops.
+//! - **It does not block others.** A rendering that has not ended within [`INLINE_STEPS`] is abandoned and begins again
+//!   on a thread of its own, with a time limit; the first attempt is not observable. The rendering stops when its
+//!   caller drops it.
 //!
 //! # Layout
 //! - `rendering`: one template; `cache`: parsed templates; `template_view`: what a template sees.
@@ -35,7 +36,7 @@ impl Language for Liquid {
             chooses_by: None,
             is_script: false,
             code_prefix: "template",
-            refusal: " is no valid Liquid",
+            refusal: " is not valid Liquid",
         }
     }
 

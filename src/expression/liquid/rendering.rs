@@ -1,4 +1,4 @@
-//! A rendering: on the caller's thread if it is short, else on a thread of its own.
+//! A rendering, which runs on the caller's thread if it is short and otherwise on a thread of its own.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use crate::expression::session::ScriptSession;
 /// Steps on the caller's thread: about a millisecond.
 pub(super) const INLINE_STEPS: u64 = 10_000;
 
-/// Steps of a long rendering: more than the time limit allows, whatever the processor.
+/// Steps of a long rendering: more than the time limit allows on any processor.
 const MOST_STEPS: u64 = 1_000_000_000;
 
 /// Bytes that the values of one rendering hold.

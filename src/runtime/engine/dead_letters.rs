@@ -118,8 +118,9 @@ impl DeadLetterFilter {
         for word in &self.kinds {
             let found = dead_letter::kinds(word);
             if found.is_empty() {
-                let message =
-                    format!("{word:?} is no kind; use start, resume, stimulus, cancel, continue, delay or child-end");
+                let message = format!(
+                    "{word:?} is not a kind; use start, resume, stimulus, cancel, continue, delay or child-end"
+                );
                 return Err(Error::invalid("invalid-filter", message.clone()).field("kinds", message));
             }
             numbers.extend(found);

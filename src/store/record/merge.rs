@@ -179,7 +179,7 @@ impl History {
         let entries = i32::try_from(self.body.journal.len()).map_err(|error| error.to_string())?;
         let is_contiguous = self.first_entry >= 0 && self.first_entry.checked_add(entries.into()) == Some(sequence);
         if entries > 0 && !is_contiguous {
-            return Err("its entries do not end where the state goes on".to_owned());
+            return Err("its entries do not end where the state continues".to_owned());
         }
         Ok(RecordRow {
             first_entry: if entries > 0 { self.first_entry } else { 0 },

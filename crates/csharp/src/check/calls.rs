@@ -125,10 +125,10 @@ impl Checker<'_> {
 
     fn unknown(&self, at: Position, shown: &str, owners: &[&str], name: &str) -> Problem {
         let message = match name {
-            "GetType" => "GetType is reflection, which is not available; compare by is: x is string",
+            "GetType" => "GetType is reflection, which is not available; compare with is: x is string",
             "GetHashCode" => "GetHashCode differs from run to run; use the value itself",
             "Wait" | "GetAwaiter" => "a script has nothing to wait for; let an activity wait, such as Elsa.Delay",
-            "ToListAsync" | "FirstOrDefaultAsync" | "AnyAsync" => "lists are here already; leave out Async",
+            "ToListAsync" | "FirstOrDefaultAsync" | "AnyAsync" => "lists are in memory already; leave out Async",
             _ => return unknown_member(at, shown, owners, name),
         };
         Problem::new(at, message)
@@ -190,7 +190,7 @@ impl Checker<'_> {
                     let wanted = if is_pair {
                         "two parameters".to_owned()
                     } else {
-                        format!("at most {most} parameters, and one at least")
+                        format!("one to {most} parameters")
                     };
                     return Err(Problem::new(
                         lambda.at,
@@ -260,7 +260,7 @@ impl Checker<'_> {
             let is_mixed = types.contains(&Ty::Decimal) && types.contains(&Ty::Double) && found.result == "W";
             if is_mixed {
                 let message = format!(
-                    "{} of a decimal and a double is ambiguous; write m behind the literal, or (decimal) before the double",
+                    "{} of a decimal and a double is ambiguous; write m after the literal, or (decimal) before the double",
                     call.name
                 );
                 return Err(Problem::new(at, message));

@@ -53,9 +53,9 @@ pub(super) fn fold_unary(op: UnaryOp, operand: &Kind, at: Position) -> Checked<O
 
 fn overflow(at: Position, is_int: bool) -> Problem {
     let (ty, wider) = if is_int {
-        ("int", "a long: write L behind a number")
+        ("int", "a long: write L after a number")
     } else {
-        ("long", "a decimal: write m behind a number")
+        ("long", "a decimal: write m after a number")
     };
     Problem::new(at, format!("this constant overflows {ty}; use {wider}"))
 }

@@ -22,7 +22,7 @@ impl Checker<'_> {
             (Ty::Lambda, _) => Err(Problem::new(expr.at, "a lambda can only be the argument of a method")),
             (_, Kind::Global(global)) if ty.is_dynamic() => Err(Problem::new(
                 expr.at,
-                format!("{global:?} is no value; read its members, as Variables.X or Input.X"),
+                format!("{global:?} is not a value; read its members, such as Variables.X or Input.X"),
             )),
             _ => Ok(ty),
         }
@@ -73,7 +73,7 @@ impl Checker<'_> {
             Kind::Step(_, _, operand) => {
                 let ty = self.expression(operand)?;
                 if !is_place(&operand.kind) {
-                    return Err(Problem::new(at, "++ and -- change a variable; this is none"));
+                    return Err(Problem::new(at, "++ and -- change a variable; this is not one"));
                 }
                 if !ty.plain().is_number() && !ty.is_dynamic() {
                     return Err(Problem::new(at, format!("++ and -- do not take {ty}")));
@@ -291,7 +291,7 @@ impl Checker<'_> {
     fn coalesce(&mut self, left: &mut Expr, right: &mut Expr) -> Checked<Ty> {
         let a = self.expression(left)?;
         if a.is_value() {
-            let message = format!("?? stands behind what can be null, and {a} cannot; leave it out");
+            let message = format!("?? needs a value that can be null, and {a} cannot; leave it out");
             // A variable that is null is the default of its type, as in Elsa.
             let is_variable = matches!(left.kind, Kind::Variable(_) | Kind::Input(..) | Kind::Call(_));
             if !is_variable {

@@ -56,7 +56,7 @@ pub(super) fn wanted(letter: char) -> &'static str {
         'r' => "a MidpointRounding",
         'K' => "a DateTimeKind",
         's' => "a list",
-        'f' | 'p' | 'm' | 'g' => "a lambda, as x => x",
+        'f' | 'p' | 'm' | 'g' => "a lambda, such as x => x",
         'x' => "CultureInfo.InvariantCulture",
         'O' => "out var x",
         _ => "a value",
@@ -101,7 +101,7 @@ pub(super) fn operation(op: BinaryOp, left: &Ty, right: &Ty) -> Result<Ty, Strin
         None => {
             let remedy = match (a, b) {
                 (Ty::Decimal, Ty::Double) | (Ty::Double, Ty::Decimal) => {
-                    "; write m behind the literal, or (decimal) before the double"
+                    "; write m after the literal, or (decimal) before the double"
                 }
                 (Ty::Char, Ty::Text) | (Ty::Text, Ty::Char) => "; write the char as a string: \"a\"",
                 _ if is_comparison && *a == Ty::Text => "; write string.Compare(a, b) < 0",

@@ -121,7 +121,7 @@ impl Checker<'_> {
                 let known = listed(self.names.inputs.keys(), str::to_owned);
                 let name = shortened(name, MAX_SHOWN);
                 let message = format!(
-                    "the workflow declares no input {name}, only {known}; one that is not declared is read by Input.Get<T>(\"{name}\")"
+                    "the workflow declares no input {name}, only {known}; use Input.Get<T>(\"{name}\") for one that is not declared"
                 );
                 Err(Problem::new(at, message))
             }

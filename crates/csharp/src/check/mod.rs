@@ -128,7 +128,7 @@ fn conversion_problem(from: &Ty, to: &Ty) -> String {
             format!("; write {to}.Parse(…)")
         }
         (Ty::Double, Ty::Decimal) => "; write the literal with m, or (decimal) before it".to_owned(),
-        (Ty::Nullable(_), _) => "; write ?? and what it is instead of null".to_owned(),
+        (Ty::Nullable(_), _) => "; write ?? and a value to use instead of null".to_owned(),
         (from, to) if from.is_number() && to.is_number() => format!("; write ({to}) before it"),
         _ => String::new(),
     };

@@ -60,7 +60,7 @@ impl Checker<'_> {
                 let ty = self.expression(list)?;
                 let item = ty.item();
                 let item =
-                    item.ok_or_else(|| Problem::new(list.at, format!("foreach needs a list, and {ty} is none")))?;
+                    item.ok_or_else(|| Problem::new(list.at, format!("foreach needs a list, and {ty} is not one")))?;
                 place.ty = match &place.written {
                     Some(written) => self.resolve(written)?,
                     None => item,
@@ -91,7 +91,7 @@ impl Checker<'_> {
             StatementKind::Return(value) => self.returns(value),
             StatementKind::Break | StatementKind::Continue => {
                 if self.loops == 0 {
-                    return Err(Problem::new(at, "break and continue stand in a loop"));
+                    return Err(Problem::new(at, "break and continue need a loop around them"));
                 }
                 Ok(())
             }
@@ -163,7 +163,7 @@ impl Checker<'_> {
         if ty.is_dynamic() {
             return Err(Problem::new(
                 value.at,
-                "this is no value; read its members, as Variables.X or Input.X",
+                "this is not a value; read its members, such as Variables.X or Input.X",
             ));
         }
         Ok(())

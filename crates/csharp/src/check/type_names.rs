@@ -53,7 +53,7 @@ impl Checker<'_> {
         let unknown = || {
             let message = remedy(name).unwrap_or_else(|| {
                 format!(
-                    "the type {name} is unknown; known are bool, int, long, double, decimal, char, string, object, DateTime, \
+                    "the type {name} is unknown; known types are bool, int, long, double, decimal, char, string, object, DateTime, \
                      DateTimeOffset, TimeSpan, Guid, List<T>, IEnumerable<T>, Dictionary<K, V>, T[] and ExpandoObject"
                 )
             });

@@ -24,7 +24,7 @@ pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>
             let text = arguments.text(0)?;
             meter.hold(text.len())?;
             let json = serde_json::from_str(&text)
-                .map_err(|error| Stop::thrown("JsonException", format!("the text is no JSON: {error}")))?;
+                .map_err(|error| Stop::thrown("JsonException", format!("the text is not JSON: {error}")))?;
             from_json(&json, call.types.first().unwrap_or(&Ty::Dynamic), meter)?
         }
         _ => return Ok(None),

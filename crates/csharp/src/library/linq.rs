@@ -258,7 +258,7 @@ fn combined(
                 if !entries.set(key, value) {
                     return Err(Stop::thrown(
                         "ArgumentException",
-                        format!("the key {shown} is there already"),
+                        format!("the key {shown} already exists"),
                     ));
                 }
             }
@@ -376,7 +376,7 @@ fn shaped(
             if name.starts_with("Then") && ranks.len() != items.len() {
                 return Err(Stop::thrown(
                     "InvalidOperationException",
-                    format!("{name} stands behind OrderBy"),
+                    format!("{name} needs OrderBy before it"),
                 ));
             }
             let (items, ranks) = sorted(items, keys, name.ends_with("Descending"), &ranks, meter)?;

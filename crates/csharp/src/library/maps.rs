@@ -47,7 +47,7 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
             let key = key()?;
             let exists = map.entries.borrow().get(&key).is_some();
             if exists && name == "Add" {
-                let message = format!("the key {} is there already", super::short(&key));
+                let message = format!("the key {} already exists", super::short(&key));
                 return Err(Stop::thrown("ArgumentException", message));
             }
             if !exists {

@@ -58,7 +58,7 @@ pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Evaluated<Vec<Value>
         Value::Null => Err(Stop::thrown("ArgumentNullException", "the list is null")),
         other => Err(Stop::thrown(
             "InvalidCastException",
-            format!("{} is no list", other.type_name()),
+            format!("{} is not a list", other.type_name()),
         )),
     }
 }
@@ -78,7 +78,7 @@ fn out_of_range() -> Box<Stop> {
 /// `target[index]`.
 pub(super) fn index(target: &Value, index: &Value) -> Evaluated<Value> {
     match target {
-        Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is read")),
+        Value::Null => Err(Stop::thrown("NullReferenceException", "an item of null is read")),
         Value::Map(map) => {
             let found = map.entries.borrow().get(index).cloned();
             match found {
@@ -127,7 +127,7 @@ fn place_of(index: &Value) -> Evaluated<usize> {
         Some(number) => usize::try_from(number).map_err(|_| out_of_range()),
         None => Err(Stop::thrown(
             "RuntimeBinderException",
-            format!("{} is no index", index.type_name()),
+            format!("{} is not an index", index.type_name()),
         )),
     }
 }
@@ -135,7 +135,7 @@ fn place_of(index: &Value) -> Evaluated<usize> {
 /// `target[index] = value`.
 pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Meter<'_>) -> Evaluated<()> {
     match target {
-        Value::Null => Err(Stop::thrown("NullReferenceException", "an indexer of null is set")),
+        Value::Null => Err(Stop::thrown("NullReferenceException", "an item of null is set")),
         Value::Map(map) => {
             if index.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
@@ -169,7 +169,7 @@ fn short(value: &Value) -> String {
 pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) -> Evaluated<Value> {
     let missing = || {
         let message = format!(
-            "{} has no member {name}; names are compared with their case",
+            "{} has no member {name}; member names are case-sensitive",
             target.type_name()
         );
         Stop::thrown("RuntimeBinderException", message)

@@ -89,7 +89,7 @@ fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Va
 fn met(a: &Value, b: &Value) -> Evaluated<(Value, Value)> {
     let (x, y) = (a.ty(), b.ty());
     let common = x.common(&y).filter(Ty::is_number);
-    let common = common.ok_or_else(|| Stop::thrown("RuntimeBinderException", format!("{x} and {y} do not meet")))?;
+    let common = common.ok_or_else(|| Stop::thrown("RuntimeBinderException", format!("{x} and {y} do not match")))?;
     let common = if common == Ty::Char { Ty::Int } else { common };
     Ok((implicit(a.clone(), &common)?, implicit(b.clone(), &common)?))
 }
@@ -120,7 +120,7 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
             if is_less(&most, &least) {
                 return Err(Stop::thrown(
                     "ArgumentException",
-                    "the least value of Clamp is above the most",
+                    "the minimum of Clamp is greater than the maximum",
                 ));
             }
             if is_less(&value, &least) {

@@ -144,7 +144,7 @@ fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluat
             let start = arguments.long(0)?;
             let end = start.checked_add(i64::try_from(count).unwrap_or(i64::MAX));
             if end.is_none_or(|end| end > i64::from(i32::MAX) + 1) {
-                return Err(Stop::thrown("ArgumentOutOfRangeException", "the range leaves int"));
+                return Err(Stop::thrown("ArgumentOutOfRangeException", "the range exceeds int"));
             }
             let start = i32::try_from(start).unwrap_or(0);
             let items = (0..count).map(|at| Value::Int(start.wrapping_add(i32::try_from(at).unwrap_or(0))));

@@ -76,7 +76,7 @@ impl Parser<'_> {
         if !is_place {
             return Err(Problem::new(
                 place,
-                format!("{sign} assigns to what is no variable; to compare, write =="),
+                format!("{sign} needs a variable on its left; to compare, write =="),
             ));
         }
         self.advance();
@@ -286,7 +286,7 @@ impl Parser<'_> {
             if !self.eat("}") {
                 return Err(Problem::new(
                     at,
-                    "patterns of properties are not supported; compare the members by && and ==",
+                    "property patterns are not supported; compare the members with && and ==",
                 ));
             }
             return Ok(Pattern::NotNull);

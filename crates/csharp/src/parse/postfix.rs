@@ -171,7 +171,7 @@ impl Parser<'_> {
                 break;
             }
             if self.is_sign(")") {
-                return Err(Problem::new(self.at(), "an argument is expected behind the comma"));
+                return Err(Problem::new(self.at(), "an argument is expected after the comma"));
             }
         }
         self.expect(")")?;

@@ -37,7 +37,7 @@ impl Parser<'_> {
             Token::Sign("=>") => {
                 return Err(Problem::new(
                     at,
-                    "a lambda needs its parameters before =>, as x => x + 1",
+                    "a lambda needs its parameters before =>, as in x => x + 1",
                 ));
             }
             _ => {
@@ -197,7 +197,7 @@ impl Parser<'_> {
             self.expect("]")?;
             Initializer::Array(None, Ty::Dynamic, self.items()?)
         } else if self.is_sign("(") {
-            return Err(Problem::new(at, "name the type behind new, as new List<int>()"));
+            return Err(Problem::new(at, "name the type after new, as in new List<int>()"));
         } else {
             self.new_typed(at)?
         };
@@ -307,12 +307,12 @@ impl Parser<'_> {
                 let value = self.expression()?;
                 let name = match &value.kind {
                     Kind::Name(name) | Kind::Member(_, name) => Arc::clone(name),
-                    _ => return Err(Problem::new(at, "this member needs a name, as new { A = … }")),
+                    _ => return Err(Problem::new(at, "this member needs a name, as in new { A = … }")),
                 };
                 (name, value)
             };
             if fields.iter().any(|field| field.name.as_ref() == Some(&name)) {
-                return Err(Problem::new(at, format!("the member {name} is there twice")));
+                return Err(Problem::new(at, format!("the member {name} occurs twice")));
             }
             if fields.len() >= MOST_MEMBERS {
                 let message = format!("an anonymous object has more than {MOST_MEMBERS} members; use a dictionary");

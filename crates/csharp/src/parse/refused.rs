@@ -107,7 +107,7 @@ const WORDS: &[(&str, &str)] = &[
     ("interface", "remove it"),
     ("enum", "use int or string constants"),
     ("delegate", "write a lambda as the argument of a method: x => x + 1"),
-    ("event", "publish an event by the activity Elsa.PublishEvent"),
+    ("event", "publish an event with the activity Elsa.PublishEvent"),
     ("unsafe", "remove it"),
     ("fixed", "remove it"),
     ("stackalloc", "write new int[n]"),
@@ -137,7 +137,7 @@ const WORDS: &[(&str, &str)] = &[
         "switch",
         "use a switch expression (x switch { 1 => \"a\", _ => \"b\" }), or if and else",
     ),
-    ("typeof", "reflection is not available; compare by is: x is string"),
+    ("typeof", "reflection is not available; compare with is: x is string"),
     ("float", "use double"),
     ("uint", "use long"),
     ("ulong", "use decimal"),
@@ -159,44 +159,44 @@ const TYPES: &[(&str, &str)] = &[
     ("Trace", "use the activity Elsa.WriteLine, or return the text"),
     (
         "File",
-        "files are not available; let a program read them, as an Elsa.RunTask",
+        "files are not available; let a program read them through an Elsa.RunTask",
     ),
     (
         "Directory",
-        "files are not available; let a program read them, as an Elsa.RunTask",
+        "files are not available; let a program read them through an Elsa.RunTask",
     ),
     (
         "Path",
-        "files are not available; let a program read them, as an Elsa.RunTask",
+        "files are not available; let a program read them through an Elsa.RunTask",
     ),
     (
         "FileInfo",
-        "files are not available; let a program read them, as an Elsa.RunTask",
+        "files are not available; let a program read them through an Elsa.RunTask",
     ),
     (
         "StreamReader",
-        "files are not available; let a program read them, as an Elsa.RunTask",
+        "files are not available; let a program read them through an Elsa.RunTask",
     ),
     (
         "StreamWriter",
-        "files are not available; let a program write them, as an Elsa.RunTask",
+        "files are not available; let a program write them through an Elsa.RunTask",
     ),
     ("MemoryStream", "use a string or a List<T>"),
     (
         "HttpClient",
-        "the network is not available; let a program send the request, as an Elsa.RunTask",
+        "the network is not available; let a program send the request through an Elsa.RunTask",
     ),
     (
         "WebClient",
-        "the network is not available; let a program send the request, as an Elsa.RunTask",
+        "the network is not available; let a program send the request through an Elsa.RunTask",
     ),
     (
         "Socket",
-        "the network is not available; let a program do it, as an Elsa.RunTask",
+        "the network is not available; let a program do it through an Elsa.RunTask",
     ),
     (
         "Dns",
-        "the network is not available; let a program do it, as an Elsa.RunTask",
+        "the network is not available; let a program do it through an Elsa.RunTask",
     ),
     (
         "Task",
@@ -215,7 +215,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Stopwatch", "subtract two values of DateTime.UtcNow"),
     (
         "Process",
-        "processes are not available; let a program do it, as an Elsa.RunTask",
+        "processes are not available; let a program do it through an Elsa.RunTask",
     ),
     (
         "Environment",
@@ -227,7 +227,7 @@ const TYPES: &[(&str, &str)] = &[
         "Activator",
         "reflection is not available; write new List<T>() or new { A = 1 }",
     ),
-    ("Type", "reflection is not available; compare by is: x is string"),
+    ("Type", "reflection is not available; compare with is: x is string"),
     ("GC", "remove it"),
     ("Marshal", "remove it"),
     (
@@ -253,11 +253,11 @@ const TYPES: &[(&str, &str)] = &[
     ("BigInteger", "use decimal, which holds 28 digits"),
     (
         "XDocument",
-        "XML is not available; let a program read it, as an Elsa.RunTask",
+        "XML is not available; let a program read it through an Elsa.RunTask",
     ),
     (
         "XmlDocument",
-        "XML is not available; let a program read it, as an Elsa.RunTask",
+        "XML is not available; let a program read it through an Elsa.RunTask",
     ),
     ("DataTable", "use a List<T> of anonymous objects"),
     (

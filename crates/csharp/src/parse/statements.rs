@@ -69,7 +69,7 @@ impl Parser<'_> {
         if !is_effect {
             return Err(Problem::new(
                 at,
-                "this value is not used; write return before it, or leave out the ; behind it",
+                "this value is not used; write return before it, or leave out the ; after it",
             ));
         }
         self.make_statement(at, StatementKind::Expression(expression))

@@ -54,7 +54,7 @@ impl Machine<'_> {
                 .clone()
                 .unwrap_or_else(|| self.world.correlation_id()),
             Global::WorkflowInstanceName => changes.name.clone().unwrap_or_else(|| self.world.name()),
-            _ => return Err(Stop::thrown("InvalidOperationException", "this is no value")),
+            _ => return Err(Stop::thrown("InvalidOperationException", "this is not a value")),
         };
         Ok(text.map_or(Value::Null, Value::text))
     }
@@ -70,7 +70,7 @@ impl Machine<'_> {
                 Value::Null => Err(Stop::thrown("ArgumentNullException", "a name is null")),
                 other => Err(Stop::thrown(
                     "RuntimeBinderException",
-                    format!("{} is no name", other.type_name()),
+                    format!("{} is not a name", other.type_name()),
                 )),
             }
         };

@@ -34,7 +34,7 @@ impl Machine<'_> {
             Initializer::Sized(_, ty, size) => {
                 let count = self.eval(size)?.as_i64().unwrap_or(-1);
                 if count < 0 {
-                    return Err(Stop::thrown("OverflowException", "an array has a length of 0 at least"));
+                    return Err(Stop::thrown("OverflowException", "an array length is at least 0"));
                 }
                 if count > MOST_ITEMS {
                     let message = format!("an array of more than {MOST_ITEMS} items is too large");
@@ -98,7 +98,7 @@ impl Machine<'_> {
 /// What walks a record recurses as deep as it is.
 pub(super) fn shallow_enough(value: Value) -> Evaluated<Value> {
     if value.is_too_deep() {
-        let message = "anonymous objects and tuples are nested too deep; use lists";
+        let message = "anonymous objects and tuples are nested too deeply; use lists";
         return Err(Stop::thrown("InsufficientExecutionStackException", message));
     }
     Ok(value)
@@ -180,7 +180,7 @@ fn construct(ty: &Ty, values: &[Value]) -> Evaluated<Value> {
         (Ty::Guid, [text]) => {
             let text = crate::text::text_of(text);
             let parsed = guid_of(&text).map(Value::Guid);
-            parsed.ok_or_else(|| Stop::thrown("FormatException", "the text is no Guid"))
+            parsed.ok_or_else(|| Stop::thrown("FormatException", "the text is not a Guid"))
         }
         (Ty::Text, [Value::Char(unit), count]) => {
             let count = count

@@ -48,7 +48,7 @@ pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_
         (Value::Date(_) | Value::Offset(_) | Value::Span(_), _) | (_, Value::Span(_)) => time(op, left, right),
         (Value::Decimal(_), Value::Double(_)) | (Value::Double(_), Value::Decimal(_)) => Err(Stop::thrown(
             "RuntimeBinderException",
-            "a decimal and a double do not meet; cast one of them",
+            "a decimal and a double have no common type; cast one of them",
         )),
         (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
             let (Some(a), Some(b)) = (left.as_decimal(), right.as_decimal()) else {

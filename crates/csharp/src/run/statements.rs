@@ -125,7 +125,7 @@ impl Machine<'_> {
             other => super::located(
                 Err(Stop::thrown(
                     "RuntimeBinderException",
-                    format!("{} is no bool", other.type_name()),
+                    format!("{} is not a bool", other.type_name()),
                 )),
                 condition.at,
             ),

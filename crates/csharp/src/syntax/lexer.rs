@@ -88,7 +88,7 @@ impl<'a> Lexer<'a> {
             } else if self.eat("/*") {
                 while !self.eat("*/") {
                     if self.bump().is_none() {
-                        return Err(Problem::new(at, "this comment has no end; close it by */"));
+                        return Err(Problem::new(at, "this comment has no end; close it with */"));
                     }
                 }
             } else {
@@ -180,7 +180,7 @@ impl<'a> Lexer<'a> {
     fn unclosed(at: Position) -> Problem {
         Problem::new(
             at,
-            "this string is not closed; end it by \" on the same line, or write a verbatim string: @\"…\"",
+            "this string is not closed; end it with \" on the same line, or write a verbatim string: @\"…\"",
         )
     }
 
@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
         let mut text = String::new();
         loop {
             match self.bump() {
-                None => return Err(Problem::new(at, "this string is not closed; end it by \"")),
+                None => return Err(Problem::new(at, "this string is not closed; end it with \"")),
                 Some('"') if self.eat("\"") => text.push('"'),
                 Some('"') => return Ok(Token::Text(text.into())),
                 Some(other) => text.push(other),
@@ -215,7 +215,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn character(&mut self, at: Position) -> Checked<Token> {
-        let problem = || Problem::new(at, "a char literal holds one character, as 'a'; write a text in \"…\"");
+        let problem = || Problem::new(at, "a char literal is one character, as in 'a'; write a text in \"…\"");
         let mut units = Vec::new();
         match self.peek() {
             None | Some('\n' | '\'') => return Err(problem()),
@@ -378,7 +378,7 @@ impl<'a> Lexer<'a> {
             (Some(width), Some(':' | '}')) => Ok(width),
             _ => Err(Problem::new(
                 at,
-                "the width of an interpolation is a whole number of at most 1000, as {n,10} or {n,-10}",
+                "the width of an interpolation is a whole number of at most 1000, as in {n,10} or {n,-10}",
             )),
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn number(text: &str) -> Result<Token, String> {
         )),
         "" if digits.contains(['.', 'e']) => double(text, digits),
         "" | "l" => integer(text, digits, 10, suffix == "l"),
-        _ => Err(format!("{text} is no number literal; its suffix may be L, d or m")),
+        _ => Err(format!("{text} is not a number literal; its suffix may be L, d or m")),
     }
 }
 

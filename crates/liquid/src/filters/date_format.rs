@@ -36,7 +36,7 @@ pub(super) fn dotnet(
 ) -> Result<(), TemplateFailure> {
     let unknown = || {
         TemplateFailure::invalid(format!(
-            "the format {} of a date is unknown; use one such as yyyy-MM-dd",
+            "the date format {} is unknown; use one such as yyyy-MM-dd",
             shown(format)
         ))
     };
@@ -138,7 +138,7 @@ fn specifier(
             })
         }
         ('f' | 'F', _) => Err(TemplateFailure::invalid(
-            "a format of a date has at most seven digits of a second",
+            "a date format has at most seven digits for fractions of a second",
         )),
         ('z', 1) => text.push_str(&format!("{:+}", date.offset().local_minus_utc() / 3600)),
         ('z', 2) => text.push_str(word("%z").get(..3).unwrap_or_default()),

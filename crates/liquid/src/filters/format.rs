@@ -151,7 +151,7 @@ fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
             text.push_str(&rounded.without_zeros().to_string())
         }
         _ => Err(TemplateFailure::invalid(format!(
-            "the format {} of a number is unknown; use C, F, G, N or P with the number of decimals, or one such as #,##0.00",
+            "the number format {} is unknown; use C, F, G, N or P with the number of decimals, or one such as #,##0.00",
             format.chars().take(40).collect::<String>()
         ))),
     }
@@ -272,7 +272,7 @@ fn pattern(section: &str) -> Result<Pattern, TemplateFailure> {
                 }
                 if pattern.whole.max(pattern.most_fraction) > MOST_DIGITS {
                     return Err(TemplateFailure::invalid(format!(
-                        "a format of a number has at most {MOST_DIGITS} digits"
+                        "a number format has at most {MOST_DIGITS} digits"
                     )));
                 }
             }

@@ -81,7 +81,7 @@ fn join<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 /// The names of an object's members.
 fn keys<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let Value::Map(fields) = call.input.bare() else {
-        return Err(TemplateFailure::invalid("the value is no object, so it has no keys"));
+        return Err(TemplateFailure::invalid("a value that is not an object has no keys"));
     };
     call.budget.spend(u64::try_from(fields.len()).unwrap_or(u64::MAX))?;
     let keys = fields.keys().map(|key| Value::Text(Text::Borrowed(key)));
@@ -241,7 +241,7 @@ fn sum(value: &Value<'_>, member: Option<&str>, budget: &TemplateBudget<'_>) -> 
         };
         let added = total.add(number);
         total = added
-            .ok_or_else(|| TemplateFailure::invalid("the sum has more than the 28 digits of a number of a template"))?;
+            .ok_or_else(|| TemplateFailure::invalid("the sum has more than the 28 digits that a template supports"))?;
         Ok(())
     })?;
     Ok(total)

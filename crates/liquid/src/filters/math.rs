@@ -45,13 +45,13 @@ fn computed<'a>(result: Option<Decimal>) -> Filtered<'a> {
     match result {
         Some(result) => Ok(Value::Number(result)),
         None => Err(TemplateFailure::invalid(
-            "the result has more than the 28 digits of a number of a template",
+            "the result has more than the 28 digits that a template supports",
         )),
     }
 }
 
 fn division_by_zero() -> TemplateFailure {
-    TemplateFailure::invalid("the divisor is 0; test it by if before, or give it a default")
+    TemplateFailure::invalid("the divisor is 0; test it with if before, or give it a default")
 }
 
 /// By a whole number the result is one, too, rounded down.

@@ -111,7 +111,7 @@ pub(super) fn instead_of(name: &str) -> String {
     if let Some(meant) = meant.or_else(|| names().find(|known| is_near(known, name))) {
         return format!("write {meant}");
     }
-    format!("known are {}", names().collect::<Vec<_>>().join(", "))
+    format!("known filters are {}", names().collect::<Vec<_>>().join(", "))
 }
 
 /// Whether two names differ by their case, by one character, or by two that changed places.

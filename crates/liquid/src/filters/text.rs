@@ -165,12 +165,12 @@ pub(super) fn utf16_part(
 fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let (first, second) = (call.argument(0), call.given(1));
     if !is_integer(&first, call.budget)? {
-        return Err(TemplateFailure::invalid("the offset is no integer"));
+        return Err(TemplateFailure::invalid("the offset is not an integer"));
     }
     if let Some(second) = second
         && !is_integer(second, call.budget)?
     {
-        return Err(TemplateFailure::invalid("the length is no integer"));
+        return Err(TemplateFailure::invalid("the length is not an integer"));
     }
     let start = first.integer("the offset")?;
     let length = call.argument_integer(1, 1)?;

@@ -249,10 +249,7 @@ impl Parser<'_> {
         let text = rest.get(..self.cursor.at - start).unwrap_or_default();
         match Decimal::parse(text) {
             Some(number) => Ok(Some(number)),
-            None => self.problem(
-                start,
-                "the number has more than the 28 digits of a number of a template",
-            ),
+            None => self.problem(start, "the number has more than the 28 digits that a template supports"),
         }
     }
 
@@ -294,7 +291,7 @@ impl Parser<'_> {
                 None => {
                     return self.problem(
                         start + at,
-                        "the escape is unknown; write a backslash as two of them, and other characters as they are",
+                        "the escape is unknown; write a backslash twice, and other characters as they are",
                     );
                 }
             }

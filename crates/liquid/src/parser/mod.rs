@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Block, TemplateError> {
         return Err(TemplateError::without_place(
             ErrorKind::Syntax,
             format!(
-                "the template has {} bytes; at most {LONGEST} are possible, so divide it, or keep its long texts in variables",
+                "the template has {} bytes; at most {LONGEST} are allowed, so divide it, or keep its long texts in variables",
                 text.len()
             ),
         ));
@@ -189,7 +189,7 @@ impl<'t> Parser<'t> {
         let message = if found.is_empty() {
             format!("{what} is not closed; write {end} at its end")
         } else {
-            format!("{what} cannot go on with `{found}`; write {end} at its end, or see how its value is written")
+            format!("{what} cannot continue with `{found}`; write {end} at its end, or see how its value is written")
         };
         self.problem(self.cursor.at, message)
     }

@@ -22,7 +22,7 @@ const UNSUPPORTED: [(&str, &str); 14] = [
     ),
     (
         "ifchanged",
-        "Elsa's Liquid does not have it; keep the last value by assign, and compare with if",
+        "Elsa's Liquid does not have it; keep the last value with assign, and compare with if",
     ),
     ("macro", "Elsa's Liquid has no functions; use capture"),
     ("elseif", "write elsif"),
@@ -44,7 +44,7 @@ impl<'t> Parser<'t> {
         }
         match self.cursor.name() {
             Some(name) => Ok(name),
-            None => self.problem(start, format!("the name of a tag is missing; known are {TAGS}")),
+            None => self.problem(start, format!("the name of a tag is missing; known tags are {TAGS}")),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
                 None => format!("the tag {name} belongs to no tag that is open here; remove it, or open one before it"),
             }
         } else {
-            format!("there is no tag {name}; known are {TAGS}")
+            format!("there is no tag {name}; known tags are {TAGS}")
         };
         self.problem(start, message)
     }
