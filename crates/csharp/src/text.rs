@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::date_time::{DateKind, DateTime};
 use super::format;
 use super::problem::{Evaluated, Stop, StopKind};
+use super::run::Meter;
 use super::types::{ListKind, Ty};
 use super::value::{RecordKind, Value};
 
@@ -181,9 +182,13 @@ pub(super) fn check_format(ty: &Ty, format: &str) -> Result<(), String> {
         .map_err(|stop| stop.message.replace("FormatException: ", ""))
 }
 
+/// Characters of a text that are compared at once, and those whose comparison is as much work as a step.
+const CHARACTERS: usize = 64;
+const CHARACTERS_OF_STEP: usize = 16;
+
 /// The order of `string.Compare`: letters without their case, then lower case first; signs before digits before letters.
-pub(super) fn collate(a: &str, b: &str) -> Ordering {
-    let key = |c: char| {
+pub(super) fn collate(a: &str, b: &str, meter: &Meter<'_>) -> Evaluated<Ordering> {
+    let letter = |c: char| {
         let class = if c.is_alphabetic() {
             2
         } else if c.is_numeric() {
@@ -193,9 +198,25 @@ pub(super) fn collate(a: &str, b: &str) -> Ordering {
         };
         (class, c.to_lowercase().next().unwrap_or(c))
     };
-    let by_letters = a.chars().map(key).cmp(b.chars().map(key));
-    let is_upper = |c: char| c.is_uppercase();
-    by_letters.then_with(|| a.chars().map(is_upper).cmp(b.chars().map(is_upper)))
+    match order_by(a, b, letter, meter)? {
+        Ordering::Equal => order_by(a, b, char::is_uppercase, meter),
+        by_letters => Ok(by_letters),
+    }
+}
+
+/// The order of two texts by what their characters are.
+fn order_by<T: Ord>(a: &str, b: &str, key: impl Fn(char) -> T, meter: &Meter<'_>) -> Evaluated<Ordering> {
+    let (mut a, mut b) = (a.chars().map(&key), b.chars().map(&key));
+    loop {
+        for _ in 0..CHARACTERS {
+            match (a.next(), b.next()) {
+                (None, None) => return Ok(Ordering::Equal),
+                (a, b) if a != b => return Ok(a.cmp(&b)),
+                _ => {}
+            }
+        }
+        meter.steps(CHARACTERS / CHARACTERS_OF_STEP)?;
+    }
 }
 
 /// The order without regard to case, by code points.

@@ -349,6 +349,21 @@ impl Value {
         }
     }
 
+    /// The bytes of its text, and of those in a record: what it takes to compare it, or to find it as a key.
+    pub(super) fn text_bytes(&self) -> usize {
+        fn within(value: &Value, left: &mut usize) -> usize {
+            match value {
+                Value::Text(text) => text.len(),
+                Value::Record(record) if *left > 0 => {
+                    *left -= 1;
+                    record.fields.iter().map(|(_, part)| within(part, left)).sum()
+                }
+                _ => 0,
+            }
+        }
+        within(self, &mut MOST_COMPARED.clone())
+    }
+
     /// What `==` and `Equals` say about values of one type, and of numbers of different ones. Lists and dictionaries are
     /// the same only if they are one.
     pub(super) fn equals(&self, other: &Self) -> bool {

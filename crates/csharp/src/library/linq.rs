@@ -124,8 +124,7 @@ fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Argument
         "MinBy" | "MaxBy" => extreme(items.to_vec(), name == "MaxBy", true, item, arguments)?,
         "Contains" => {
             let wanted = arguments.value(0)?;
-            arguments.meter().steps(items.len())?;
-            Value::Bool(items.iter().any(|item| item.equals(wanted)))
+            Value::Bool(arguments.meter().place_of(items, wanted)?.is_some())
         }
         "ElementAt" | "ElementAtOrDefault" => {
             let place = usize::try_from(arguments.long(0)?).ok();
@@ -138,8 +137,12 @@ fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Argument
         "Aggregate" => aggregate(items, arguments)?,
         "SequenceEqual" => {
             let other = items_of(arguments.value(0)?, arguments.meter())?;
-            arguments.meter().steps(items.len())?;
-            Value::Bool(items.len() == other.len() && items.iter().zip(&other).all(|(a, b)| a.equals(b)))
+            let mut is_equal = items.len() == other.len();
+            for (a, b) in items.iter().zip(&other) {
+                arguments.meter().step()?;
+                is_equal = is_equal && arguments.meter().equal(a, b)?;
+            }
+            Value::Bool(is_equal)
         }
         _ => return Ok(None),
     }))
@@ -185,7 +188,8 @@ fn combined(
     let keys = |items: &[Value]| -> Evaluated<HashSet<Rc<str>>> {
         meter.hold(80 * items.len())?;
         meter.steps(items.len())?;
-        Ok(items.iter().map(identity).collect())
+        let found = items.iter().map(|item| meter.find(item).map(|()| identity(item)));
+        found.collect()
     };
     Ok(Some(match name {
         "Concat" => {
@@ -254,6 +258,7 @@ fn combined(
                 if key.is_null() {
                     return Err(Stop::thrown("ArgumentNullException", "a key is null"));
                 }
+                meter.find(&key)?;
                 let shown = super::short(&key);
                 if !entries.set(key, value) {
                     return Err(Stop::thrown(
@@ -282,6 +287,7 @@ fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> E
         } else {
             item.clone()
         };
+        arguments.meter().find(&key)?;
         if seen.insert(identity(&key)) {
             kept.push(item);
         }
@@ -299,6 +305,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
             None => one.clone(),
         };
         arguments.meter().hold(80)?;
+        arguments.meter().find(&key)?;
         if let Some(Value::List(group)) = groups.get(&key) {
             group.items.borrow_mut().push(value);
             continue;

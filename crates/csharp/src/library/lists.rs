@@ -23,11 +23,8 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
         "IndexOf" => {
             let wanted = arguments.value(0)?;
             let items = items()?;
-            arguments.meter().steps(items.len())?;
-            items
-                .iter()
-                .position(|item| item.equals(wanted))
-                .map_or(Value::Int(-1), count)
+            let place = arguments.meter().place_of(&items, wanted)?;
+            place.map_or(Value::Int(-1), count)
         }
         "ForEach" => {
             let lambda = arguments.lambda(0)?;
@@ -111,8 +108,8 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
         "Remove" => {
             let wanted = arguments.value(0)?;
             let mut items = list.items.borrow_mut();
+            let place = meter.place_of(&items, wanted)?;
             meter.steps(items.len())?;
-            let place = items.iter().position(|item| item.equals(wanted));
             if let Some(place) = place {
                 items.remove(place);
             }

@@ -40,6 +40,7 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
         if key.is_null() {
             return Err(Stop::thrown("ArgumentNullException", "a key is null"));
         }
+        arguments.meter().find(key)?;
         Ok(key.clone())
     };
     Ok(Some(match name {
@@ -71,7 +72,12 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
             let wanted = arguments.value(0)?;
             let entries = map.entries.borrow();
             arguments.meter().steps(entries.len())?;
-            Value::Bool(entries.iter().any(|(_, value)| value.equals(wanted)))
+            for (_, value) in entries.iter() {
+                if arguments.meter().equal(value, wanted)? {
+                    return Ok(Some(Value::Bool(true)));
+                }
+            }
+            Value::Bool(false)
         }
         "TryGetValue" => {
             let found = map.entries.borrow().get(&key()?).cloned();

@@ -76,7 +76,8 @@ fn out_of_range() -> Box<Stop> {
 }
 
 /// `target[index]`.
-pub(super) fn index(target: &Value, index: &Value) -> Evaluated<Value> {
+pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluated<Value> {
+    meter.find(index)?;
     match target {
         Value::Null => Err(Stop::thrown("NullReferenceException", "an item of null is read")),
         Value::Map(map) => {
@@ -140,6 +141,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             if index.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
+            meter.find(index)?;
             meter.hold(160)?;
             meter.put(&value, target.clone());
             map.entries.borrow_mut().set(index.clone(), value);
@@ -278,7 +280,7 @@ fn any(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &Arguments
         "Equals" => {
             let other = arguments.value(0)?;
             let is_one_type = target.ty() == other.ty() || !target.ty().is_number();
-            Value::Bool(is_one_type && target.equals(other))
+            Value::Bool(is_one_type && machine.meter.equal(target, other)?)
         }
         "CompareTo" => {
             let order = target.order(arguments.value(0)?);

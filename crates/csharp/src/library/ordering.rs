@@ -8,29 +8,27 @@ use crate::text::collate;
 use crate::value::{RecordKind, Value};
 
 /// The order of two values, null first; `None` if they have none.
-pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
-    match (a, b) {
+pub(super) fn order(a: &Value, b: &Value, meter: &Meter<'_>) -> Evaluated<Option<Ordering>> {
+    Ok(match (a, b) {
         (Value::Null, Value::Null) => Some(Ordering::Equal),
         (Value::Null, _) => Some(Ordering::Less),
         (_, Value::Null) => Some(Ordering::Greater),
-        (Value::Text(a), Value::Text(b)) => Some(collate(a, b)),
+        (Value::Text(a), Value::Text(b)) => Some(collate(a, b, meter)?),
         (Value::Record(a), Value::Record(b)) if a.kind == RecordKind::Tuple && b.kind == RecordKind::Tuple => {
-            // Tuples inside of tuples have no order: parts may be shared without end.
-            let is_nested = |value: &Value| matches!(value, Value::Record(_));
-            let mut parts = a.fields.iter().zip(&b.fields);
-            parts.try_fold(Ordering::Equal, |known, ((_, a), (_, b))| {
-                let next = if is_nested(a) || is_nested(b) {
-                    None
-                } else {
-                    order(a, b)
-                };
-                Some(known.then(next?))
-            })
+            let mut known = Ordering::Equal;
+            for ((_, a), (_, b)) in a.fields.iter().zip(&b.fields) {
+                // Tuples inside of tuples have no order: parts may be shared without end.
+                let is_nested = matches!(a, Value::Record(_)) || matches!(b, Value::Record(_));
+                let next = if is_nested { None } else { order(a, b, meter)? };
+                let Some(next) = next else { return Ok(None) };
+                known = known.then(next);
+            }
+            Some(known)
         }
         // NaN is the least.
         (Value::Double(a), Value::Double(b)) => Some(a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))),
         _ => a.order(b),
-    }
+    })
 }
 
 /// Items sorted by their keys, and their ranks: items of one rank can still be ordered. `within` has the ranks so far.
@@ -52,16 +50,17 @@ pub(super) fn sorted(
     meter.steps(count.saturating_mul(usize::try_from(count.max(2).ilog2()).unwrap_or(1)))?;
     meter.hold(400 * count)?;
     let mut has_order = true;
-    let mut compare = |a: &Value, b: &Value| match order(a, b) {
-        Some(order) if is_descending => order.reverse(),
-        Some(order) => order,
-        None => {
-            has_order = false;
-            Ordering::Equal
-        }
+    let mut compare = |a: &Value, b: &Value| {
+        let order = order(a, b, meter)?;
+        has_order &= order.is_some();
+        let order = order.unwrap_or(Ordering::Equal);
+        Ok(if is_descending { order.reverse() } else { order })
     };
     // Rust's sort may panic where an order is inconsistent; a merge sort of our own cannot.
-    merge_sort(&mut all, &mut |a, b| a.0.cmp(&b.0).then_with(|| compare(&a.1, &b.1)));
+    merge_sort(&mut all, &mut |a, b| match a.0.cmp(&b.0) {
+        Ordering::Equal => compare(&a.1, &b.1),
+        within => Ok(within),
+    })?;
     if !has_order {
         return Err(Stop::thrown(
             "InvalidOperationException",
@@ -73,7 +72,7 @@ pub(super) fn sorted(
     let mut rank = 0;
     for (within, key, item) in all {
         if let Some((known, before)) = &last
-            && (*known != within || order(before, &key) != Some(Ordering::Equal))
+            && (*known != within || order(before, &key, meter)? != Some(Ordering::Equal))
         {
             rank += 1;
         }
@@ -84,7 +83,7 @@ pub(super) fn sorted(
     Ok((sorted, ranks))
 }
 
-fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Ordering) {
+fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Evaluated<Ordering>) -> Evaluated<()> {
     let mut width = 1;
     while width < list.len() {
         let mut merged = Vec::with_capacity(list.len());
@@ -92,7 +91,7 @@ fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> O
             let (left, right) = pair.split_at(width.min(pair.len()));
             let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
             while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-                let takes_right = compare(a, b) == Ordering::Greater;
+                let takes_right = compare(a, b)? == Ordering::Greater;
                 merged.extend(if takes_right { right.next() } else { left.next() }.cloned());
             }
             merged.extend(left.cloned());
@@ -101,4 +100,5 @@ fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> O
         *list = merged;
         width *= 2;
     }
+    Ok(())
 }

@@ -136,7 +136,7 @@ pub(super) fn extreme(
         let is_better = match &best {
             None => true,
             Some((_, known)) => {
-                let order = order(&value, known)
+                let order = order(&value, known, arguments.meter())?
                     .ok_or_else(|| Stop::thrown("ArgumentException", "the values have no order"))?;
                 if is_most { order.is_gt() } else { order.is_lt() }
             }

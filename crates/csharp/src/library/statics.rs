@@ -166,8 +166,7 @@ fn enumerable(name: &str, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluat
         "IndexOf" => {
             let items = super::items_of(arguments.value(0)?, arguments.meter())?;
             let wanted = arguments.value(1)?;
-            arguments.meter().steps(items.len())?;
-            let place = items.iter().position(|item| item.equals(wanted));
+            let place = arguments.meter().place_of(&items, wanted)?;
             place.map_or(Value::Int(-1), super::count)
         }
         _ => return Ok(None),

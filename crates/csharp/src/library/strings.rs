@@ -117,7 +117,7 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
         },
         "CompareTo" => match arguments.value(0)? {
             Value::Null => Value::Int(1),
-            _ => Value::Int(collate(text, &arguments.text(0)?) as i32),
+            _ => Value::Int(collate(text, &arguments.text(0)?, arguments.meter())? as i32),
         },
         "ToString" => Value::Text(Arc::clone(text)),
         _ => return Ok(None),
@@ -313,7 +313,7 @@ pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>
                 _ => {
                     let (a, b) = (arguments.text(0)?, arguments.text(1)?);
                     meter.hold((a.len() + b.len()) / 4)?;
-                    compare(&a, &b, name, arguments)
+                    compare(&a, &b, name, arguments)?
                 }
             };
             Value::Int(order)
@@ -329,7 +329,7 @@ pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>
     }))
 }
 
-fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> i32 {
+fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<i32> {
     let is_ordinal = name == "CompareOrdinal"
         || matches!(
             arguments.optional(2),
@@ -339,10 +339,10 @@ fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> i32 {
     let order = match (is_ordinal, ignores) {
         (true, false) => a.encode_utf16().cmp(b.encode_utf16()),
         (true, true) => folded(a).encode_utf16().cmp(folded(b).encode_utf16()),
-        (false, false) => collate(a, b),
-        (false, true) => collate(&folded(a), &folded(b)),
+        (false, false) => collate(a, b, arguments.meter())?,
+        (false, true) => collate(&folded(a), &folded(b), arguments.meter())?,
     };
-    order as i32
+    Ok(order as i32)
 }
 
 /// The arguments from one on; a single list is its items.

@@ -83,7 +83,7 @@ impl Machine<'_> {
             Target::Local(slot) => Ok(self.local(*slot)),
             Target::Variable(name) => self.variable(name),
             Target::Global(global) => self.global(*global),
-            Target::Item(list, index) => library::index(list, index),
+            Target::Item(list, index) => library::index(list, index, &self.meter),
             Target::Member(of, name) => library::property_of(of, name, &self.meter),
         }
     }

@@ -59,7 +59,7 @@ impl Machine<'_> {
             Kind::Index(target, index) => {
                 let target = self.eval(target)?;
                 let index = self.eval(index)?;
-                located(library::index(&target, &index), expr.at)
+                located(library::index(&target, &index, &self.meter), expr.at)
             }
             Kind::Unary(op, operand) => located(unary(*op, &self.eval(operand)?), expr.at),
             Kind::Assign(op, target, value) => located(self.assign(*op, target, value), expr.at),

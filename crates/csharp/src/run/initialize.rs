@@ -88,6 +88,7 @@ impl Machine<'_> {
             if key.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
+            self.meter.find(&key)?;
             entries.set(key, self.eval(value)?);
         }
         self.meter.hold(160 * entries.len())?;

@@ -97,6 +97,28 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
+    /// Counts the search for a key.
+    pub(crate) fn find(&self, key: &Value) -> Evaluated<()> {
+        self.steps(key.text_bytes() / BYTES_OF_STEP)
+    }
+
+    /// Whether two values are equal, which takes as many steps as the shorter one has text.
+    pub(crate) fn equal(&self, a: &Value, b: &Value) -> Evaluated<bool> {
+        self.steps(a.text_bytes().min(b.text_bytes()) / BYTES_OF_STEP)?;
+        Ok(a.equals(b))
+    }
+
+    /// The place of the first item that is equal to a value.
+    pub(crate) fn place_of(&self, items: &[Value], wanted: &Value) -> Evaluated<Option<usize>> {
+        for (place, item) in items.iter().enumerate() {
+            self.step()?;
+            if self.equal(item, wanted)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
     fn ask(&self) -> Evaluated<()> {
         let answer = self.bounds.caller.map_or(Ok(()), Steps::check);
         answer.map_err(|stopped| match stopped {

@@ -20,8 +20,8 @@ fn refuse(op: BinaryOp, left: &Value, right: &Value) -> Box<Stop> {
 /// An operation of two values.
 pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, meter: &Meter<'_>) -> Evaluated<Value> {
     match op {
-        BinaryOp::Equal => return Ok(Value::Bool(left.equals(right))),
-        BinaryOp::NotEqual => return Ok(Value::Bool(!left.equals(right))),
+        BinaryOp::Equal => return Ok(Value::Bool(meter.equal(left, right)?)),
+        BinaryOp::NotEqual => return Ok(Value::Bool(!meter.equal(left, right)?)),
         BinaryOp::Less | BinaryOp::Greater | BinaryOp::LessOrEqual | BinaryOp::GreaterOrEqual => {
             return compare(op, left, right);
         }

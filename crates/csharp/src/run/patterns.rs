@@ -17,7 +17,7 @@ impl Machine<'_> {
                 self.set_local(place.slot, value.clone());
                 Ok(true)
             }
-            Pattern::Value(wanted) => Ok(self.eval(wanted)?.equals(value)),
+            Pattern::Value(wanted) => self.meter.equal(&self.eval(wanted)?, value),
             Pattern::Compare(op, with) => {
                 let with = self.eval(with)?;
                 if value.order(&with).is_none() {

@@ -53,6 +53,16 @@ const HOSTILE: &[&str] = &[
     "object o = null; for (var i = 0; i < 20000; i++) { o = new[] { new { O = o } }; } return o;",
     "object o = (1, 2); for (var i = 0; i < 20000; i++) { o = (o, o); } return o;",
     "return \"a\\0b\";",
+    "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).OrderBy(i => a).Count();",
+    "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).Max(i => a);",
+    "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).OrderBy(i => (a, i)).Count();",
+    "var a = new string('a', 1000000); var b = a + \"\"; while (a == b) { } return 1;",
+    "var a = new string('a', 1000000); var b = (a + \"\", 1); return Enumerable.Repeat((a, 1), 10000).Count(x => x != b);",
+    "var a = new string('a', 1000000); var b = a + \"b\"; return Enumerable.Repeat(a, 10000).Contains(b);",
+    "var a = new string('a', 1000000); return Enumerable.Repeat(a, 10000).Distinct().Count();",
+    "var a = new string('a', 1000000); return Enumerable.Repeat(a, 10000).GroupBy(x => x).Count();",
+    "var a = new string('a', 1000000); var d = new Dictionary<string, int>(); while (true) { d[a] = 1; }",
+    "var a = new string('a', 1000000); var d = new Dictionary<string, int>(); while (true) { d.ContainsKey(a); }",
 ];
 
 #[test]
