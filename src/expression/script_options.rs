@@ -19,8 +19,9 @@ pub struct ScriptOptions {
     pub time_limit: Duration,
     /// Bytes of heap of one script. Default: 64 MiB.
     pub memory_limit: usize,
-    /// Bytes of heap of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`: a
-    /// script without room waits, or its burst is deferred. Default: 2,240 MiB, enough for the defaults of the others.
+    /// Bytes of all scripts that run at once. Each may take `memory_limit`, so this bounds `slow_threads`, and the slots of
+    /// long scripts in C# and Liquid: a quarter of all, at most 8. A script for which no room is left waits, or its burst is
+    /// deferred. Default: 2,752 MiB, enough for the defaults of the others.
     pub total_memory: usize,
     /// Bytes of stack of one script. Default: 512 KiB, enough for some thousand nested calls.
     pub stack_limit: usize,
@@ -34,6 +35,26 @@ pub struct ScriptOptions {
     pub event_urls: EventUrls,
 }
 
+/// The most slots for long scripts of languages that count steps.
+const MOST_SLOTS: usize = 8;
+
+impl ScriptOptions {
+    /// How many scripts have room at once.
+    fn heaps(&self) -> usize {
+        self.total_memory / self.memory_limit.max(1)
+    }
+
+    /// How many long scripts of languages that count steps have a slot.
+    pub(super) fn slots(&self) -> usize {
+        (self.heaps() / 4).clamp(1, MOST_SLOTS)
+    }
+
+    /// How many slow scripts of JavaScript can have a whole heap beside those of the queues and so many others.
+    pub(super) fn slow_heaps(&self, others: usize) -> usize {
+        self.heaps().saturating_sub(self.threads.max(1) + self.slots() + others)
+    }
+}
+
 impl Default for ScriptOptions {
     fn default() -> Self {
         Self {
@@ -41,7 +62,7 @@ impl Default for ScriptOptions {
             slow_threads: 32,
             time_limit: Duration::from_secs(5),
             memory_limit: 64 << 20,
-            total_memory: 2240 << 20,
+            total_memory: 2752 << 20,
             stack_limit: 512 << 10,
             queue: 256,
             max_result_bytes: 4 << 20,

@@ -8,8 +8,8 @@ use mainspring_language::Steps;
 
 use super::javascript::{PoolSession, ScriptPool};
 use super::named_values::NamedValues;
-use super::processor::{LongScripts, LongSlot, ScriptOwner};
-use super::script::{EvaluationResult, ScriptError, ScriptErrorKind, ScriptScope, WorkflowFacts};
+use super::processor::{LongScripts, ScriptOwner};
+use super::script::{EvaluationResult, ScriptErrorKind, ScriptScope, WorkflowFacts};
 use super::script_options::ScriptOptions;
 use crate::id::{InstanceId, VersionId};
 
@@ -42,7 +42,7 @@ impl ScriptEngine {
     /// Scripts of languages that count steps which have a slot.
     #[cfg(test)]
     pub(super) fn long(&self) -> usize {
-        self.pool.slow.long.slots_taken()
+        self.pool.slow.options.slots() - self.pool.slow.long.free_slots()
     }
 
     /// Threads that hang in native code.
@@ -99,29 +99,24 @@ impl ScriptSession {
         self.noting_deferral(&version, result)
     }
 
-    /// A slot for a script that counts its steps: see [`LongScripts::slot`].
-    pub(super) async fn long_slot(&self, facts: &WorkflowFacts) -> Result<LongSlot, ScriptError> {
-        let owner = ScriptOwner::of(facts);
-        let slot = self.inner.supervising(self.inner.pool.slow.long.slot(&owner)).await;
-        self.noting_deferral(&facts.definition_version_id, slot)
-    }
-
     /// Runs a script that counts its steps, for long: see [`LongScripts::run`].
-    pub(super) async fn run_long(
+    pub(super) async fn run_long<W>(
         &self,
         language: &'static str,
         facts: &WorkflowFacts,
         stack: Option<usize>,
-        slot: LongSlot,
-        work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
-    ) -> EvaluationResult {
+        prepare: impl FnOnce() -> W,
+    ) -> EvaluationResult
+    where
+        W: FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
+    {
         let owner = ScriptOwner::of(facts);
-        let running = LongScripts::run(&self.inner.pool.slow.long, owner, language, stack, slot, work);
+        let running = LongScripts::run(&self.inner.pool.slow.long, owner, language, stack, prepare);
         let result = self.inner.supervising(running).await;
         self.noting_deferral(&facts.definition_version_id, result)
     }
 
-    fn noting_deferral<T>(&self, version: &str, result: Result<T, ScriptError>) -> Result<T, ScriptError> {
+    fn noting_deferral(&self, version: &str, result: EvaluationResult) -> EvaluationResult {
         if result.as_ref().is_err_and(|error| error.kind == ScriptErrorKind::Busy) {
             self.defer(self.inner.pause(version));
         }

@@ -209,7 +209,7 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = count)]
     script_threads: usize,
     /// The memory of all concurrently running scripts, in MiB; a script without memory waits, or its burst is deferred
-    #[arg(long, value_name = "MIB", default_value = "2240", value_parser = count)]
+    #[arg(long, value_name = "MIB", default_value = "2752", value_parser = count)]
     script_memory: usize,
     /// The size of the cache of definitions, most of them compiled, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = count)]

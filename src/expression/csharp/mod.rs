@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem, Script, Stop, StopKind, World};
+use mainspring_language::Steps;
 use serde_json::Value;
 
 use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun};
@@ -88,20 +89,21 @@ fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSes
         }
     }
     ScriptRun::GoesOn(Box::pin(async move {
-        let slot = session.long_slot(view.facts()).await?;
         let stack = (!script.is_shallow()).then_some(Script::STACK);
-        let snapshot = ViewSnapshot::of(view);
         let (bytes, result_bytes) = (few.bytes, few.result_bytes);
-        let ran = session.run_long(CSharp.name(), view.facts(), stack, slot, move |caller| {
-            let bounds = Bounds {
-                steps: MOST_STEPS,
-                bytes,
-                result_bytes,
-                caller: Some(caller),
-            };
-            result(script.run(&CSharpWorld(&snapshot), bounds))
-        });
-        ran.await
+        let prepare = move || {
+            let snapshot = ViewSnapshot::of(view);
+            move |caller: &dyn Steps| {
+                let bounds = Bounds {
+                    steps: MOST_STEPS,
+                    bytes,
+                    result_bytes,
+                    caller: Some(caller),
+                };
+                result(script.run(&CSharpWorld(&snapshot), bounds))
+            }
+        };
+        session.run_long(CSharp.name(), view.facts(), stack, prepare).await
     }))
 }
 

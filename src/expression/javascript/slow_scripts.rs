@@ -66,7 +66,7 @@ impl SlowState {
 impl SlowScripts {
     pub(super) fn new(options: Arc<ScriptOptions>, start: StartSlowThread) -> Self {
         Self {
-            long: Arc::new(LongScripts::new(options.time_limit)),
+            long: Arc::new(LongScripts::new(&options)),
             options,
             start,
             abandoned: Mutex::default(),
@@ -82,7 +82,8 @@ impl SlowScripts {
     /// A slot for a script, if one is free and the breaker of its version admits it.
     fn free_slot(&self, state: &SlowState, handle: &Arc<TaskHandle>) -> Option<Slot> {
         let per_definition = (self.options.slow_threads / 4).max(1);
-        let slots = self.options.slow_threads.min(self.heaps_left()).max(1);
+        let heaps = self.options.slow_heaps(self.abandoned().len());
+        let slots = self.options.slow_threads.min(heaps).max(1);
         let count = |same: &dyn Fn(&TaskHandle) -> bool| state.slots.iter().filter(|slot| same(&slot.handle)).count();
         let is_free = state.slots.len() < slots
             && count(&|other| other.owner.definition == handle.owner.definition) < per_definition;
@@ -91,14 +92,6 @@ impl SlowScripts {
             turn: None,
             _running: is_free.then(|| LongScripts::admit(&self.long, &handle.owner))??,
         })
-    }
-
-    /// How many slow scripts can have a whole heap beside the scripts of the queues, those of abandoned threads and
-    /// those of other languages.
-    fn heaps_left(&self) -> usize {
-        let all = self.options.total_memory / self.options.memory_limit.max(1);
-        let others = self.options.threads.max(1) + self.abandoned().len() + self.long.slots_taken();
-        all.saturating_sub(others)
     }
 
     /// Takes a slot for a script that runs on a queue's thread; the thread must then wait for a time slice.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use mainspring_language::Steps;
 use mainspring_liquid::{Bounds, ErrorKind, TemplateError};
 use serde_json::Value;
 
@@ -45,18 +46,18 @@ pub(super) fn render<'a>(text: &str, view: &'a dyn ScriptView, session: &'a Scri
         rendered => return ScriptRun::Ended(result(rendered)),
     }
     ScriptRun::GoesOn(Box::pin(async move {
-        let facts = view.facts();
-        let slot = session.long_slot(facts).await?;
-        let (snapshot, named) = (ViewSnapshot::of(view), named.clone());
-        let rendered = session.run_long("Liquid", facts, None, slot, move |caller| {
-            let (view, named) = (&snapshot, &named);
-            let bounds = Bounds {
-                caller: Some(caller),
-                ..bounds(MOST_STEPS)
-            };
-            result(template.render(&TemplateView { view, named }, bounds))
-        });
-        rendered.await
+        let prepare = move || {
+            let (snapshot, named) = (ViewSnapshot::of(view), named.clone());
+            move |caller: &dyn Steps| {
+                let (view, named) = (&snapshot, &named);
+                let bounds = Bounds {
+                    caller: Some(caller),
+                    ..bounds(MOST_STEPS)
+                };
+                result(template.render(&TemplateView { view, named }, bounds))
+            }
+        };
+        session.run_long("Liquid", view.facts(), None, prepare).await
     }))
 }
 

@@ -44,14 +44,14 @@ async fn short_templates_do_not_wait_for_long_ones() {
     let engine = engine(Duration::from_secs(600));
     let (session, one, two) = (engine.session(), view("one"), view("two"));
     let forever = "{% for i in (1..2000000000) %}{% endfor %}";
-    let mut long: Vec<_> = (0..4)
+    let mut long: Vec<_> = (0..2)
         .map(|_| Box::pin(ended(render(forever, &one, &session))))
         .collect();
     for one in &mut long {
         // The first poll takes the slot.
         assert!(futures_util::poll!(one.as_mut()).is_pending());
     }
-    assert_eq!(engine.long(), 4);
+    assert_eq!(engine.long(), 2);
     let short = render("{{ 1 | plus: 1 }}", &one, &session);
     assert!(matches!(&short, ScriptRun::Ended(Ok(result)) if result.value == "2"));
     // Another definition has slots of its own, and a turn among the others.

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use mainspring_language::Steps;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::fair_queue::QueuePermits;
 use super::pace::Pace;
@@ -20,12 +19,7 @@ use super::script_owner::ScriptOwner;
 use super::turns::Turns;
 use crate::compute::half_of_processors;
 use crate::expression::script::{EvaluationResult, ScriptError, ScriptErrorKind};
-
-/// Scripts of languages that count steps which run or wait for their turn.
-const SLOTS: usize = 16;
-
-/// Of these, those of one definition.
-const SLOTS_PER_DEFINITION: usize = SLOTS / 4;
+use crate::expression::script_options::ScriptOptions;
 
 /// How long a script waits for a slot before its burst is deferred.
 pub(in crate::expression) const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,13 +45,14 @@ pub(in crate::expression) struct LongScripts {
 }
 
 impl LongScripts {
-    pub(in crate::expression) fn new(time_limit: Duration) -> Self {
+    pub(in crate::expression) fn new(options: &ScriptOptions) -> Self {
+        let slots = options.slots();
         Self {
             breakers: ScriptBreakers::default(),
             turns: Arc::new(Turns::new(half_of_processors())),
-            time_limit,
-            slots: Arc::new(Semaphore::new(SLOTS)),
-            own_slots: QueuePermits::new(SLOTS_PER_DEFINITION),
+            time_limit: options.time_limit,
+            slots: Arc::new(Semaphore::new(slots)),
+            own_slots: QueuePermits::new(slots / 4),
             running: Mutex::default(),
             last_warning: AtomicU64::new(0),
             began: Instant::now(),
@@ -111,50 +106,51 @@ impl LongScripts {
 
     /// A slot for a script that counts its steps. One definition has few of them, so that many long scripts of one delay
     /// those of another by few.
-    ///
-    /// Cancellation safe.
-    ///
-    /// # Errors
-    /// `Busy`: none was free for [`SLOT_TIMEOUT`].
-    pub(in crate::expression) async fn slot(&self, owner: &ScriptOwner) -> Result<LongSlot, ScriptError> {
+    async fn slot(&self, owner: &ScriptOwner) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), ScriptError> {
         let own = self.own_slots.of(&owner.definition);
         let waiting = async {
             let own = own.acquire_owned().await?;
             Ok((own, Arc::clone(&self.slots).acquire_owned().await?))
         };
         match tokio::time::timeout(SLOT_TIMEOUT, waiting).await {
-            Ok(slot) => slot.map(LongSlot).map_err(|_: AcquireError| closed()),
+            Ok(slot) => slot.map_err(|_: AcquireError| closed()),
             Err(_) => Err(self.defer(owner)),
         }
     }
 
-    /// Slots that are taken.
-    pub(in crate::expression) fn slots_taken(&self) -> usize {
-        SLOTS - self.slots.available_permits()
+    /// Slots that are free.
+    #[cfg(test)]
+    pub(in crate::expression) fn free_slots(&self) -> usize {
+        self.slots.available_permits()
     }
 
-    /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. The slot
-    /// is given back when it ends; it has a stack of so many bytes, or that of any thread.
+    /// Runs a script that counts its steps on a thread of its own, in turns with the others, within the time limit. It waits
+    /// for a slot before its work is prepared, and has a stack of so many bytes, or that of any thread.
     ///
     /// Cancellation safe: a dropped future stops the script.
     ///
     /// # Errors
-    /// `Busy`: the breaker of its version is open, and another one runs. `Closed`: the node is shutting down.
-    pub(in crate::expression) async fn run(
+    /// `Busy`: the breaker of its version is open and another one runs, or no slot was free for [`SLOT_TIMEOUT`]. `Closed`:
+    /// the node is shutting down.
+    pub(in crate::expression) async fn run<W>(
         long: &Arc<Self>,
         owner: ScriptOwner,
         language: &'static str,
         stack: Option<usize>,
-        slot: LongSlot,
-        work: impl FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
-    ) -> EvaluationResult {
+        prepare: impl FnOnce() -> W,
+    ) -> EvaluationResult
+    where
+        W: FnOnce(&dyn Steps) -> EvaluationResult + Send + 'static,
+    {
         let Some(running) = Self::admit(long, &owner) else {
             return Err(long.defer(&owner));
         };
+        let slot = long.slot(&owner).await?;
+        let work = prepare();
         let stop = CancellationToken::new();
         let _stops = stop.clone().drop_guard();
         let (turns, limit) = (Arc::clone(&long.turns), long.time_limit);
-        let done = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || {
+        let done = tokio::task::spawn_blocking(move || {
             let paced = || Some(work(&Pace::begin(&turns, language, &stop, limit)?));
             let ended = match stack {
                 Some(bytes) => on_stack_of(bytes, paced).flatten(),
@@ -162,7 +158,7 @@ impl LongScripts {
             };
             drop((slot, running));
             ended
-        }));
+        });
         let ended = done.await.ok().flatten().ok_or_else(closed)?;
         match &ended {
             Err(error) if error.kind == ScriptErrorKind::Timeout => long.breakers.timed_out(&owner),
@@ -176,12 +172,6 @@ impl LongScripts {
 fn closed() -> ScriptError {
     ScriptError::new(ScriptErrorKind::Closed, "the node is shutting down")
 }
-
-/// A slot of a script that counts its steps; it is free again when dropped.
-#[derive(Debug)]
-pub(in crate::expression) struct LongSlot(
-    #[expect(dead_code, reason = "held, not read")] (OwnedSemaphorePermit, OwnedSemaphorePermit),
-);
 
 /// A long script, while it runs.
 pub(in crate::expression) struct RunningScript {
@@ -223,16 +213,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_open_breaker_lets_one_run_at_a_time() {
-        let long = Arc::new(LongScripts::new(Duration::from_secs(60)));
+        let long = Arc::new(LongScripts::new(&ScriptOptions::default()));
         for _ in 0..5 {
             long.breakers.timed_out(&owner("bad"));
         }
         let run = |version: &str, work: fn() -> EvaluationResult| {
             let (long, owner) = (Arc::clone(&long), owner(version));
-            async move {
-                let slot = long.slot(&owner).await?;
-                LongScripts::run(&long, owner, "L", None, slot, move |_| work()).await
-            }
+            async move { LongScripts::run(&long, owner, "L", None, || move |_: &dyn Steps| work()).await }
         };
         let first = LongScripts::admit(&long, &owner("bad")).unwrap();
         assert!(run("good", || Ok(Evaluated::default())).await.is_ok());
@@ -249,14 +236,14 @@ mod tests {
 
     #[tokio::test]
     async fn one_definition_does_not_take_all_slots() {
-        let long = LongScripts::new(Duration::from_secs(60));
+        let long = LongScripts::new(&ScriptOptions::default());
         let of = |definition: &str| ScriptOwner {
             definition: definition.to_owned(),
             ..owner("v")
         };
         let greedy = of("greedy");
         let mut taken = Vec::new();
-        for _ in 0..SLOTS_PER_DEFINITION {
+        for _ in 0..ScriptOptions::default().slots() / 4 {
             taken.push(long.slot(&greedy).await.unwrap());
         }
         let mut waiting = Box::pin(long.slot(&greedy));
@@ -265,12 +252,12 @@ mod tests {
         taken.pop();
         assert!(waiting.await.is_ok());
         drop(taken);
-        assert_eq!(long.slots_taken(), 0);
+        assert_eq!(long.free_slots(), ScriptOptions::default().slots());
     }
 
     #[tokio::test]
     async fn a_script_that_nothing_awaits_is_stopped() {
-        let long = Arc::new(LongScripts::new(Duration::from_secs(60)));
+        let long = Arc::new(LongScripts::new(&ScriptOptions::default()));
         let (sender, reports) = mpsc::channel();
         let work = move |steps: &dyn Steps| {
             sender.send(()).unwrap();
@@ -278,8 +265,7 @@ mod tests {
             sender.send(()).unwrap();
             Ok(Evaluated::default())
         };
-        let slot = long.slot(&owner("v")).await.unwrap();
-        let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), slot, work));
+        let mut running = Box::pin(LongScripts::run(&long, owner("v"), "L", Some(1 << 20), || work));
         assert!(futures_util::poll!(running.as_mut()).is_pending());
         assert_eq!(long.running_of("v"), 1);
         reports.recv_timeout(Duration::from_secs(30)).expect("begun");

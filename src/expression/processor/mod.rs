@@ -20,7 +20,7 @@ mod yield_interval;
 pub(super) use fair_queue::{FairQueue, QueuePermits};
 #[cfg(feature = "csharp")]
 pub(super) use long_scripts::on_stack_of;
-pub(super) use long_scripts::{LongScripts, LongSlot, RunningScript, SLOT_TIMEOUT};
+pub(super) use long_scripts::{LongScripts, RunningScript, SLOT_TIMEOUT};
 pub(super) use script_owner::ScriptOwner;
 pub(super) use thread_priority::ThreadPriority;
 pub(super) use turns::{SLICE, Turn, Turns};
