@@ -120,8 +120,7 @@ impl Notifier {
             tracing::warn!(
                 %error,
                 refused,
-                "a notification to other nodes is lost; check-ins find work and changes in the meantime (54000: a \
-                 session that listens stays in a transaction, and the server's queue of notifications is full)"
+                "a notification to other nodes is lost; check-ins find work and changes in the meantime"
             );
         }
         Err(error)

@@ -7,7 +7,7 @@ use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter, json, with};
 use crate::budget::TemplateBudget;
 use crate::comparison::equal;
-use crate::error::TemplateFailure;
+use crate::error::{ErrorKind, TemplateFailure};
 use crate::value::{Kind, Text, Value};
 use mainspring_language::Decimal;
 
@@ -153,6 +153,9 @@ fn reverse<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     }
 }
 
+/// Bytes that one sort compares: nothing can stop it meanwhile, and these take less than a second.
+const MOST_COMPARED: usize = 64 << 20;
+
 /// By a member: nil first, numbers by value, texts in the order of words. Without one: by text, in the order of code points.
 fn sorted<'a>(call: &Call<'a, '_>, is_natural: bool) -> Filtered<'a> {
     let items = call.input.items(call.budget)?;
@@ -173,7 +176,12 @@ fn sorted<'a>(call: &Call<'a, '_>, is_natural: bool) -> Filtered<'a> {
     let comparisons = usize::try_from(keyed.len().max(2).ilog2()).unwrap_or(64) + 1;
     call.budget
         .spend(u64::try_from(keyed.len().saturating_mul(comparisons)).unwrap_or(u64::MAX))?;
-    call.budget.spend_bytes(bytes.saturating_mul(comparisons))?;
+    let compared = bytes.saturating_mul(comparisons);
+    call.budget.spend_bytes(compared)?;
+    if compared > MOST_COMPARED {
+        let message = format!("the {} items to sort have too much text, {bytes} bytes", keyed.len());
+        return Err(TemplateFailure::new(ErrorKind::Memory, message));
+    }
     if let Some(member) = &member {
         let kinds: HashSet<&str> = keyed.iter().filter_map(|(key, _)| sort_kind(key)).collect();
         if kinds.len() > 1 || kinds.contains("objects") {

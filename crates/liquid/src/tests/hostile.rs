@@ -68,6 +68,10 @@ fn hostile() -> Vec<String> {
         "{{ (1..2000000000) | join: \"\" }}".to_owned(),
         "{{ (1..2000000000) | reverse | first }}".to_owned(),
         "{{ (1..2000000000) | sort | size }}".to_owned(),
+        "{% assign a = 'aaaaaaaaaa' %}{% for i in (1..14) %}{% assign a = a | append: a %}{% endfor %}\
+         {% assign l = a | split: ',' %}{% for i in (1..10) %}{% assign l = l | concat: l %}{% endfor %}\
+         {{ l | sort | size }}"
+            .to_owned(),
         "{{ (1..2000000000) | uniq | size }}".to_owned(),
         "{{ (1..2000000000) | sum }}".to_owned(),
         "{{ (1..2000000000) | map: \"a\" | size }}".to_owned(),
