@@ -55,8 +55,8 @@ async fn a_url_is_for_one_event_of_the_instance_of_its_script() {
         ("i", "createEventTriggerUrl('a\\u0000b')", "control"),
         ("i", "createEventTriggerUrl('Go', 'tomorrow')", "time span"),
         ("i", "createEventTriggerUrl('Go', '-1.00:00:00')", "time span"),
-        ("i", "createEventTriggerUrl('Go', new Date(NaN))", "no date"),
-        ("i", "createEventTriggerUrl('Go', new Date(8.64e15 + 1))", "no date"),
+        ("i", "createEventTriggerUrl('Go', new Date(NaN))", "not a date"),
+        ("i", "createEventTriggerUrl('Go', new Date(8.64e15 + 1))", "not a date"),
         ("", "createEventTriggerUrl('Go')", "needs an instance"),
     ] {
         let error = evaluate(&urls, instance, script).await.expect_err(script);
