@@ -118,8 +118,8 @@ impl From<tokio_postgres::Error> for Error {
                     Some("53") if code == "53200" => "its lock table is full, or its memory: out of shared memory",
                     Some("53") => "it has run out of memory, connections or disk",
                     Some("54") => {
-                        "its queue of notifications is full: a listening session has an open transaction or does not read, and a warning \
-                         in the server's log names its process, which pg_terminate_backend ends"
+                        "its queue of notifications is full: a listening session has an open transaction or does not \
+                         read; a warning in the server's log names its process, which pg_terminate_backend ends"
                     }
                     Some("58") => "its operating system reports an error",
                     Some("23") => "a partition is missing",

@@ -42,7 +42,7 @@ pub struct ScriptScope {
     pub outputs: Map<String, Value>,
     /// The result of the activity that completed last.
     pub last_result: Option<Value>,
-    /// `getSecret` refuses, because whoever sees the result may not see secrets.
+    /// `getSecret` refuses, because a reader of the result may not be allowed to see secrets.
     pub hides_secrets: bool,
     /// Facts about the instance.
     pub workflow: WorkflowFacts,
