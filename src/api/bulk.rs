@@ -55,7 +55,7 @@ struct DeleteFields {
 struct InstancesDeleted {
     /// How many.
     deleted: u64,
-    /// The bulk action that continues.
+    /// The bulk action that is still running.
     plan_id: Option<String>,
 }
 
@@ -81,13 +81,13 @@ struct CancelFields {
 struct InstancesCancelled {
     /// How many.
     cancelled: u64,
-    /// The first bulk action that continues.
+    /// The first bulk action that is still running.
     plan_id: Option<String>,
-    /// All bulk actions that continue.
+    /// All bulk actions that are still running.
     plan_ids: Option<Vec<String>>,
 }
 
-/// Lists the bulk actions that continue page by page, and those that finished last.
+/// Lists the bulk actions that are still running, and those that finished last.
 #[utoipa::path(get, path = "/cluster/bulk-actions", tag = "Instances",
     params(PageQuery),
     responses(

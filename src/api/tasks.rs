@@ -60,7 +60,7 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     params(("taskId" = String, Path, description = "The id of the task."), IdempotencyKey),
     request_body = Option<TaskResult>,
     responses(
-        (status = 200, description = "The result is taken durably."),
+        (status = 200, description = "The result is stored."),
         (status = 202, description = "The result is accepted durably; its burst is still running at the answer timeout."),
         (status = 404, description = "`task-not-found`: there is no such task."),
         (status = 409, description = "`task-completed`: the task no longer waits. `instance-faulted`: its instance \
