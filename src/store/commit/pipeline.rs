@@ -20,8 +20,8 @@ use crate::store::stimulus_key::KeySet;
 use crate::{Error, Result};
 
 const BATCH: &str = include_str!("../../../sql/queries/commit/batch.sql");
-const LOCKS: &str = include_str!("../../../sql/queries/commit/locks.sql");
-const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/locks_waiting.sql");
+const LOCKS: &str = include_str!("../../../sql/queries/commit/stimulus_keys.sql");
+const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/stimulus_keys_waiting.sql");
 const MATCH: &str = include_str!("../../../sql/queries/commit/match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit/classify.sql");
 
