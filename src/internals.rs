@@ -25,6 +25,12 @@ pub use crate::harness::scratch::ScratchDatabase;
 pub use crate::harness::settings::{Target, count, few, many};
 pub use crate::harness::stop::{Shutdown, on_signals, unless_stopped};
 
+/// The statement that finds due work.
+#[cfg(feature = "bench")]
+pub fn poll_statement() -> &'static str {
+    crate::store::claim::POLL
+}
+
 /// The statement that claims the work of instances.
 #[cfg(feature = "bench")]
 pub fn claim_statement() -> &'static str {

@@ -41,6 +41,8 @@
 -- Rules
 --   All objects are in one schema, which search_path names.
 --   There are no foreign keys: each commit would pay for them. `mainspring check` proves the same.
+--   Columns of ids and keys have the collation C: their order and their uniqueness are those of bytes in every database, also
+--   after an upgrade of the system's locales.
 --   Times are those of the database's clock. Durations in arguments and types are microseconds.
 --   Numbers of kinds and states are those of the enums in src/store; each literal carries its name in a comment.
 --   No index of a growing table begins with tenant_id. A plan that is made while a table has no statistics takes any
@@ -59,7 +61,7 @@ CREATE SEQUENCE incarnation;
 CREATE UNLOGGED TABLE node (
     incarnation bigint PRIMARY KEY,
     -- The name of the node; a restarted node keeps it.
-    node_id text NOT NULL,
+    node_id text COLLATE "C" NOT NULL,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- The last check-in.
     last_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -94,7 +96,7 @@ CREATE UNLOGGED TABLE fence (
 -- Deleted as the last step of a removal, so that another node finishes one that was interrupted.
 CREATE TABLE removed_node (
     incarnation bigint PRIMARY KEY,
-    node_id text NOT NULL,
+    node_id text COLLATE "C" NOT NULL,
     -- The process crashed while the server went on, and did not hang before; its claims count a crash.
     crashed boolean NOT NULL,
     removed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -207,9 +209,9 @@ REVOKE ALL ON FUNCTION terminate_incarnation(bigint) FROM PUBLIC;
 -- ===================================================================================================================
 
 CREATE TABLE definition (
-    tenant_id text NOT NULL,
-    version_id text NOT NULL,
-    definition_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    version_id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
     version integer NOT NULL CHECK (version > 0),
     name text,
     description text,
@@ -235,7 +237,7 @@ CREATE TABLE definition (
     -- it, and cannot be started. Then it is purged.
     deleted_at timestamptz,
     -- The activity type that it is, if other definitions can use it as an activity.
-    activity_type text,
+    activity_type text COLLATE "C",
     PRIMARY KEY (tenant_id, version_id),
     CHECK (was_published OR NOT is_published),
     CHECK (deleted_at IS NULL OR NOT (is_latest OR is_published))
@@ -256,17 +258,17 @@ CREATE INDEX definition_activity_type ON definition (activity_type, tenant_id)
 
 -- The definitions that a version uses as activities, as its activities name them. Kept until the version is purged.
 CREATE TABLE definition_reference (
-    tenant_id text NOT NULL,
-    version_id text NOT NULL,
-    definition_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    version_id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
     -- The type of the activity, which names the definition where there is none with that id.
-    type_name text NOT NULL,
+    type_name text COLLATE "C" NOT NULL,
     -- Empty: by number.
-    wanted_version_id text NOT NULL,
+    wanted_version_id text COLLATE "C" NOT NULL,
     wanted_version integer NOT NULL,
-    used_definition_id text NOT NULL,
+    used_definition_id text COLLATE "C" NOT NULL,
     -- What it means for ever, from the publish of the version or the start of its draft; null before.
-    used_version_id text,
+    used_version_id text COLLATE "C",
     PRIMARY KEY (version_id, definition_id, type_name, wanted_version_id, wanted_version, tenant_id)
 );
 CREATE INDEX definition_reference_used ON definition_reference (used_definition_id, tenant_id);
@@ -283,9 +285,9 @@ INSERT INTO revision (revision) VALUES (0);
 
 -- Of the published version only; rewritten by each publish.
 CREATE TABLE trigger (
-    tenant_id text NOT NULL,
-    definition_id text NOT NULL,
-    activity_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
+    activity_id text COLLATE "C" NOT NULL,
     -- The hash of the stimulus.
     hash bytea NOT NULL,
     name text NOT NULL,
@@ -295,12 +297,12 @@ CREATE TABLE trigger (
 CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
 
 CREATE TABLE schedule (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     -- Derived from definition and activity, so that it survives a publish.
-    id text NOT NULL,
-    definition_id text NOT NULL,
-    activity_id text NOT NULL,
-    activity_type text NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
+    activity_id text COLLATE "C" NOT NULL,
+    activity_type text COLLATE "C" NOT NULL,
     -- All inputs, with their defaults.
     spec json NOT NULL,
     -- When this spec began to hold: first published, or changed since. Intervals count from here.
@@ -382,10 +384,10 @@ CREATE TYPE schedule_start AS (no integer, instance_id text, activity_id text, p
 -- of its own would be a second search and a second write in each commit. A state of more than two kilobytes is
 -- toasted.
 CREATE TABLE instance (
-    tenant_id text NOT NULL,
-    id text NOT NULL,
-    definition_id text NOT NULL,
-    version_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
+    version_id text COLLATE "C" NOT NULL,
     definition_version integer NOT NULL,
     -- 0 running, 1 finished
     status smallint NOT NULL,
@@ -395,75 +397,53 @@ CREATE TABLE instance (
     version bigint NOT NULL,
     -- The burst of the last commit: shows a node whether a commit in doubt was its own.
     last_burst uuid,
-    correlation_id text,
+    correlation_id text COLLATE "C",
     name text,
     incident_count integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
     -- The instance whose activity started this one; null: none did.
-    parent_instance_id text,
+    parent_instance_id text COLLATE "C",
     state bytea NOT NULL,
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+-- A state of more than two kilobytes is compressed, with lz4 if the server has it.
+DO $$
+BEGIN
+    ALTER TABLE instance ALTER COLUMN state SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;
+END $$;
 CREATE INDEX instance_by_time ON instance (created_at);
 -- Also for a definition, by the ids of its versions. A count reads it alone.
-CREATE INDEX instance_by_version ON instance (version_id, created_at) INCLUDE (tenant_id);
+-- tenant_id as a column of the key: with INCLUDE no entries would be deduplicated.
+CREATE INDEX instance_by_version ON instance (version_id, created_at, tenant_id);
 CREATE INDEX instance_incident ON instance (created_at) WHERE incident_count > 0;
 -- An instance without a parent has no entry.
 CREATE INDEX instance_parent ON instance (parent_instance_id, created_at) WHERE parent_instance_id IS NOT NULL;
 
--- Makes the indexes by which names and correlation ids are searched: by any part of their first 256 characters where the
--- extension pg_trgm is installed (each trigram of a longer value would cost its start an entry), else by their beginning. A
--- start without either costs nothing. Repeatable: an operator who installs the extension later calls it again.
-CREATE FUNCTION create_search_indexes() RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    opclass text := (SELECT quote_ident(n.nspname) || '.gin_trgm_ops'
-                     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm');
-BEGIN
-    DROP INDEX IF EXISTS instance_name;
-    DROP INDEX IF EXISTS instance_correlation;
-    IF opclass IS NOT NULL THEN
-        BEGIN
-            EXECUTE 'CREATE INDEX instance_name ON instance USING gin (left(name, 256) ' || opclass || ') WHERE name IS NOT NULL';
-            EXECUTE 'CREATE INDEX instance_correlation ON instance USING gin (left(correlation_id, 256) ' || opclass || ')
-                     WHERE correlation_id IS NOT NULL';
-            RETURN;
-        EXCEPTION WHEN insufficient_privilege THEN
-            NULL;
-        END;
-    END IF;
-    -- A value may be longer than an entry of an index.
-    CREATE INDEX instance_name ON instance ((left(name, 64) COLLATE "C")) WHERE name IS NOT NULL;
-    CREATE INDEX instance_correlation ON instance ((left(correlation_id, 64) COLLATE "C")) WHERE correlation_id IS NOT NULL;
-END $$;
-
--- The extension is trusted: a role that may create objects in the database may install it. It goes into no schema of ours, which
--- may be dropped while other schemas use it.
-DO $$
-BEGIN
-    CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
-EXCEPTION WHEN OTHERS THEN
-    NULL;
-END $$;
-SELECT create_search_indexes();
+-- The beginnings of names and correlation ids: a value may be longer than an entry of an index. A start without either costs
+-- nothing. Indexes of any part of them (docs/reference/rest.md) would cost a start with a correlation id as much as the start
+-- itself, so an operator who wants them makes them.
+CREATE INDEX instance_name ON instance ((left(name, 64) COLLATE "C")) WHERE name IS NOT NULL;
+CREATE INDEX instance_correlation ON instance ((left(correlation_id, 64) COLLATE "C")) WHERE correlation_id IS NOT NULL;
 
 -- Numbers bookmarks in the order of their creation: every bookmark that was committed before a lock of its stimulus key
 -- was granted exclusively has a smaller number than the next one.
 CREATE SEQUENCE bookmark_number;
 
 CREATE TABLE bookmark (
-    tenant_id text NOT NULL,
-    instance_id text NOT NULL,
-    id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
     -- A bookmark that replaces one of the same instance and hash in one commit takes over its number: a fan-out meets
     -- either of them.
     number bigint NOT NULL DEFAULT nextval('bookmark_number'),
-    activity_id text NOT NULL,
+    activity_id text COLLATE "C" NOT NULL,
     -- Elsa's id of the activity in the tree of the definition; no node of the cluster.
-    node_id text NOT NULL,
-    activity_execution_id text NOT NULL,
+    node_id text COLLATE "C" NOT NULL,
+    activity_execution_id text COLLATE "C" NOT NULL,
     -- The activity type that waits, and the hash of the stimulus.
     name text NOT NULL,
     hash bytea NOT NULL,
@@ -471,7 +451,7 @@ CREATE TABLE bookmark (
     -- A published stimulus can match it; false where only a timer ends it.
     publishable boolean NOT NULL,
     -- That of the instance, kept current by the commit that changes it while the bookmark is publishable.
-    correlation_id text,
+    correlation_id text COLLATE "C",
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (instance_id, id, tenant_id)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -493,15 +473,15 @@ CREATE INDEX bookmark_tasks ON bookmark (number) WHERE name = 'Elsa.RunTask';
 -- ran in the burst of its parent is committed before it: if it lives on, the commit of the parent writes the bookmark into
 -- its row, or wakes the parent itself.
 CREATE TABLE child (
-    tenant_id text NOT NULL,
-    id text NOT NULL,
-    parent_instance_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    parent_instance_id text COLLATE "C" NOT NULL,
     -- When the parent was first committed, in microseconds since 1970: its bookmark ids repeat in a later instance.
     parent_generation bigint NOT NULL,
     -- The bookmark at which the parent waits for this child; null: it does not yet, not at all, or was woken before its end.
-    bookmark_id text,
+    bookmark_id text COLLATE "C",
     -- The instance in whose burst the child was committed, if that is not its parent, which may never have been.
-    root_instance_id text,
+    root_instance_id text COLLATE "C",
     -- It has come to wait for something, after which a parent that waits for no more goes on.
     rested boolean NOT NULL DEFAULT false,
     -- It has a dead letter, and counts as faulted.
@@ -536,8 +516,8 @@ $$;
 -- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.
 -- Append-only, partitioned by the now() of the commit, never by a node's clock.
 CREATE TABLE burst_record (
-    tenant_id text NOT NULL,
-    instance_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     -- Of the instance, by this commit.
     version bigint NOT NULL,
     at timestamptz NOT NULL,
@@ -604,8 +584,9 @@ BEGIN
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE burst_record INCLUDING ALL)', partition);
-    -- A body stays in its row as long as it fits a page; a larger one is compressed, with lz4 if the server has it.
-    EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 8160)', partition);
+    -- A body of more than two kilobytes is compressed, with lz4 if the server has it, and stays in its row as long as it fits a
+    -- page then.
+    EXECUTE format('ALTER TABLE %I ALTER COLUMN body SET STORAGE MAIN', partition);
     BEGIN
         EXECUTE format('ALTER TABLE %I ALTER COLUMN body SET COMPRESSION lz4', partition);
     EXCEPTION WHEN feature_not_supported THEN
@@ -635,16 +616,16 @@ REVOKE ALL ON FUNCTION ensure_partitions(integer) FROM PUBLIC;
 -- ===================================================================================================================
 
 CREATE TABLE work (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     -- Negative for a cancel, so that it is claimed before the other rows of its instance.
     id bigint GENERATED ALWAYS AS IDENTITY,
-    instance_id text NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     -- 0 start, 1 resume, 2 stimulus, 3 cancel, 4 continue, 7 child end
     kind smallint NOT NULL,
     -- Of a start: the version that was published when it was accepted. A start that yielded keeps definition_id, so
     -- that no indexed column changes.
-    definition_id text,
-    version_id text,
+    definition_id text COLLATE "C",
+    version_id text COLLATE "C",
     definition_version integer,
     -- JSON by kind; the types are in src/runtime, module `instruction`.
     body json NOT NULL,
@@ -682,10 +663,10 @@ CREATE INDEX work_fan_out ON work (fan_out, id) WHERE fan_out IS NOT NULL;
 
 -- The row is claimed like work, and deleted by the commit of the burst that it resumes.
 CREATE TABLE timer (
-    tenant_id text NOT NULL,
-    instance_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     -- The bookmark that it ends.
-    id text NOT NULL,
+    id text COLLATE "C" NOT NULL,
     due timestamptz NOT NULL,
     available_at timestamptz NOT NULL,
     claimed_by bigint,
@@ -705,15 +686,15 @@ CREATE INDEX timer_postponed ON timer (available_at) WHERE claimed_by IS NULL AN
 -- take their turns in the order of their ids. A turn starts what the triggers start and draws a cut; then pages of bookmarks
 -- with a number up to the cut get a row of work each, which names the fan-out and has no payload.
 CREATE TABLE fan_out (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     id bigint GENERATED ALWAYS AS IDENTITY,
     hash bytea NOT NULL,
     name text NOT NULL,
     payload json,
     -- Whom it is for; null: any.
-    correlation_id text,
-    instance_id text,
-    activity_execution_id text,
+    correlation_id text COLLATE "C",
+    instance_id text COLLATE "C",
+    activity_execution_id text COLLATE "C",
     accepted_at timestamptz NOT NULL DEFAULT now(),
     -- If nothing waits for it in its turn, the inbox keeps it until then.
     expires_at timestamptz NOT NULL,
@@ -733,13 +714,14 @@ CREATE TABLE fan_out (
     finished_at timestamptz,
     PRIMARY KEY (id) INCLUDE (tenant_id),
     CHECK ((began_at IS NULL) = (cut IS NULL))
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- Uncompressed, as work.body is.
 ALTER TABLE fan_out ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- `+ 0` keeps the queries of unfinished ones from the primary key, which has the finished ones, too.
 CREATE INDEX fan_out_unfinished ON fan_out ((id + 0)) WHERE finished_at IS NULL;
 CREATE INDEX fan_out_hash ON fan_out (hash, id) WHERE finished_at IS NULL;
-CREATE INDEX fan_out_begun ON fan_out (hash) WHERE finished_at IS NULL AND cut IS NOT NULL;
+-- By the cut, so that a bookmark that ends reads no dead entry of an event before it.
+CREATE INDEX fan_out_begun ON fan_out (hash, cut) WHERE finished_at IS NULL AND cut IS NOT NULL;
 CREATE INDEX fan_out_finished ON fan_out (finished_at) WHERE finished_at IS NOT NULL;
 
 -- A bookmark that a begun fan-out fits, and that ends, or no longer fits, before its page. The commit that deletes or changes
@@ -749,12 +731,12 @@ CREATE TABLE fan_out_owed (
     fan_out bigint NOT NULL,
     -- That of the bookmark.
     number bigint NOT NULL,
-    tenant_id text NOT NULL,
-    instance_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     -- Distinguishes the instance from a later one with its id.
     instance_created_at timestamptz NOT NULL,
-    bookmark_id text NOT NULL,
-    activity_execution_id text NOT NULL,
+    bookmark_id text COLLATE "C" NOT NULL,
+    activity_execution_id text COLLATE "C" NOT NULL,
     PRIMARY KEY (fan_out, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
@@ -773,8 +755,8 @@ END $$;
 -- instances that existed at that moment, by the time of their creation. A page and the cursor are written in one transaction,
 -- which holds the row.
 CREATE TABLE bulk_action (
-    tenant_id text NOT NULL,
-    id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
     -- False: it cancels.
     deletes boolean NOT NULL,
     -- JSON: the filter of a list of instances.
@@ -785,7 +767,7 @@ CREATE TABLE bulk_action (
     -- The last row of the last page.
     cursor_work bigint NOT NULL DEFAULT 0,
     cursor_at timestamptz,
-    cursor_id text,
+    cursor_id text COLLATE "C",
     -- Instances that were deleted or got a cancel, and those for which that failed for a reason of their own.
     processed bigint NOT NULL DEFAULT 0,
     failed bigint NOT NULL DEFAULT 0,
@@ -797,19 +779,19 @@ CREATE INDEX bulk_action_finished ON bulk_action (finished_at) WHERE finished_at
 
 -- A stimulus is given to the first bookmark or trigger that matches it, until it expires.
 CREATE TABLE inbox (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     id bigint GENERATED ALWAYS AS IDENTITY,
     hash bytea NOT NULL,
     name text NOT NULL,
     payload json,
     -- Whom it is for; null: any.
-    correlation_id text,
-    instance_id text,
-    activity_execution_id text,
+    correlation_id text COLLATE "C",
+    instance_id text COLLATE "C",
+    activity_execution_id text COLLATE "C",
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (id) INCLUDE (tenant_id)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- The size of a payload is in its row, uncompressed: a match adds sizes up before it reads any value.
 ALTER TABLE inbox ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- What a bookmark may take, oldest first for each target. `+ 0` keeps lookups by id from this index. A correlation id may be
@@ -825,8 +807,8 @@ CREATE INDEX inbox_instance ON inbox (instance_id) WHERE instance_id IS NOT NULL
 -- A publish writes one row for each of its stimuli that the inbox keeps; pages of starts follow, each in a transaction
 -- that holds the row. Of several definitions the one that began first takes a stimulus.
 CREATE TABLE inbox_match (
-    tenant_id text NOT NULL,
-    definition_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
     -- The hash of the stimulus.
     hash bytea NOT NULL,
     -- The newest inbox.id at the publish: later events see the trigger.
@@ -839,18 +821,18 @@ CREATE TABLE inbox_match (
 
 -- A dead letter keeps all that a replay needs.
 CREATE TABLE dead_letter (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     id bigint GENERATED ALWAYS AS IDENTITY,
     -- Empty: an expired stimulus for no instance in particular.
-    instance_id text NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     -- As work.kind; 5 timer, 6 inbox.
     kind smallint NOT NULL,
     reason text NOT NULL,
     -- The row that it was: one of work_id, timer_id and inbox_id.
     work_id bigint,
-    timer_id text,
-    definition_id text,
-    version_id text,
+    timer_id text COLLATE "C",
+    definition_id text COLLATE "C",
+    version_id text COLLATE "C",
     definition_version integer,
     body json,
     -- Of a timer.
@@ -866,8 +848,8 @@ CREATE TABLE dead_letter (
     -- Of a row of the inbox, as there.
     hash bytea,
     name text,
-    correlation_id text,
-    activity_execution_id text,
+    correlation_id text COLLATE "C",
+    activity_execution_id text COLLATE "C",
     PRIMARY KEY (id) INCLUDE (tenant_id),
     CONSTRAINT dead_letter_of_one_row CHECK (num_nonnulls(work_id, timer_id, inbox_id) = 1),
     CONSTRAINT dead_letter_kind CHECK ((kind = 5 /* timer */) = (timer_id IS NOT NULL)
@@ -880,7 +862,7 @@ CREATE INDEX dead_letter_instance ON dead_letter (instance_id);
 CREATE INDEX dead_letter_expiry ON dead_letter (created_at) WHERE kind = 6 /* inbox */;
 
 CREATE TABLE unmatched_work (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     work_id bigint NOT NULL,
     -- The row was a dead letter until it was replayed as another row, or deleted. False: it matched
     -- nothing.
@@ -892,18 +874,18 @@ CREATE INDEX unmatched_work_expiry ON unmatched_work (ended_at);
 
 -- Of requests with an idempotency key, and of every event. An accepted request is not accepted again.
 CREATE TABLE idempotency_key (
-    tenant_id text NOT NULL,
-    route text NOT NULL,
-    key text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    route text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
     -- The hash of the request: another request under the same key is refused.
     fingerprint bytea NOT NULL,
     -- The instance that the request made or was for.
-    instance_id text,
+    instance_id text COLLATE "C",
     expires_at timestamptz NOT NULL DEFAULT now() + interval '24 hours',
     -- The row of work that a resume became.
     work_id bigint,
     PRIMARY KEY (tenant_id, route, key)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at);
 
 -- Argument of start/accept.sql: a start to be accepted.
@@ -972,14 +954,14 @@ END $$;
 -- Rows that are not exclusive merely count while they are true (activation_counts), pruned or not: of instances that ran
 -- before the strategy was published, and of those that took a correlation id which a strategy compares.
 CREATE TABLE activation (
-    tenant_id text NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
     key bytea NOT NULL,
-    instance_id text NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
     exclusive boolean NOT NULL,
     -- As definition.activation_strategy; 0: held for a schedule without overlap.
     strategy smallint NOT NULL,
-    definition_id text NOT NULL,
-    correlation_id text
+    definition_id text COLLATE "C" NOT NULL,
+    correlation_id text COLLATE "C"
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- Guards inserts only. The expressions keep the planner from looking rows up by the second and third column.
 CREATE UNIQUE INDEX activation_key ON activation (key, (instance_id || ''), (tenant_id || ''));

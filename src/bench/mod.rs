@@ -8,7 +8,7 @@ pub(crate) mod finished_counter;
 mod locks;
 pub(crate) mod measured_workflow;
 pub(crate) mod nodes;
-mod observe;
+mod queries;
 pub(crate) mod report;
 mod settings;
 mod signals;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::observe;
+use super::queries;
 use crate::Result;
 use crate::db::{Connector, DatabaseUrl, SchemaName};
 
@@ -85,7 +85,7 @@ pub struct Measured {
 pub async fn describe_environment(url: &str) -> Result<[String; 2]> {
     // Any name: the schema need not exist.
     let connector = Connector::new(&DatabaseUrl::parse(url)?, &SchemaName::parse("mainspring")?)?;
-    let settings = observe::server(&connector.open().await?.client).await?;
+    let settings = queries::server(&connector.open().await?.client).await?;
     let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
     Ok([
         format!("machine: {}", machine()),

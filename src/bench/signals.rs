@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::measured_workflow::name_of;
 use super::report::{Latencies, Measured, describe_environment};
 use super::settings::{BenchSignals, BenchWake};
-use super::{nodes, observe};
+use super::{nodes, queries};
 use crate::harness::client::{Client, PersistentConnection};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
@@ -229,7 +229,7 @@ async fn prepare(scratch: &ScratchDatabase, nodes: &[Client], count: usize) -> R
     let session = scratch.open().await?;
     let (mut last, mut since) = (0, Instant::now());
     loop {
-        let waiting = observe::waiting(&session.client).await?;
+        let waiting = queries::waiting(&session.client).await?;
         if waiting >= count {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::nodes;
-use super::observe::{self, Ran};
+use super::queries::{self, Ran};
 use super::report::{Latencies, Measured, describe_environment};
 use crate::bench::settings::BenchTimers;
 use crate::harness::client::{Client, text_field};
@@ -118,7 +118,7 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
     let (accepted, errors) = start(clients, settings.timers).await;
     let began = Instant::now();
     loop {
-        let unclaimed = observe::unclaimed_timers(database).await?;
+        let unclaimed = queries::unclaimed_timers(database).await?;
         if unclaimed >= accepted.len() {
             break;
         }
@@ -135,20 +135,20 @@ async fn measure(scratch: &ScratchDatabase, clients: &[Client], settings: &Bench
     } else {
         Duration::from_secs(settings.seconds as u64)
     };
-    let due = observe::set_due(database, LEAD, span).await?;
+    let due = queries::set_due(database, LEAD, span).await?;
     let set = Instant::now();
     for second in 1.. {
         tokio::time::sleep_until((set + Duration::from_secs(second)).into()).await;
-        let finished = observe::finished(database, &tenant, &accepted).await?;
+        let finished = queries::finished(database, &tenant, &accepted).await?;
         eprintln!("{second} s: {finished} of {} have run", accepted.len());
         if finished == accepted.len() || set.elapsed() > LEAD + span + TIMEOUT {
             break;
         }
     }
     Ok(Outcome {
-        ran: observe::ran(database, &tenant, &due, ACTIVITY).await?,
+        ran: queries::ran(database, &tenant, &due, ACTIVITY).await?,
         accepted: accepted.len(),
-        twice: usize::try_from(observe::twice(database).await?).unwrap_or(0),
+        twice: usize::try_from(queries::twice(database).await?).unwrap_or(0),
         errors,
     })
 }

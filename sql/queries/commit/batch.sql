@@ -195,12 +195,8 @@ WITH fence_held AS MATERIALIZED (
       AND CASE WHEN e.expected = 0 AND e.claims = 0 AND e.parent_instance_id IS NULL
                THEN NOT raise_if_start_exists(e.tenant_id, e.instance_id) ELSE true END
     --]
-    --[no_lookup
-      -- Activation keys are deleted in another shape. While any instance holds one, requests that end an instance are
-      -- skipped, and sent again in the shape with a lookup.
-      AND CASE WHEN e.status = 1 /* finished */ THEN (SELECT true FROM activation LIMIT 1) IS NULL ELSE true END
-    --]
-    --[lookup
+    --[single
+      -- The activation keys of an instance that ends are deleted in the multi-claim form, in which it is sent again.
       AND CASE WHEN e.status = 1 /* finished */
                THEN (SELECT true FROM activation a
                      WHERE a.instance_id = e.instance_id AND a.tenant_id = e.tenant_id LIMIT 1) IS NULL
@@ -266,8 +262,8 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[burned or rare and existing
 ), owed_made AS (
-    -- Of bookmarks that end, or change their correlation id, while a fan-out that fits them is on its way to them. Without
-    -- any begun fan-out there is no lookup. The end of an instance ends its claim.
+    -- Of bookmarks that end, or change their correlation id, while a fan-out that fits them is on its way to them. The end of an
+    -- instance ends its claim.
     INSERT INTO fan_out_owed (fan_out, number, tenant_id, instance_id, instance_created_at, bookmark_id,
                               activity_execution_id)
     SELECT f.id, x.number, x.tenant_id, x.instance_id, (SELECT i.created_at FROM instance i
@@ -296,8 +292,7 @@ WITH fence_held AS MATERIALIZED (
           AND coalesce(o.instance_id = x.instance_id, o.instance_id IS NULL)
           AND coalesce(o.activity_execution_id = x.activity_execution_id, o.activity_execution_id IS NULL)
         OFFSET 0) f
-    WHERE (SELECT true FROM fan_out g WHERE g.cut IS NOT NULL AND g.finished_at IS NULL LIMIT 1)
-      AND CASE WHEN p.no IN (SELECT w.no FROM winner w WHERE w.status = 0 /* running */) THEN true ELSE false END
+    WHERE CASE WHEN p.no IN (SELECT w.no FROM winner w WHERE w.status = 0 /* running */) THEN true ELSE false END
     ON CONFLICT DO NOTHING
 --]
 --[burned
@@ -358,13 +353,15 @@ WITH fence_held AS MATERIALIZED (
 ), activation_freed AS (
     -- The end of an instance, or another correlation id, deletes its keys.
     DELETE FROM activation a
-    USING winner w
-    -- Without any key there is no lookup.
-    WHERE (SELECT true FROM activation LIMIT 1)
-      AND (w.status = 1 /* finished */ OR w.correlation_id IS NOT NULL)
-      AND a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id
-      AND (w.status = 1 /* finished */ OR (a.strategy >= 2 /* correlated singleton */
-          AND a.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+    USING (SELECT k.place FROM winner w
+           CROSS JOIN LATERAL (
+               SELECT x.ctid AS place FROM activation x
+               WHERE x.instance_id = w.instance_id AND x.tenant_id = w.tenant_id
+                 AND (w.status = 1 /* finished */ OR (x.strategy >= 2 /* correlated singleton */
+                     AND x.correlation_id IS DISTINCT FROM nullif(w.correlation_id, '')))
+               OFFSET 0) k
+           WHERE w.status = 1 /* finished */ OR w.correlation_id IS NOT NULL) d
+    WHERE a.ctid = d.place
     RETURNING a.tenant_id, a.instance_id, a.strategy
 --]
 --[rare

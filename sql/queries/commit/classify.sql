@@ -25,8 +25,7 @@ SELECT r.no,
         AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
        i.created_at, i.updated_at,
        (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id
-           LIMIT 1) AS is_holder,
-       (SELECT true FROM activation LIMIT 1) AS has_holders
+           LIMIT 1) AS is_holder
 FROM unnest($3::commit_request[]) r
 LEFT JOIN unnest($5::commit_nested[]) n ON n.no = r.no
 LEFT JOIN instance i ON i.tenant_id = r.tenant_id AND i.id = r.instance_id

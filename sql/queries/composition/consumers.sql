@@ -3,7 +3,7 @@
 -- index:   definition_reference_used, definition_latest
 -- locks:   none
 WITH RECURSIVE consumer(definition_id) AS (
-    SELECT $2::text
+    SELECT $2::text COLLATE "C"
     UNION
     SELECT d.definition_id
     FROM consumer c

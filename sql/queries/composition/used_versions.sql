@@ -4,7 +4,7 @@
 -- index:   definition_pkey, definition_reference_pkey
 -- locks:   none
 WITH RECURSIVE used(version_id) AS (
-    SELECT k.version_id FROM unnest($2::text[]) k(version_id)
+    SELECT k.version_id COLLATE "C" FROM unnest($2::text[]) k(version_id)
     UNION
     SELECT r.used_version_id
     FROM used u JOIN definition_reference r ON r.version_id = u.version_id AND r.tenant_id = $1

@@ -1,7 +1,8 @@
 -- purpose: list instances: a page of them in an order, or how many there are, up to a bound, or how many the planner expects.
 --          Filters that are not given are null and leave the plan; so it is planned for each call
 -- caller:  store::instance::list
--- index:   instance_by_time, instance_by_version, instance_incident, instance_pkey, instance_name, instance_correlation, instance_parent
+-- index:   instance_by_time, instance_by_version, instance_incident, instance_pkey, instance_name, instance_correlation, instance_name_trigrams,
+--          instance_correlation_trigrams, instance_parent
 -- locks:   none
 --[estimate
 EXPLAIN (FORMAT JSON)
@@ -63,17 +64,11 @@ FROM
 --[search
           )
 --]
---[correlation_trigrams
-      AND left(s.correlation_id, 256) = ANY (ARRAY(SELECT left(c.id, 256) FROM unnest($4) c(id)))
---]
---[name_trigrams
-      AND left(s.name, 256) = left($5, 256)
---]
---[correlation_beginnings
+--[correlations
       AND s.correlation_id IS NOT NULL
       AND (left(s.correlation_id, 64) COLLATE "C") = ANY (ARRAY(SELECT left(c.id, 64) FROM unnest($4) c(id)))
 --]
---[name_beginning
+--[name
       AND s.name IS NOT NULL AND (left(s.name, 64) COLLATE "C") = left($5, 64)
 --]
 --[parents

@@ -7,5 +7,7 @@ SELECT (SELECT count(*) FROM (SELECT FROM bookmark b WHERE b.instance_id > '' LI
        + (SELECT count(*) FROM (SELECT FROM work w WHERE w.id > 0 LIMIT $1) n)
        + (SELECT count(*) FROM (SELECT FROM timer t WHERE t.instance_id > '' LIMIT $1) n)
        + (SELECT count(*) FROM (SELECT FROM dead_letter d WHERE d.id > 0 LIMIT $1) n) AS rows,
-       EXISTS (SELECT 1 FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_am a ON a.oid = c.relam
-               WHERE c.oid = to_regclass('instance_correlation') AND a.amname = 'gin') AS has_trigrams
+       -- Made by an operator, both or none; one whose build failed or goes on is not valid.
+       (SELECT count(*) = 2 FROM pg_index x
+        WHERE x.indisvalid AND x.indexrelid IN (to_regclass('instance_name_trigrams'), to_regclass('instance_correlation_trigrams')))
+           AS has_trigrams

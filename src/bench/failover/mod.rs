@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio_postgres::Client as Database;
 
 use super::nodes::with_schema;
-use super::observe;
+use super::queries;
 use super::report::{describe_environment, percentile};
 use crate::bench::measured_workflow::name_of;
 use crate::bench::settings::BenchFailover;
@@ -168,7 +168,7 @@ async fn run_round(
     let api = Client::new(&node.process.url());
     let (mut accepted, began, mut requested) = (Vec::new(), Instant::now(), None::<Instant>);
     let held = loop {
-        let held = observe::held(database, &node.id).await?;
+        let held = queries::held(database, &node.id).await?;
         if held.len() >= settings.bursts {
             break held;
         }
@@ -187,13 +187,13 @@ async fn run_round(
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
-    let fault_at = observe::clock(database).await?;
+    let fault_at = queries::clock(database).await?;
     node.inject(settings.fault).await?;
     let injected = Instant::now();
 
     let mut next_report = Duration::from_secs(1);
     loop {
-        let finished = observe::finished(database, &tenant, &accepted).await?;
+        let finished = queries::finished(database, &tenant, &accepted).await?;
         if finished == accepted.len() {
             break;
         }
@@ -220,7 +220,7 @@ async fn run_round(
             node.process.stop().await;
         }
     }
-    let begun = observe::begun(database, &tenant, &held, ACTIVITY, fault_at).await?;
+    let begun = queries::begun(database, &tenant, &held, ACTIVITY, fault_at).await?;
     let again: Vec<f64> = begun.into_iter().filter(|since| *since > 0.0).collect();
     if again.len() < held.len() {
         outcome.error(&format!(
@@ -251,7 +251,7 @@ async fn start(api: &Client, count: usize, accepted: &mut Vec<InstanceId>, outco
 /// Checks the database after the exit of all nodes.
 async fn check_database(scratch: &ScratchDatabase, mut outcome: Outcome) -> Result<Outcome, Failure> {
     let session = scratch.open().await?;
-    outcome.twice = usize::try_from(observe::twice(&session.client).await?).unwrap_or(0);
+    outcome.twice = usize::try_from(queries::twice(&session.client).await?).unwrap_or(0);
     for violation in runtime::check(&scratch.url, &scratch.schema).await? {
         outcome.error(&format!(
             "{} is violated, {} times",

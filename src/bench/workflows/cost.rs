@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio_postgres::Client;
 
-use crate::bench::observe;
+use crate::bench::queries;
 use crate::db::Session;
 use crate::harness::failure::Failure;
 
@@ -49,11 +49,11 @@ impl Meter {
 
     /// The database's clock.
     pub(super) async fn clock(&self) -> Result<DateTime<Utc>, Failure> {
-        Ok(observe::clock(self.client()).await?)
+        Ok(queries::clock(self.client()).await?)
     }
 
     pub(super) async fn read(&self) -> Result<Reading, Failure> {
-        let written = observe::written(&self.session.client).await?;
+        let written = queries::written(&self.session.client).await?;
         let processes = processes();
         let own = std::process::id();
         let engine = processes.iter().filter(|process| {

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::Scenario;
 use super::cost::{Cost, Meter, Reading};
 use super::engines::EngineGroup;
-use crate::bench::observe;
+use crate::bench::queries;
 use crate::bench::report::Latencies;
 use crate::bench::settings::Mode;
 use crate::harness::client::{Client, PersistentConnection};
@@ -171,11 +171,11 @@ async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure
     let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
     group.publish(scenario).await?;
     let (meter, shared) = (scenario.meter().await?, Shared::new());
-    let waiting = observe::waiting(meter.client()).await?;
+    let waiting = queries::waiting(meter.client()).await?;
     dispatch_all(&group, instances, &shared).await?;
     let accepted = shared.accepted.load(Relaxed);
     let began = Instant::now();
-    while (observe::waiting(meter.client()).await? - waiting) as u64 != accepted {
+    while (queries::waiting(meter.client()).await? - waiting) as u64 != accepted {
         if began.elapsed() > TIMEOUT {
             return Err(Failure::failed(
                 "the instances do not wait: the definition must start with the event `bench`",
@@ -231,7 +231,7 @@ async fn finished_since(
     let took = begin.at.elapsed();
     let cost = meter.read().await?.since(&begin.spent);
     group.end().await;
-    let (done, percentiles) = observe::ended(meter.client(), begin.since).await?;
+    let (done, percentiles) = queries::ended(meter.client(), begin.since).await?;
     let at = |place: usize| percentiles.get(place).map_or(0.0, |time| (time * 10.0).round() / 10.0);
     eprintln!("{done} of {accepted} finished on {} nodes", scenario.nodes);
     Ok(Outcome {

@@ -23,11 +23,11 @@ mod converters;
 mod guards;
 mod input_names;
 mod named_variables;
+mod remedies;
 mod secrets;
 mod shown;
 mod state_machine;
 mod structure;
-mod unsupported;
 mod warnings;
 
 use converters::Targets;
@@ -95,7 +95,7 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
         return format!("The activity {} is of the type {}: {problem}", node.id, node.type_name);
     }
     let versions: Vec<String> = catalogue.versions(&node.type_name).iter().map(i32::to_string).collect();
-    if let Some(remedy) = unsupported::remedy(&node.type_name).filter(|_| versions.is_empty()) {
+    if let Some(remedy) = remedies::remedy(&node.type_name).filter(|_| versions.is_empty()) {
         return format!(
             "The activity {} is of the type {}, which is not supported: {remedy}",
             node.id, node.type_name

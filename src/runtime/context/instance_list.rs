@@ -79,8 +79,8 @@ pub struct InstanceFilter {
     /// Only those that match all of these.
     pub time_filters: Vec<TimeFilter>,
     /// Part of the name or the correlation id, or of the id of the definition or version, regardless of case; or the
-    /// beginning of the id. Without the extension pg_trgm, the beginning of the name or the correlation id, in the same
-    /// case.
+    /// beginning of the id. Unless an operator has made indexes of trigrams, the beginning of the name or the correlation
+    /// id, in the same case.
     pub search_term: Option<String>,
 }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::backoff::LONGEST_BACKOFF;
 use super::fan_out;
-use super::release::{LONGEST_BACKOFF, give_back, release_as};
+use super::release::{give_back, release_as};
 use crate::Result;
 use crate::db::is_in_doubt;
 use crate::lock::LockHandle;

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::release::{backoff, release_claims};
+use super::backoff::backoff;
+use super::release::release_claims;
 use crate::execution::{BurstResult, InstanceState, InstanceTimestamps, Status};
 use crate::id::{InstanceId, WorkId};
 use crate::runtime::context::node_context::NodeContext;

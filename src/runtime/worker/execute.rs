@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::backoff::backoff;
 use super::claim::{Loaded, Locked};
 use super::commit::Committed;
-use super::release::{backoff, give_back, release_claims};
+use super::release::{give_back, release_claims};
 use super::run::{self, RunEnd};
 use super::{complete, prepare};
 use crate::error::panic_text;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::backoff::backoff;
 use super::paging_job::{self, PagingJob};
-use super::release::{backoff, give_back};
+use super::release::give_back;
 use crate::Result;
 use crate::id::FanOutId;
 use crate::runtime::context::node_context::NodeContext;

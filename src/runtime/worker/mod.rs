@@ -5,7 +5,8 @@
 //! - `poll`: the loop that finds due work; `poll_state`: how far it has come; `supported_work`: the polls of a node that
 //!   does not support every version.
 //! - `claim`, `prepare`, `run`, `commit`: the steps of a burst, one consuming type each.
-//! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims.
+//! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims;
+//!   `backoff`: how long a burst that failed waits.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports failed activities.
@@ -16,6 +17,7 @@
 //! - `family`: runs and commits the children of a burst, and knows which definitions it may start children of.
 
 mod activity_faults;
+mod backoff;
 pub(crate) mod bulk_action;
 pub(crate) mod claim;
 mod commit;

@@ -1,17 +1,10 @@
 //! Releases claims that a burst does not consume.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Release};
 use crate::store::commit::Claim;
-use crate::store::maintenance;
-
-/// The longest backoff before a burst that failed is retried.
-pub(crate) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-
-// With its jitter.
-const _: () = assert!(LONGEST_BACKOFF.as_secs() * 5 / 4 < maintenance::LONGEST_WAIT.as_secs());
 
 /// Releases claims of a burst that may have begun: no other row of its instance is claimed before them.
 pub(crate) async fn release_claims(node: &NodeContext, key: &InstanceKey, claims: &[Claim], how: Release<'_>) {
@@ -44,34 +37,5 @@ pub(super) async fn release_as(
     node.claims.wake_timer.wake_now();
     if node.lifecycle.is_draining() {
         node.notifications.wake.work_ready(&key.1);
-    }
-}
-
-/// The backoff after so many failures: doubled with each, and jittered.
-pub(crate) fn backoff(failures: i32) -> Duration {
-    let doubled = Duration::from_millis(100) * 2u32.saturating_pow(u32::try_from(failures).unwrap_or(0).min(16));
-    doubled.min(LONGEST_BACKOFF).mul_f64(rand::random_range(0.75..1.25))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn backoffs_grow_to_a_bound_with_jitter() {
-        for failures in 0..40 {
-            let full = (Duration::from_millis(100) * 2u32.pow(failures.min(16))).min(LONGEST_BACKOFF);
-            let backoffs: Vec<Duration> = (0..50).map(|_| backoff(failures.cast_signed())).collect();
-            let within = full.mul_f64(0.75)..=full.mul_f64(1.25);
-            assert!(
-                backoffs.iter().all(|backoff| within.contains(backoff)),
-                "{failures}: {backoffs:?}"
-            );
-            assert!(
-                backoffs.iter().any(|backoff| *backoff != backoffs[0]),
-                "{failures}: no jitter"
-            );
-        }
-        assert_eq!(backoff(-1).as_secs(), 0);
     }
 }

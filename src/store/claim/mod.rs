@@ -32,7 +32,8 @@ pub(crate) use rows::BOUNDED;
 pub(crate) use rows::TOGETHER;
 pub(crate) use rows::{Bytes, ClaimBounds, claim};
 
-const POLL: &str = include_str!("../../../sql/queries/work/poll.sql");
+/// Also for experiments, which measure it.
+pub(crate) const POLL: &str = include_str!("../../../sql/queries/work/poll.sql");
 const POLL_SUPPORTED: &str = include_str!("../../../sql/queries/work/poll_supported.sql");
 const NEXT_SUPPORTED_DUE: &str = include_str!("../../../sql/queries/work/next_supported_due.sql");
 const RELEASE: &str = include_str!("../../../sql/queries/work/release.sql");

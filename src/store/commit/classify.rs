@@ -24,8 +24,6 @@ struct LossEvidence {
     is_under: bool,
     /// The instance holds something by its activation strategy.
     is_holder: bool,
-    /// Some instance does.
-    has_holders: bool,
 }
 
 /// What a request that was not committed came to.
@@ -33,8 +31,6 @@ pub(super) enum Loss {
     Outcome(CommitOutcome),
     /// A single-claim batch skipped it, as its instance holds something: it is sent again in the multi-claim form.
     IsHolder,
-    /// It is busy, or a single-claim batch skipped all that end, as some instance holds something.
-    Skipped,
 }
 
 /// Classifies the losers of a batch by their index in it. `in_doubt`: an earlier attempt of the same requests may have been
@@ -72,7 +68,7 @@ pub(super) async fn classify<'a>(
         ),
     )
     .await?;
-    let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, is_under, continued, created_at, updated_at, is_holder, has_holders)?;
+    let at = columns!(answer; no, is_registered, version, is_committed, is_claimed, is_under, continued, created_at, updated_at, is_holder)?;
     Ok(answer
         .iter()
         .filter_map(|row| {
@@ -93,7 +89,6 @@ pub(super) async fn classify<'a>(
                 is_claimed: row.get(at.is_claimed),
                 is_under: row.get(at.is_under),
                 is_holder: row.get::<_, Option<bool>>(at.is_holder).unwrap_or(false),
-                has_holders: row.get::<_, Option<bool>>(at.has_holders).unwrap_or(false),
             };
             Some((no, loss(losers.get(&no)?, evidence, in_doubt)))
         })
@@ -103,10 +98,9 @@ pub(super) async fn classify<'a>(
 /// The order matters: a first attempt that was committed has consumed its own claims, and may have been fenced since.
 fn loss(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> Loss {
     let ends = !request.holds && request.effects.status == FINISHED;
-    let (is_holder, has_holders) = (evidence.is_holder, evidence.has_holders);
+    let is_holder = evidence.is_holder;
     match outcome(request, evidence, in_doubt) {
         CommitOutcome::Busy if ends && is_holder => Loss::IsHolder,
-        CommitOutcome::Busy if ends && has_holders => Loss::Skipped,
         outcome => Loss::Outcome(outcome),
     }
 }

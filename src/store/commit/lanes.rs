@@ -55,8 +55,6 @@ pub(super) struct LaneTask {
 struct Remaining<G> {
     /// They found a locked row.
     busy: Vec<Pending<G>>,
-    /// Skipped by a single-claim batch without a lookup of what they hold: they are sent again.
-    again: Vec<Pending<G>>,
     /// They hold something: they are sent again in the multi-claim form.
     holding: Vec<Pending<G>>,
 }
@@ -65,7 +63,6 @@ impl<G> Default for Remaining<G> {
     fn default() -> Self {
         Self {
             busy: Vec::new(),
-            again: Vec::new(),
             holding: Vec::new(),
         }
     }
@@ -275,10 +272,9 @@ impl LaneTask {
                 Ok(mut left) => {
                     doubt_since = None;
                     busy.append(&mut left.busy);
-                    let rest = [left.holding, left.again];
-                    rest.into_iter()
-                        .filter(|part| !part.is_empty())
-                        .for_each(|part| parts.push_front(part));
+                    if !left.holding.is_empty() {
+                        parts.push_front(left.holding);
+                    }
                     continue;
                 }
                 Err(broken) => broken,
@@ -383,8 +379,7 @@ impl LaneTask {
                     self.futile = 0;
                     self.breaker.committed(shape);
                 }
-                let skips_holders = !shape.multi && !shape.lookup;
-                (winners, missed, Leaving::Committed { skips_holders })
+                (winners, missed, Leaving::Committed)
             }
             Err(broken) => {
                 let Some(left_as) = retry::after_refusal(&broken, part.len(), in_doubt) else {
@@ -403,13 +398,6 @@ impl LaneTask {
             // If this fails, the winners are committed and the rest is unknown: the whole batch is sent again.
             judged = classify::classify(connection, losers, in_doubt).await?;
         }
-        if left_as == (Leaving::Committed { skips_holders: true })
-            && judged
-                .values()
-                .any(|loss| matches!(loss, Loss::IsHolder | Loss::Skipped))
-        {
-            connection.look_up_holders();
-        }
         let mut left = Remaining::default();
         for (no, mut pending) in part.drain(..).enumerate() {
             if let Some(commit) = winners.get(&no) {
@@ -427,7 +415,6 @@ impl LaneTask {
                     self.holders.insert(&pending.request);
                     left.holding.push(pending);
                 }
-                Decision::SendAgain => left.again.push(pending),
                 Decision::AwaitLock => left.busy.push(pending),
             }
         }

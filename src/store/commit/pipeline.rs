@@ -1,7 +1,6 @@
 //! One batch on one connection: encode the rows, send the statements as one pipeline, read the winners.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
@@ -20,13 +19,10 @@ use crate::store::stimulus_key::KeySet;
 use crate::{Error, Result};
 
 const BATCH: &str = include_str!("../../../sql/queries/commit/batch.sql");
-const LOCKS: &str = include_str!("../../../sql/queries/commit/locks.sql");
-const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/locks_waiting.sql");
+const LOCKS: &str = include_str!("../../../sql/queries/commit/stimulus_keys.sql");
+const LOCKS_WAITING: &str = include_str!("../../../sql/queries/commit/stimulus_keys_waiting.sql");
 const MATCH: &str = include_str!("../../../sql/queries/commit/match.sql");
 const CLASSIFY: &str = include_str!("../../../sql/queries/commit/classify.sql");
-
-/// For how long single-claim batches look up what their instances hold, once any instance holds something.
-const LOOKUP_PERIOD: Duration = Duration::from_secs(30);
 
 /// What a lane does at a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +72,6 @@ pub(super) struct CommitConnection {
     shapes: HashMap<(StatementShape, bool), Statement>,
     /// The types of the parameters, which are the same in all shapes.
     types: Vec<Type>,
-    /// Until then single-claim batches look up what their instances hold.
-    lookup_until: Option<Instant>,
     locks: Statement,
     matching: Statement,
     pub(super) classify: Statement,
@@ -153,7 +147,6 @@ impl CommitConnection {
         Ok(Self {
             types: whole.params().to_vec(),
             shapes: HashMap::from([((StatementShape::WHOLE, false), whole)]),
-            lookup_until: None,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -182,8 +175,7 @@ impl CommitConnection {
         waits: bool,
     ) -> Result<BatchCommit, BatchError> {
         failpoint::hit("commit.gathered").await?;
-        let mut rows = Rows::of(requests);
-        rows.shape.lookup = !rows.shape.multi && self.lookup_until.is_some_and(|until| Instant::now() < until);
+        let rows = Rows::of(requests);
         let batch = match tokio::time::timeout(ANSWER_TIMEOUT, self.prepared(rows.shape, waits)).await {
             // An error here leaves nothing in doubt: no commit was sent.
             Ok(prepared) => prepared?,
@@ -203,11 +195,6 @@ impl CommitConnection {
             shape: rows.shape,
             missed,
         })
-    }
-
-    /// Some instance holds something, and a single-claim batch skipped those that end: the next ones look it up.
-    pub(super) fn look_up_holders(&mut self) {
-        self.lookup_until = Some(Instant::now() + LOOKUP_PERIOD);
     }
 
     /// Whether the server executes a batch of this shape without rows in time: then the rows are what takes too long.

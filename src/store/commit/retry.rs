@@ -83,8 +83,8 @@ fn pause_after(lost_connections: u32) -> Duration {
 /// How a batch came to leave losers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// It was committed without them. `skips_holders`: in the single-claim form, without a lookup of what they hold.
-    Committed { skips_holders: bool },
+    /// It was committed without them.
+    Committed,
     /// The server refused a repeated batch as a whole: an earlier attempt may have been committed all the same.
     Repeated,
     /// The server refused a start that was alone in its batch, as its id is taken: it is the start that came second.
@@ -106,8 +106,6 @@ pub(super) enum Decision {
     Reply(CommitOutcome),
     /// Its instance holds something: it is sent again in the multi-claim form.
     SendHolding,
-    /// It may hold something: it is sent again with a lookup.
-    SendAgain,
     /// It found a locked row.
     AwaitLock,
 }
@@ -116,10 +114,9 @@ pub(super) enum Decision {
 pub(super) fn after_loss(loss: Loss, left: Leaving) -> Decision {
     match (loss, left) {
         (Loss::IsHolder, _) => Decision::SendHolding,
-        (Loss::Skipped, Leaving::Committed { skips_holders: true }) => Decision::SendAgain,
         // By a start that did not run yet: there is no instance.
         (Loss::Outcome(CommitOutcome::Busy), Leaving::IdTaken) => Decision::Reply(CommitOutcome::VersionConflict),
-        (Loss::Skipped | Loss::Outcome(CommitOutcome::Busy), _) => Decision::AwaitLock,
+        (Loss::Outcome(CommitOutcome::Busy), _) => Decision::AwaitLock,
         (Loss::Outcome(outcome), _) => Decision::Reply(outcome),
     }
 }
@@ -223,23 +220,20 @@ mod tests {
 
     #[test]
     fn a_loser_has_its_outcome_or_is_sent_again_or_waits() {
-        let skipped = Leaving::Committed { skips_holders: true };
-        let looked_up = Leaving::Committed { skips_holders: false };
-        let ways = [skipped, looked_up, Leaving::Repeated, Leaving::IdTaken];
-        type Row = (fn() -> Loss, [&'static str; 4]);
-        let table: [Row; 7] = [
-            (|| Loss::IsHolder, ["SendHolding"; 4]),
-            (|| Loss::Skipped, ["SendAgain", "AwaitLock", "AwaitLock", "AwaitLock"]),
+        let ways = [Leaving::Committed, Leaving::Repeated, Leaving::IdTaken];
+        type Row = (fn() -> Loss, [&'static str; 3]);
+        let table: [Row; 6] = [
+            (|| Loss::IsHolder, ["SendHolding"; 3]),
             (
                 || Loss::Outcome(CommitOutcome::Busy),
-                ["AwaitLock", "AwaitLock", "AwaitLock", "Reply(VersionConflict)"],
+                ["AwaitLock", "AwaitLock", "Reply(VersionConflict)"],
             ),
-            (|| Loss::Outcome(CommitOutcome::Fenced), ["Reply(Fenced)"; 4]),
-            (|| Loss::Outcome(CommitOutcome::ClaimLost), ["Reply(ClaimLost)"; 4]),
-            (|| Loss::Outcome(CommitOutcome::Unknown), ["Reply(Unknown)"; 4]),
+            (|| Loss::Outcome(CommitOutcome::Fenced), ["Reply(Fenced)"; 3]),
+            (|| Loss::Outcome(CommitOutcome::ClaimLost), ["Reply(ClaimLost)"; 3]),
+            (|| Loss::Outcome(CommitOutcome::Unknown), ["Reply(Unknown)"; 3]),
             (
                 || Loss::Outcome(CommitOutcome::VersionConflict),
-                ["Reply(VersionConflict)"; 4],
+                ["Reply(VersionConflict)"; 3],
             ),
         ];
         for (loss, expected) in table {

@@ -10,8 +10,6 @@ pub(crate) struct StatementShape {
     /// Multi-claim: requests with other claims than one row of work, that burn a bookmark, hold something or have a rare
     /// effect. Otherwise the statement is a single-claim one.
     pub(super) multi: bool,
-    /// Single-claim ones, while any instance holds something by an activation strategy: those that end are looked up.
-    pub(super) lookup: bool,
     /// Instances that exist.
     pub(super) existing: bool,
     /// Instances that a timer resumes.
@@ -39,7 +37,6 @@ impl StatementShape {
     /// With all parts but those of single-claim statements.
     pub(crate) const WHOLE: Self = Self {
         multi: true,
-        lookup: false,
         existing: true,
         timed: true,
         burned: true,
@@ -55,7 +52,7 @@ impl StatementShape {
     /// All shapes that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..1 << 12).map(|bits| Self {
+        let shapes = (0..1 << 11).map(|bits| Self {
             existing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
@@ -65,15 +62,13 @@ impl StatementShape {
             new_row: bits & 64 > 0,
             multi: bits & 128 > 0,
             reports_pending: bits & 256 > 0,
-            lookup: bits & 512 > 0,
-            family: bits & 1024 > 0,
-            nested: bits & 2048 > 0,
+            family: bits & 512 > 0,
+            nested: bits & 1024 > 0,
         });
         shapes.filter(|shape| {
             (shape.existing || !(shape.timed || shape.burned))
                 && (shape.continuing || !shape.new_row)
                 && (!shape.reports_pending || shape.continuing && !shape.multi)
-                && !(shape.lookup && shape.multi)
                 && (shape.multi
                     || !(shape.timed || shape.burned || shape.new_row || shape.rare || shape.family || shape.nested))
         })
@@ -82,12 +77,10 @@ impl StatementShape {
     /// The indexes by which a single-claim statement must find its rows.
     #[cfg(test)]
     pub(crate) fn own_indexes(self) -> &'static str {
-        match (self.multi, self.existing, self.lookup) {
-            (true, _, _) => "",
-            (false, true, false) => "work_pkey, instance_pkey",
-            (false, true, true) => "work_pkey, instance_pkey, activation_instance",
-            (false, false, false) => "work_pkey",
-            (false, false, true) => "work_pkey, activation_instance",
+        match (self.multi, self.existing) {
+            (true, _) => "",
+            (false, true) => "work_pkey, instance_pkey, activation_instance",
+            (false, false) => "work_pkey, activation_instance",
         }
     }
 
@@ -150,8 +143,6 @@ impl StatementShape {
         match part {
             "single" => !self.multi,
             "multi" => self.multi,
-            "lookup" => self.lookup && !self.multi,
-            "no_lookup" => !self.lookup && !self.multi,
             "existing" => self.existing,
             "timed" => self.timed,
             "burned" => self.burned,

@@ -360,7 +360,7 @@ fn a_query_outside_its_rooms_is_seen() {
     for path in [
         "src/store/node.rs",
         "src/lock/provider/postgres/session.rs",
-        "src/bench/observe.rs",
+        "src/bench/queries.rs",
     ] {
         assert_eq!(sql(path, &source), [""; 0], "{path}");
     }

@@ -1,14 +1,12 @@
 //! The cost of the poll and of the claim, by `EXPLAIN (ANALYZE, BUFFERS)`.
 
 use chrono::{TimeDelta, Utc};
-use mainspring::internals::{Failure, claim_statement};
+use mainspring::internals::{Failure, claim_statement, poll_statement};
 use serde_json::Value;
 use tokio_postgres::Client as Database;
 use tokio_postgres::types::ToSql;
 
 use crate::database::{execute, failed};
-
-pub(super) const POLL: &str = include_str!("../../../../sql/queries/work/poll.sql");
 
 /// The number of instances that a poll returns and that a claim takes.
 pub(super) const BATCH: i64 = 64;
@@ -32,7 +30,7 @@ pub(super) async fn poll_cost(database: &Database) -> Result<Cost, Failure> {
     let head = Utc::now() - TimeDelta::days(1);
     explain(
         database,
-        POLL,
+        poll_statement(),
         &[
             &BATCH,
             &&none[..],

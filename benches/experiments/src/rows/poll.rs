@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mainspring::internals::{Failure, ScratchDatabase, Target, claim_statement, nearest_rank, print_line};
+use mainspring::internals::{
+    Failure, ScratchDatabase, Target, claim_statement, nearest_rank, poll_statement, print_line,
+};
 use tokio_postgres::types::ToSql;
 
-use super::explain::{self, BATCH, Cost, POLL, ROOM, ROWS_PER_INSTANCE};
+use super::explain::{self, BATCH, Cost, ROOM, ROWS_PER_INSTANCE};
 use super::{insert_timers, millis, with_schema};
 use crate::database::{Session, execute, failed, open};
 use crate::settings::{DeadRows, Poll};
@@ -100,7 +102,7 @@ async fn consume(scratch: &ScratchDatabase, settings: &DeadRows) -> Result<Vec<S
     let client = &session.client;
     let prepare = async |statement: &str| client.prepare(statement).await.map_err(failed);
     let (poll, claim, delete) = (
-        prepare(POLL).await?,
+        prepare(poll_statement()).await?,
         prepare(claim_statement()).await?,
         prepare(DELETE).await?,
     );

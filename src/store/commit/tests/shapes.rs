@@ -51,7 +51,6 @@ fn request(bits: u32) -> CommitRequest {
 fn union(a: StatementShape, b: StatementShape) -> StatementShape {
     StatementShape {
         multi: a.multi || b.multi,
-        lookup: a.lookup || b.lookup,
         existing: a.existing || b.existing,
         timed: a.timed || b.timed,
         burned: a.burned || b.burned,
@@ -65,7 +64,7 @@ fn union(a: StatementShape, b: StatementShape) -> StatementShape {
     }
 }
 
-/// The texts of all batches of such requests, before and while holders are looked up.
+/// The texts of all batches of such requests.
 fn formed() -> HashSet<String> {
     let single: HashSet<StatementShape> = (0..1 << 12)
         .map(|bits| StatementShape::of_one(&request(bits)))
@@ -79,16 +78,7 @@ fn formed() -> HashSet<String> {
         }
         shapes.extend(more);
     }
-    let looked_up: Vec<StatementShape> = shapes
-        .iter()
-        .filter(|shape| !shape.multi)
-        .map(|shape| StatementShape { lookup: true, ..*shape })
-        .collect();
-    shapes
-        .into_iter()
-        .chain(looked_up)
-        .map(|shape| shape.text(BATCH))
-        .collect()
+    shapes.into_iter().map(|shape| shape.text(BATCH)).collect()
 }
 
 #[tokio::test]

@@ -541,10 +541,8 @@ impl Parameters<'_> {
             "search" => filter.search.is_some(),
             "trigrams" => filter.search.is_some() && self.has_trigrams,
             "beginnings" => filter.search.is_some() && !self.has_trigrams,
-            "correlation_trigrams" => !filter.correlation_ids.is_empty() && self.has_trigrams,
-            "name_trigrams" => filter.name.is_some() && self.has_trigrams,
-            "correlation_beginnings" => !filter.correlation_ids.is_empty() && !self.has_trigrams,
-            "name_beginning" => filter.name.is_some() && !self.has_trigrams,
+            "correlations" => !filter.correlation_ids.is_empty(),
+            "name" => filter.name.is_some(),
             part => ordered
                 .as_ref()
                 .is_some_and(|(order, behind)| part == order || behind.as_deref() == Some(part)),

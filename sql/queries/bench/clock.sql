@@ -1,5 +1,5 @@
 -- purpose: read the clock of the database
--- caller:  bench::observe, from `mainspring bench failover`
+-- caller:  bench::queries, from `mainspring bench failover`
 -- index:   none
 -- locks:   none
 SELECT clock_timestamp() AS now

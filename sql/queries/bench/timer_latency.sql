@@ -1,6 +1,6 @@
 -- purpose: read, for instances that were due: how long after the first one each was due, how long after that it began
 --          an activity, and how long after that it finished normally, in microseconds
--- caller:  bench::observe, from `mainspring bench timers`
+-- caller:  bench::queries, from `mainspring bench timers`
 -- index:   burst_record_pkey, instance_pkey
 -- locks:   none
 SELECT (extract(epoch FROM d.due - min(d.due) OVER ()) * 1000000)::float8 AS due_us,

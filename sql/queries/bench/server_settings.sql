@@ -1,5 +1,5 @@
 -- purpose: read the settings of the server that decide its speed
--- caller:  bench::observe, from `mainspring bench`
+-- caller:  bench::queries, from `mainspring bench`
 -- index:   none
 -- locks:   none
 SELECT s.name, current_setting(s.name) AS value

@@ -1,6 +1,6 @@
 -- purpose: count the instances that finished normally since a time, with percentiles 50, 95, 99 and 100 of how long
 --          after it, in microseconds
--- caller:  bench::observe, from `mainspring bench workflows`
+-- caller:  bench::queries, from `mainspring bench workflows`
 -- index:   none: it reads all instances once, when all is over
 -- locks:   none
 SELECT count(*) AS count,

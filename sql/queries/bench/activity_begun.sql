@@ -1,5 +1,5 @@
 -- purpose: read how long after a time each of some instances began an activity, in milliseconds
--- caller:  bench::observe, from `mainspring bench failover`
+-- caller:  bench::queries, from `mainspring bench failover`
 -- index:   burst_record_pkey
 -- locks:   none
 SELECT j.instance_id, (extract(epoch FROM min(j.happened_at) - $4) * 1000)::float8 AS begun_ms

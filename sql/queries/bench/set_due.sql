@@ -1,5 +1,5 @@
 -- purpose: set when all timers are due: the first after a lead, the others evenly over a span, in microseconds
--- caller:  bench::observe, from `mainspring bench timers`, in a schema that it has made for itself
+-- caller:  bench::queries, from `mainspring bench timers`, in a schema that it has made for itself
 -- index:   timer_pkey
 -- locks:   all timers, in the order of the scan; no other statement locks several while none is due
 WITH begins AS MATERIALIZED (

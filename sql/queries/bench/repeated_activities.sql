@@ -1,5 +1,5 @@
 -- purpose: count the instances in whose journal an activity began or ended more than once
--- caller:  bench::observe, from `mainspring bench failover`, whose workflows have no loops
+-- caller:  bench::queries, from `mainspring bench failover`, whose workflows have no loops
 -- index:   scans the journal of a schema that the benchmark has made for itself
 -- locks:   none
 SELECT count(DISTINCT (t.tenant_id, t.instance_id)) AS count

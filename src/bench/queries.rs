@@ -9,19 +9,19 @@ use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::id::{InstanceId, NodeId, TenantId};
 
-const HELD: &str = include_str!("../../sql/queries/observe/claimed_instances.sql");
-const CLOCK: &str = include_str!("../../sql/queries/observe/clock.sql");
-const FINISHED: &str = include_str!("../../sql/queries/observe/finished_count.sql");
-const BEGUN: &str = include_str!("../../sql/queries/observe/activity_begun.sql");
-const TWICE: &str = include_str!("../../sql/queries/observe/repeated_activities.sql");
-const UNCLAIMED_TIMERS: &str = include_str!("../../sql/queries/observe/unclaimed_timers.sql");
-const WAITING: &str = include_str!("../../sql/queries/observe/open_bookmarks.sql");
-const SET_DUE: &str = include_str!("../../sql/queries/observe/set_due.sql");
-const RAN: &str = include_str!("../../sql/queries/observe/timer_latency.sql");
-const COST: &str = include_str!("../../sql/queries/observe/wal_cost.sql");
-const FLUSHES: &str = include_str!("../../sql/queries/observe/wal_flushes.sql");
-const ENDED: &str = include_str!("../../sql/queries/observe/finished_latency.sql");
-const SERVER: &str = include_str!("../../sql/queries/observe/server_settings.sql");
+const HELD: &str = include_str!("../../sql/queries/bench/claimed_instances.sql");
+const CLOCK: &str = include_str!("../../sql/queries/bench/clock.sql");
+const FINISHED: &str = include_str!("../../sql/queries/bench/finished_count.sql");
+const BEGUN: &str = include_str!("../../sql/queries/bench/activity_begun.sql");
+const TWICE: &str = include_str!("../../sql/queries/bench/repeated_activities.sql");
+const UNCLAIMED_TIMERS: &str = include_str!("../../sql/queries/bench/unclaimed_timers.sql");
+const WAITING: &str = include_str!("../../sql/queries/bench/open_bookmarks.sql");
+const SET_DUE: &str = include_str!("../../sql/queries/bench/set_due.sql");
+const RAN: &str = include_str!("../../sql/queries/bench/timer_latency.sql");
+const COST: &str = include_str!("../../sql/queries/bench/wal_cost.sql");
+const FLUSHES: &str = include_str!("../../sql/queries/bench/wal_flushes.sql");
+const ENDED: &str = include_str!("../../sql/queries/bench/finished_latency.sql");
+const SERVER: &str = include_str!("../../sql/queries/bench/server_settings.sql");
 
 /// The instances whose work a node has claimed.
 pub(super) async fn held(client: &Client, node: &NodeId) -> Result<Vec<InstanceId>> {

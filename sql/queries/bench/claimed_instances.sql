@@ -1,5 +1,5 @@
 -- purpose: list the instances whose work a node has claimed
--- caller:  bench::observe, from `mainspring bench failover`
+-- caller:  bench::queries, from `mainspring bench failover`
 -- index:   work_claimed
 -- locks:   none
 SELECT DISTINCT w.instance_id FROM node n JOIN work w ON w.claimed_by = n.incarnation

@@ -1,5 +1,5 @@
 -- purpose: count those of some instances that finished normally
--- caller:  bench::observe, from `mainspring bench failover`
+-- caller:  bench::queries, from `mainspring bench failover`
 -- index:   instance_pkey
 -- locks:   none
 SELECT count(*) AS count FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY($2)
