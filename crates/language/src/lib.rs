@@ -1,12 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod decimal;
+mod merge_sort;
 mod shortened;
 mod steps;
 mod time_span;
 mod type_name;
 
 pub use decimal::{Decimal, Rounding};
+pub use merge_sort::merge_sort;
 pub use shortened::shortened;
 pub use steps::{Steps, Stopped};
 pub use time_span::TimeSpan;

@@ -53,7 +53,7 @@ pub(super) fn equal<'a>(
         },
         Value::Blank => match right {
             Value::Blank | Value::Empty | Value::Nil | Value::Boolean(false) => true,
-            Value::Text(text) => text.trim().is_empty(),
+            Value::Text(text) => is_blank(text, budget)?,
             _ => false,
         },
         Value::Map(fields) => match right.bare() {
@@ -63,6 +63,7 @@ pub(super) fn equal<'a>(
                     return Ok(false);
                 }
                 for (key, value) in *fields {
+                    budget.spend_bytes(key.len())?;
                     let Some(other) = other.get(key) else { return Ok(false) };
                     if !equal(&Value::from_json(value)?, &Value::from_json(other)?, budget)? {
                         return Ok(false);
@@ -92,6 +93,17 @@ pub(super) fn equal<'a>(
     })
 }
 
+/// Whether a text is white space alone.
+fn is_blank(text: &str, budget: &TemplateBudget<'_>) -> Result<bool, TemplateFailure> {
+    for c in text.chars() {
+        if !c.is_whitespace() {
+            return Ok(false);
+        }
+        budget.spend(1)?;
+    }
+    Ok(true)
+}
+
 /// A comparison.
 pub(super) fn compare<'a>(
     left: Value<'a>,
@@ -106,7 +118,11 @@ pub(super) fn compare<'a>(
         Operator::StartsWith | Operator::EndsWith => {
             let at_start = operator == Operator::StartsWith;
             if matches!(left, Value::Items(_) | Value::List(_) | Value::Range(..)) {
-                equal(&left.member(if at_start { "first" } else { "last" })?, right, budget)?
+                equal(
+                    &left.member(if at_start { "first" } else { "last" }, budget)?,
+                    right,
+                    budget,
+                )?
             } else {
                 let (text, part) = (left.text(budget)?, right.text(budget)?);
                 budget.spend_bytes(part.len())?;

@@ -89,7 +89,7 @@ impl<'a> Renderer<'a, '_> {
 
     /// A name, then its members; what is nil has none.
     fn path(&self, path: &'a Path) -> Result<Value<'a>, TemplateFailure> {
-        let mut value = match self.local(&path.root) {
+        let mut value = match self.local(&path.root)? {
             Some(value) if !value.is_nil() => value,
             _ if *path.root == *CONFIGURATION => return self.setting(path),
             _ => self
@@ -97,7 +97,6 @@ impl<'a> Renderer<'a, '_> {
                 .map_err(|failure| failure.placed(path.at))?,
         };
         for segment in &path.segments {
-            self.budget.spend(1)?;
             if value.is_nil() {
                 break;
             }
@@ -136,11 +135,14 @@ impl<'a> Renderer<'a, '_> {
     }
 
     fn member(&self, value: &Value<'a>, name: &str) -> Result<Value<'a>, TemplateFailure> {
+        if !matches!(value, Value::Model | Value::Variables | Value::Inputs) {
+            return value.member(name, &self.budget);
+        }
+        self.budget.spend_bytes(name.len())?;
         match value {
-            Value::Model => self.model_member(name),
             Value::Variables => self.data.variable(name).map_or(Ok(Value::Nil), Value::from_json),
             Value::Inputs => self.data.input(name).map_or(Ok(Value::Nil), Value::from_json),
-            value => value.member(name),
+            _ => self.model_member(name),
         }
     }
 

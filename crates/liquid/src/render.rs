@@ -81,26 +81,33 @@ impl<'a, 's> Renderer<'a, 's> {
     }
 
     /// A variable of the template, or of a loop.
-    pub(super) fn local(&self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn local(&self, name: &str) -> Result<Option<Value<'a>>, TemplateFailure> {
+        self.budget.spend_bytes(name.len())?;
         for scope in self.loops.iter().rev() {
             if scope.name.eq_ignore_ascii_case(name) {
-                return Some(scope.item.clone());
+                return Ok(Some(scope.item.clone()));
             }
             if name.eq_ignore_ascii_case("forloop") {
-                return Some(Value::ForLoop(Rc::clone(&scope.state)));
+                return Ok(Some(Value::ForLoop(Rc::clone(&scope.state))));
             }
             if name.eq_ignore_ascii_case("parentloop")
                 && let Some(parent) = &scope.parent
             {
-                return Some(Value::ForLoop(Rc::clone(parent)));
+                return Ok(Some(Value::ForLoop(Rc::clone(parent))));
             }
         }
         self.slot(Slot::Variable, name, None)
     }
 
-    fn slot(&self, slot: Slot, name: &str, group: Option<&str>) -> Option<Value<'a>> {
+    fn slot(&self, slot: Slot, name: &str, group: Option<&str>) -> Result<Option<Value<'a>>, TemplateFailure> {
+        self.budget.spend(self.search_steps())?;
         let found = self.locals.iter().find(|local| local.is(slot, name, group));
-        found.map(|local| local.value.clone())
+        Ok(found.map(|local| local.value.clone()))
+    }
+
+    /// Steps of a search among the variables.
+    fn search_steps(&self) -> u64 {
+        u64::try_from(self.locals.len() / 16).unwrap_or(u64::MAX)
     }
 
     fn set(
@@ -110,8 +117,8 @@ impl<'a, 's> Renderer<'a, 's> {
         group: Option<String>,
         value: Value<'a>,
     ) -> Result<(), TemplateFailure> {
-        self.budget
-            .spend(1 + u64::try_from(self.locals.len() / 16).unwrap_or(0))?;
+        self.budget.spend_bytes(name.len())?;
+        self.budget.spend(self.search_steps())?;
         if let Some(local) = self
             .locals
             .iter_mut()
@@ -222,7 +229,7 @@ impl<'a, 's> Renderer<'a, 's> {
                 .cycle(group.as_ref(), values)
                 .map_err(|failure| failure.placed(*at))?,
             Statement::Count { name, by } => {
-                let value = match self.slot(Slot::Counter, name, None) {
+                let value = match self.slot(Slot::Counter, name, None)? {
                     Some(value) => {
                         let number = value.number();
                         Value::Number(number.add(i64::from(*by).into()).unwrap_or(number))
@@ -280,10 +287,14 @@ impl<'a, 's> Renderer<'a, 's> {
         values: &'a [TemplateExpression],
     ) -> Result<(), TemplateFailure> {
         let group = match group {
-            Some(group) => self.evaluate(group)?.text(&self.budget)?.to_string(),
+            Some(group) => {
+                let group = self.evaluate(group)?.text(&self.budget)?;
+                self.budget.spend_bytes(group.len())?;
+                group.to_string()
+            }
             None => String::new(),
         };
-        let seen = self.slot(Slot::Cycle, "", Some(&group));
+        let seen = self.slot(Slot::Cycle, "", Some(&group))?;
         let seen = seen.map_or(Ok(0), |seen| seen.integer("a cycle"))?;
         let index = usize::try_from(seen).unwrap_or(0) % values.len().max(1);
         if let Some(value) = values.get(index) {
@@ -313,7 +324,8 @@ impl<'a, 's> Renderer<'a, 's> {
                 None => 0,
                 Some(LoopOffset::Value(offset)) => self.evaluate(offset)?.integer("the offset")?,
                 Some(LoopOffset::Continue) => {
-                    let end = continued.and_then(|name| self.slot(Slot::LoopEnd, name, None));
+                    let end = continued.map(|name| self.slot(Slot::LoopEnd, name, None));
+                    let end = end.transpose()?.flatten();
                     end.map_or(Ok(0), |end| end.integer("the offset"))?
                 }
             };

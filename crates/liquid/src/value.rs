@@ -320,10 +320,14 @@ impl<'a> Value<'a> {
     }
 
     /// A member by name, of all but the model.
-    pub(super) fn member(&self, name: &str) -> Result<Value<'a>, TemplateFailure> {
+    pub(super) fn member(&self, name: &str, budget: &TemplateBudget<'_>) -> Result<Value<'a>, TemplateFailure> {
+        budget.spend_bytes(name.len())?;
         let value = self.bare();
         Ok(match (value, name) {
-            (Self::Text(text), "size") => Value::whole(i64::try_from(text.utf16_len()).unwrap_or(i64::MAX)),
+            (Self::Text(text), "size") => {
+                budget.spend_bytes(text.len())?;
+                Value::whole(i64::try_from(text.utf16_len()).unwrap_or(i64::MAX))
+            }
             (Self::Text(text), "first") => character(text, 0),
             (Self::Text(text), "last") => character(text, text.char_indices().last().map_or(0, |(at, _)| at)),
             (Self::Map(fields), "size") => Value::whole(i64::try_from(fields.len()).unwrap_or(i64::MAX)),
@@ -358,9 +362,11 @@ impl<'a> Value<'a> {
                 let index = index.number().to_i64().and_then(|index| usize::try_from(index).ok());
                 Ok(index.map_or(Ok(None), |index| list.item(index))?.unwrap_or(Value::Nil))
             }
-            Self::Map(fields) => fields
-                .get(&*index.text(budget)?)
-                .map_or(Ok(Value::Nil), Value::from_json),
+            Self::Map(fields) => {
+                let name = index.text(budget)?;
+                budget.spend_bytes(name.len())?;
+                fields.get(&*name).map_or(Ok(Value::Nil), Value::from_json)
+            }
             _ => Ok(Value::Nil),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use mainspring_language::merge_sort;
+
 use crate::problem::{Evaluated, Stop};
 use crate::run::Meter;
 use crate::text::collate;
@@ -57,7 +59,7 @@ pub(super) fn sorted(
         Ok(if is_descending { order.reverse() } else { order })
     };
     // Rust's sort may panic where an order is inconsistent; a merge sort of our own cannot.
-    merge_sort(&mut all, &mut |a, b| match a.0.cmp(&b.0) {
+    merge_sort::<_, Box<Stop>>(&mut all, &mut |a, b| match a.0.cmp(&b.0) {
         Ordering::Equal => compare(&a.1, &b.1),
         within => Ok(within),
     })?;
@@ -81,24 +83,4 @@ pub(super) fn sorted(
         sorted.push(item);
     }
     Ok((sorted, ranks))
-}
-
-fn merge_sort<T: Clone>(list: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Evaluated<Ordering>) -> Evaluated<()> {
-    let mut width = 1;
-    while width < list.len() {
-        let mut merged = Vec::with_capacity(list.len());
-        for pair in list.chunks(2 * width) {
-            let (left, right) = pair.split_at(width.min(pair.len()));
-            let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
-            while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-                let takes_right = compare(a, b)? == Ordering::Greater;
-                merged.extend(if takes_right { right.next() } else { left.next() }.cloned());
-            }
-            merged.extend(left.cloned());
-            merged.extend(right.cloned());
-        }
-        *list = merged;
-        width *= 2;
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter};
 use crate::budget::Builder;
 use crate::error::TemplateFailure;
+use crate::number;
 use crate::value::Value;
 
 pub(super) static FILTERS: [Filter; 3] = [
@@ -48,7 +49,7 @@ fn date_of(call: &Call<'_, '_>) -> Option<DateTime<FixedOffset>> {
         }
         Value::Text(text) => match &**text {
             "now" | "today" => Some(DateTime::<Utc>::from(call.data.now()).fixed_offset()),
-            text => parse(text.trim()),
+            text => parse(number::trimmed(text)?),
         },
         _ => None,
     }
@@ -210,6 +211,7 @@ fn strftime(
     text: &mut Builder<'_, '_>,
     depth: u8,
 ) -> Result<(), TemplateFailure> {
+    text.budget().spend_bytes(format.len())?;
     let mut flags: Option<Flags> = None;
     for c in format.chars() {
         let Some(current) = &mut flags else {
@@ -230,6 +232,7 @@ fn strftime(
                 current.width = Some(current.width.unwrap_or(0).saturating_mul(10).saturating_add(digit));
             }
             c => {
+                text.budget().spend(2)?;
                 if let Some((_, composed)) = COMPOSED.iter().find(|(known, _)| *known == c).filter(|_| depth == 0) {
                     let mut part = Builder::new(text.budget());
                     strftime(date, composed, &mut part, 1)?;
@@ -252,8 +255,7 @@ fn directive(
 ) -> Result<(), TemplateFailure> {
     let shown = |format: &str| date.format(format).to_string();
     let whole = |format: &str| date.format(format).to_string().parse::<i64>().unwrap_or(0);
-    let week = whole("%W");
-    let week_year = i64::from(date.year()) - i64::from(week == 0 && date.month() == 1);
+    let week_year = || i64::from(date.year()) - i64::from(date.month() == 1 && whole("%W") == 0);
     let (_, hour12) = date.hour12();
     let nanoseconds = date.timestamp_subsec_nanos();
     match directive {
@@ -267,8 +269,8 @@ fn directive(
             flags.pads_with_space = true;
             flags.number(date.day().into(), 2, text)
         }
-        'g' => flags.number(week_year % 100, 0, text),
-        'G' => flags.number(week_year, 0, text),
+        'g' => flags.number(week_year() % 100, 0, text),
+        'G' => flags.number(week_year(), 0, text),
         'h' => text.push_str(&shown("%b")),
         'H' => text.push_str(&shown("%H")),
         'I' => flags.number(hour12.into(), 2, text),
@@ -297,7 +299,7 @@ fn directive(
         'U' => flags.number(whole("%U"), 2, text),
         'V' => flags.number(i64::from(date.ordinal() / 7 + 1), 2, text),
         'w' => text.push_str(&date.weekday().num_days_from_sunday().to_string()),
-        'W' => flags.number(week, 2, text),
+        'W' => flags.number(whole("%W"), 2, text),
         'y' => flags.number(i64::from(date.year() % 100), 2, text),
         'Y' => flags.number(date.year().into(), 4, text),
         'z' if !flags.has_colon => text.push_str(&shown("%z")),

@@ -64,14 +64,15 @@ fn shown(format: &str) -> String {
 }
 
 fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
+    text.budget().spend_bytes(format.len())?;
     let mut rest = format;
     while let Some(first) = rest.chars().next() {
-        let count = rest.chars().take_while(|c| *c == first).count();
         let mut taken = first.len_utf8();
         match first {
             'd' | 'f' | 'F' | 'g' | 'h' | 'H' | 'K' | 'm' | 'M' | 's' | 't' | 'y' | 'z' => {
-                taken = count;
-                specifier(date, first, count, text)?;
+                taken = rest.chars().take_while(|c| *c == first).count();
+                text.budget().spend(2)?;
+                specifier(date, first, taken, text)?;
             }
             '\'' | '"' => {
                 let Some((literal, _)) = rest.get(1..).and_then(|after| after.split_once(first)) else {

@@ -119,7 +119,8 @@ fn signed<'a>(call: &Call<'a, '_>, sign: impl FnOnce() -> Option<String>) -> Fil
     if call.input.is_nil() || call.argument(0).is_nil() {
         return Ok(Value::Text(Text::of("")));
     }
-    call.budget.spend_bytes(call.text()?.len().saturating_mul(8))?;
+    let bytes = call.text()?.len() + call.argument_text(0)?.len();
+    call.budget.spend_bytes(bytes.saturating_mul(8))?;
     call.made_of(sign().unwrap_or_default())
 }
 

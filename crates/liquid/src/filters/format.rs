@@ -108,6 +108,7 @@ fn write_item(call: &Call<'_, '_>, item: &str, text: &mut Builder<'_, '_>) -> Re
 
 /// Writes a number in a standard or a custom format.
 fn number(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
+    text.budget().spend_bytes(format.len())?;
     let mut characters = format.chars();
     let Some(letter) = characters.next() else {
         return text.push_str(&value.to_string());
@@ -220,11 +221,18 @@ fn custom(value: Decimal, format: &str, text: &mut Builder<'_, '_>) -> Result<()
     let zero = section(2).filter(|_| value.is_zero());
     let pattern = pattern(negative.or(zero).or_else(|| section(0)).unwrap_or_default())?;
     let mut number = value.abs();
+    // Any number but 0 soon is too large or 0.
     for _ in 0..pattern.scale {
+        if number.is_zero() {
+            break;
+        }
         let scaled = number.multiply(100_i64.into());
         number = scaled.ok_or_else(|| TemplateFailure::invalid("the number is too large for a percentage"))?;
     }
     for _ in 0..pattern.thousands {
+        if number.is_zero() {
+            break;
+        }
         number = number.divide(1000_i64.into()).unwrap_or_default();
     }
     let places = u32::try_from(pattern.most_fraction).unwrap_or(0);

@@ -82,6 +82,7 @@ pub(super) fn write(
 }
 
 fn quoted(value: &str, text: &mut Builder<'_, '_>) -> Result<(), TemplateFailure> {
+    text.budget().spend_bytes(value.len())?;
     text.push('"')?;
     for c in value.chars() {
         match c {

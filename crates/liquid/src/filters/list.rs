@@ -7,9 +7,9 @@ use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter, json, with};
 use crate::budget::TemplateBudget;
 use crate::comparison::equal;
-use crate::error::{ErrorKind, TemplateFailure};
-use crate::value::{Kind, Text, Value};
-use mainspring_language::Decimal;
+use crate::error::TemplateFailure;
+use crate::value::{ITEM_BYTES, Kind, Text, Value};
+use mainspring_language::{Decimal, merge_sort};
 
 pub(super) static FILTERS: [Filter; 18] = [
     filter("compact", |call| {
@@ -24,22 +24,22 @@ pub(super) static FILTERS: [Filter; 18] = [
         let place = find(&call)?.map(|(place, _)| i64::try_from(place).unwrap_or(i64::MAX));
         Ok(place.map_or(Value::Nil, Value::whole))
     }),
-    filter("first", |call| call.input.member("first")),
+    filter("first", |call| call.input.member("first", call.budget)),
     filter("has", |call| {
         let found = find(&call)?;
         Ok(Value::Boolean(found.is_some_and(|(_, item)| !item.is_nil())))
     }),
     filter("join", join),
     filter("keys", keys),
-    filter("last", |call| call.input.member("last")),
+    filter("last", |call| call.input.member("last", call.budget)),
     with("map", 1, "map: \"Name\"", map),
     filter("reject", |call| chosen(call, false)),
     filter("reverse", reverse),
-    filter("size", |call| call.input.member("size")),
+    filter("size", |call| call.input.member("size", call.budget)),
     filter("sort", |call| sorted(&call, false)),
     filter("sort_natural", |call| sorted(&call, true)),
     filter("sum", |call| {
-        let member = call.given(0).map(|member| member.text(call.budget)).transpose()?;
+        let member = call.given(0).map(|member| call.text_of(member)).transpose()?;
         sum(&call.input, member.as_deref(), call.budget).map(Value::Number)
     }),
     filter("uniq", uniq),
@@ -94,8 +94,8 @@ fn map<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     }
     let member = call.argument_text(0)?;
     let items = call.input.items(call.budget)?;
-    let mapped: Result<Vec<_>, TemplateFailure> = items.iter().map(|item| item.member(&member)).collect();
-    Value::list(mapped?, call.budget)
+    let mapped = items.iter().map(|item| item.member(&member, call.budget));
+    Value::list(mapped.collect::<Result<_, _>>()?, call.budget)
 }
 
 /// `where` and `reject`: without a value, what counts as true.
@@ -110,7 +110,7 @@ fn chosen<'a>(call: Call<'a, '_>, is_kept: bool) -> Filtered<'a> {
     };
     let mut chosen = Vec::new();
     for item in call.input.items(call.budget)? {
-        if equal(&wanted, &item.member(&member)?, call.budget)? == is_kept {
+        if equal(&wanted, &item.member(&member, call.budget)?, call.budget)? == is_kept {
             chosen.push(item);
         }
     }
@@ -126,7 +126,7 @@ fn find<'a>(call: &Call<'a, '_>) -> Result<Option<(usize, Value<'a>)>, TemplateF
     let member = call.argument_text(0)?;
     for place in 0..call.input.len() {
         if let Some(item) = call.input.item(place)?
-            && equal(&wanted, &item.member(&member)?, call.budget)?
+            && equal(&wanted, &item.member(&member, call.budget)?, call.budget)?
         {
             return Ok(Some((place, item)));
         }
@@ -153,34 +153,23 @@ fn reverse<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     }
 }
 
-/// Bytes that one sort compares: nothing can stop it meanwhile, and these take less than a second.
-const MOST_COMPARED: usize = 64 << 20;
-
 /// By a member: nil first, numbers by value, texts in the order of words. Without one: by text, in the order of code points.
 fn sorted<'a>(call: &Call<'a, '_>, is_natural: bool) -> Filtered<'a> {
     let items = call.input.items(call.budget)?;
-    let member = call.given(0).map(|member| member.text(call.budget)).transpose()?;
+    // Each item has a key, and the sort copies both.
+    call.budget.check_memory(items.len().saturating_mul(4 * ITEM_BYTES))?;
+    let member = call.given(0).map(|member| call.text_of(member)).transpose()?;
     let mut keyed = Vec::with_capacity(items.len());
-    let mut bytes = 0_usize;
     for item in items {
         let key = match &member {
-            Some(member) => item.member(member)?,
+            Some(member) => item.member(member, call.budget)?,
+            None if is_natural => {
+                let text = call.text_of(&item)?;
+                Value::made(text.chars().map(upper).collect(), call.budget)?
+            }
             None => Value::Text(item.text(call.budget)?),
         };
-        if let Value::Text(text) = &key {
-            bytes = bytes.saturating_add(text.len());
-        }
         keyed.push((key, item));
-    }
-    // Each item is compared about as often as the list can be halved.
-    let comparisons = usize::try_from(keyed.len().max(2).ilog2()).unwrap_or(64) + 1;
-    call.budget
-        .spend(u64::try_from(keyed.len().saturating_mul(comparisons)).unwrap_or(u64::MAX))?;
-    let compared = bytes.saturating_mul(comparisons);
-    call.budget.spend_bytes(compared)?;
-    if compared > MOST_COMPARED {
-        let message = format!("the {} items to sort have too much text, {bytes} bytes", keyed.len());
-        return Err(TemplateFailure::new(ErrorKind::Memory, message));
     }
     if let Some(member) = &member {
         let kinds: HashSet<&str> = keyed.iter().filter_map(|(key, _)| sort_kind(key)).collect();
@@ -191,22 +180,11 @@ fn sorted<'a>(call: &Call<'a, '_>, is_natural: bool) -> Filtered<'a> {
             );
             return Err(TemplateFailure::invalid(message));
         }
-        keyed.sort_by(|(one, _), (other, _)| by_value(one, other));
-    } else {
-        let upper_case = |value: &Value<'_>| match value {
-            Value::Text(text) => text.chars().map(upper).collect(),
-            _ => String::new(),
-        };
-        if is_natural {
-            call.budget.check_memory(bytes)?;
-            keyed.sort_by_cached_key(|(key, _)| upper_case(key));
-        } else {
-            keyed.sort_by(|(one, _), (other, _)| match (one, other) {
-                (Value::Text(one), Value::Text(other)) => (**one).cmp(&**other),
-                _ => Ordering::Equal,
-            });
-        }
     }
+    let by_text: fn(&str, &str) -> Ordering = if member.is_some() { by_word } else { str::cmp };
+    merge_sort(&mut keyed, &mut |(one, _), (other, _)| {
+        by_value(one, other, by_text, call.budget)
+    })?;
     Value::list(keyed.into_iter().map(|(_, item)| item).collect(), call.budget)
 }
 
@@ -221,15 +199,24 @@ fn sort_kind(key: &Value<'_>) -> Option<&'static str> {
     }
 }
 
-fn by_value(one: &Value<'_>, other: &Value<'_>) -> Ordering {
-    match (one.bare(), other.bare()) {
+fn by_value(
+    one: &Value<'_>,
+    other: &Value<'_>,
+    by_text: fn(&str, &str) -> Ordering,
+    budget: &TemplateBudget<'_>,
+) -> Result<Ordering, TemplateFailure> {
+    budget.spend(1)?;
+    Ok(match (one.bare(), other.bare()) {
         (Value::Nil, Value::Nil) => Ordering::Equal,
         (Value::Nil, _) => Ordering::Less,
         (_, Value::Nil) => Ordering::Greater,
-        (Value::Text(one), Value::Text(other)) => by_word(one, other),
+        (Value::Text(one), Value::Text(other)) => {
+            budget.spend_bytes(one.len().min(other.len()))?;
+            by_text(one, other)
+        }
         (Value::Date(one), Value::Date(other)) => one.cmp(other),
         (one, other) => one.number().cmp(&other.number()),
-    }
+    })
 }
 
 /// The order of words: the case decides only between equal ones, and lower case comes first.
@@ -244,7 +231,7 @@ fn sum(value: &Value<'_>, member: Option<&str>, budget: &TemplateBudget<'_>) -> 
         let number = match (item.bare(), member) {
             (list, _) if list.kind() == Kind::List => sum(list, member, budget)?,
             (Value::Number(_) | Value::Text(_), None) => item.number(),
-            (Value::Map(_), Some(member)) => item.member(member)?.number(),
+            (Value::Map(_), Some(member)) => item.member(member, budget)?.number(),
             _ => Decimal::ZERO,
         };
         let added = total.add(number);

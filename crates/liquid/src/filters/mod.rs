@@ -156,14 +156,18 @@ impl<'a, 'b> Call<'a, 'b> {
 
     /// The input as text.
     fn text(&self) -> Result<Text<'a>, TemplateFailure> {
-        let text = self.input.text(self.budget)?;
-        self.budget.spend_bytes(text.len())?;
-        Ok(text)
+        self.text_of(&self.input)
     }
 
     /// An argument as text.
     fn argument_text(&self, place: usize) -> Result<Text<'a>, TemplateFailure> {
-        self.argument(place).text(self.budget)
+        self.text_of(&self.argument(place))
+    }
+
+    fn text_of(&self, value: &Value<'a>) -> Result<Text<'a>, TemplateFailure> {
+        let text = value.text(self.budget)?;
+        self.budget.spend_bytes(text.len())?;
+        Ok(text)
     }
 
     /// An argument as an integer; nil is `default`.

@@ -3,7 +3,7 @@
 use super::{Call, Filter, Filtered, filter, with};
 use crate::budget::{Builder, TemplateBudget};
 use crate::error::TemplateFailure;
-use crate::value::{Kind, Text, Value};
+use crate::value::{ITEM_BYTES, Kind, Text, Value};
 
 pub(super) static FILTERS: [Filter; 20] = [
     filter("append", |call| {
@@ -110,7 +110,6 @@ enum Which {
 fn replaced<'a>(call: &Call<'a, '_>, by: &str, which: Which) -> Filtered<'a> {
     let text = call.text()?;
     let part = call.argument_text(0)?;
-    call.budget.spend_bytes(part.len())?;
     if which == Which::All {
         if part.is_empty() {
             if by.is_empty() {
@@ -164,11 +163,11 @@ pub(super) fn utf16_part(
 
 fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let (first, second) = (call.argument(0), call.given(1));
-    if !is_integer(&first, call.budget)? {
+    if !is_integer(&first, &call)? {
         return Err(TemplateFailure::invalid("the offset is not an integer"));
     }
     if let Some(second) = second
-        && !is_integer(second, call.budget)?
+        && !is_integer(second, &call)?
     {
         return Err(TemplateFailure::invalid("the length is not an integer"));
     }
@@ -195,6 +194,7 @@ fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     if !is_list {
         return call.made_of(utf16_part(&text, place(start), place(length), call.budget)?);
     }
+    call.budget.check_memory(place(length).saturating_mul(ITEM_BYTES))?;
     let mut items = Vec::new();
     for index in place(start)..place(start + length) {
         call.budget.spend(1)?;
@@ -203,11 +203,11 @@ fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     Value::list(items, call.budget)
 }
 
-fn is_integer(value: &Value<'_>, budget: &TemplateBudget<'_>) -> Result<bool, TemplateFailure> {
+fn is_integer<'a>(value: &Value<'a>, call: &Call<'a, '_>) -> Result<bool, TemplateFailure> {
     Ok(match value.kind() {
         Kind::Number => value.number().scale() == 0,
         Kind::Nil | Kind::Empty => false,
-        _ => value.text(budget)?.trim().parse::<i32>().is_ok(),
+        _ => call.text_of(value)?.trim().parse::<i32>().is_ok(),
     })
 }
 
@@ -219,7 +219,7 @@ fn split<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let mut add = |part: &str, budget: &TemplateBudget<'_>| {
         budget.spend(1)?;
         if parts.len() == parts.capacity() {
-            budget.check_memory(parts.len().saturating_mul(2 * size_of::<Value<'_>>()))?;
+            budget.check_memory(parts.len().saturating_mul(2 * ITEM_BYTES))?;
         }
         parts.push(Value::made(part.to_owned(), budget)?);
         Ok::<(), TemplateFailure>(())
@@ -255,7 +255,7 @@ fn truncate<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 
 fn ellipsis<'a>(call: &Call<'a, '_>) -> Result<Text<'a>, TemplateFailure> {
     match call.given(1) {
-        Some(given) if !given.is_nil() => given.text(call.budget),
+        Some(given) if !given.is_nil() => call.text_of(given),
         _ => Ok(Text::of("...")),
     }
 }

@@ -31,6 +31,7 @@ impl Data {
             "Order": {"Id": 17, "Customer": {"Name": "Bo"}},
             "Html": "<b>a & b</b>", "When": "2026-01-31T12:34:56Z",
             "Huge": 1e300, "Long": "x".repeat(200_000), "Many": vec![1; 20_000],
+            "Records": [{"Name": "ж".repeat(50_000)}],
         });
         let inputs = json!({"Customer": "acme", "Count": 3});
         let object = |value: Value| value.as_object().cloned().unwrap();
