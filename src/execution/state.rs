@@ -66,9 +66,9 @@ pub struct InstanceState {
     /// An output that was derived from a secret and is bound to nothing is kept for later expressions.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) keeps_secrets: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) input: Map<String, Value>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) output: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) outcomes: Vec<String>,
@@ -145,9 +145,9 @@ pub(super) struct Context {
     pub(super) unrecorded: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tag: Option<Value>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub(super) is_breaking: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) faults: i32,
     /// For a guard in its last part, what continues afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -290,8 +290,8 @@ pub struct Incident {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl InstanceState {

@@ -55,6 +55,8 @@ impl BurstRun<'_> {
         self.cancel_below(number);
         let context = self.state.contexts.get_mut(&number)?;
         context.status = ContextStatus::Completed;
+        // It schedules nothing any more.
+        context.scheduled = None;
         let activity_state: Map<String, Value> = context
             .inputs
             .iter()
