@@ -16,6 +16,9 @@ use mainspring_language::{Decimal, Rounding};
 /// The deepest value that becomes JSON; PostgreSQL and the model have limits of their own.
 const DEEPEST: usize = 100;
 
+/// In bytes: a value of JSON without its text.
+const NODE: usize = 80;
+
 /// JSON as a value of a type; null is the default of a type that is never null, as in Elsa.
 pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     meter.step()?;
@@ -34,7 +37,7 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
     match ty.plain() {
         Ty::List(kind, item) => match json {
             Json::Array(items) => {
-                meter.hold(40 * items.len())?;
+                meter.hold(80 + 40 * items.len())?;
                 let items = items
                     .iter()
                     .map(|one| from_json(one, item, meter))
@@ -42,18 +45,18 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
                 Ok(Value::list(*kind, (**item).clone(), items))
             }
             Json::String(text) if text.trim_start().starts_with('[') => {
-                let parsed: Json = serde_json::from_str(text).map_err(|_| mismatch())?;
+                let parsed = read_json(text, meter)?.map_err(|_| mismatch())?;
                 from_json(&parsed, ty, meter)
             }
             _ => Err(mismatch()),
         },
         Ty::Map(key, value) => match json {
             Json::Object(fields) => {
-                meter.hold(160 * fields.len())?;
+                meter.hold(120 + 160 * fields.len())?;
                 let mut entries = Entries::default();
                 for (name, json) in fields {
                     let name = from_json(&Json::String(name.clone()), key, meter)?;
-                    entries.set(name, from_json(json, value, meter)?);
+                    entries.set(name, from_json(json, value, meter)?, meter)?;
                 }
                 Ok(Value::map((**key).clone(), (**value).clone(), false, entries))
             }
@@ -69,13 +72,27 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
             }
             Json::Bool(flag) => Ok(Value::text(if *flag { "True" } else { "False" })),
             Json::Number(_) => Ok(Value::Text(text_of(&dynamic(json, meter)?))),
-            _ => Ok(Value::text(json.to_string())),
+            _ => {
+                let text = json.to_string();
+                meter.hold(text.len())?;
+                Ok(Value::text(text))
+            }
         },
         scalar => {
             let value = dynamic(json, meter)?;
-            convert_to(&value, scalar).map_err(|_| mismatch())
+            convert_to(&value, scalar, meter).map_err(|stop| match stop.kind {
+                StopKind::Thrown => mismatch(),
+                _ => stop,
+            })
         }
     }
+}
+
+/// Text as JSON. Each comma and bracket may begin a value, whose node is counted before it is made.
+pub(super) fn read_json(text: &str, meter: &Meter<'_>) -> Evaluated<serde_json::Result<Json>> {
+    let nodes = text.bytes().filter(|byte| b",[{".contains(byte)).count();
+    meter.hold(text.len() + NODE * nodes)?;
+    Ok(serde_json::from_str(text))
 }
 
 fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
@@ -88,7 +105,7 @@ fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
             Value::text(text.as_str())
         }
         Json::Array(items) => {
-            meter.hold(40 * items.len())?;
+            meter.hold(80 + 40 * items.len())?;
             let items = items.iter().map(|one| {
                 meter.step()?;
                 dynamic(one, meter)
@@ -96,11 +113,11 @@ fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
             Value::list(ListKind::List, Ty::Dynamic, items.collect::<Evaluated<Vec<_>>>()?)
         }
         Json::Object(fields) => {
-            meter.hold(160 * fields.len())?;
+            meter.hold(120 + 160 * fields.len())?;
             let mut entries = Entries::default();
             for (name, json) in fields {
                 meter.step()?;
-                entries.set(Value::text(name.as_str()), dynamic(json, meter)?);
+                entries.set(Value::text(name.as_str()), dynamic(json, meter)?, meter)?;
             }
             Value::map(Ty::Text, Ty::Dynamic, true, entries)
         }
@@ -136,10 +153,15 @@ pub(super) fn default_of(ty: &Ty) -> Value {
     }
 }
 
-/// A value as JSON, within the limits of results.
-pub(super) fn to_json(value: &Value, meter: &Meter<'_>) -> Evaluated<Json> {
-    let mut left = meter.bounds_of_result();
-    json_of(value, meter, 0, &mut left)
+/// A value as JSON, within the bytes that are left of the result.
+pub(super) fn to_json(value: &Value, meter: &Meter<'_>, left: &mut usize) -> Evaluated<Json> {
+    json_of(value, meter, 0, left)
+}
+
+fn take(left: &mut usize, bytes: usize) -> Evaluated<()> {
+    let rest = left.checked_sub(bytes);
+    *left = rest.ok_or_else(|| Stop::new(StopKind::TooLarge, "the result is too large"))?;
+    Ok(())
 }
 
 fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> Evaluated<Json> {
@@ -155,9 +177,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
     } else {
         4
     };
-    *left = left
-        .checked_sub(size)
-        .ok_or_else(|| Stop::new(StopKind::TooLarge, "the result is too large"))?;
+    take(left, size)?;
     Ok(match value {
         Value::Null => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
@@ -184,7 +204,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
             let mut fields = JsonMap::new();
             for (key, value) in map.entries.borrow().iter() {
                 let key = text_of(key);
-                *left = left.saturating_sub(key.len());
+                take(left, key.len())?;
                 fields.insert(checked(&key)?.to_owned(), json_of(value, meter, depth + 1, left)?);
             }
             Json::Object(fields)
@@ -192,6 +212,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
         Value::Record(record) => {
             let mut fields = JsonMap::new();
             for (name, value) in &record.fields {
+                take(left, name.len())?;
                 fields.insert(name.to_string(), json_of(value, meter, depth + 1, left)?);
             }
             Json::Object(fields)
@@ -343,7 +364,7 @@ fn long_of(number: f64) -> i64 {
 }
 
 /// Elsa's `ConvertTo<T>`: also text to what it says, and numbers to text.
-pub(super) fn convert_to(value: &Value, to: &Ty) -> Evaluated<Value> {
+pub(super) fn convert_to(value: &Value, to: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     if value.is_null() {
         return Ok(default_of(to));
     }
@@ -362,17 +383,26 @@ pub(super) fn convert_to(value: &Value, to: &Ty) -> Evaluated<Value> {
             | Ty::Span
             | Ty::Guid
             | Ty::Enum(_),
-        ) => parse(text, plain).ok_or_else(|| no_cast(value, to)),
-        (_, Ty::Text) => Ok(Value::Text(text_of(value))),
+        ) => {
+            meter.steps(text.len() / 256)?;
+            parse(text, plain).ok_or_else(|| no_cast(value, to))
+        }
+        (Value::Text(_), Ty::Text) => Ok(value.clone()),
+        (_, Ty::Text) => {
+            let text = text_of(value);
+            meter.hold(text.len())?;
+            Ok(Value::Text(text))
+        }
         (Value::Bool(flag), Ty::Int | Ty::Long | Ty::Double | Ty::Decimal) => cast(Value::Int(i32::from(*flag)), plain),
         (number, Ty::Bool) if number.as_f64().is_some() => Ok(Value::Bool(number.as_f64() != Some(0.0))),
         (Value::Double(number), Ty::Int | Ty::Long) if number.fract() != 0.0 => Err(no_cast(value, to)),
         (Value::Long(number), Ty::Int) if i32::try_from(*number).is_err() => Err(no_cast(value, to)),
         (Value::List(list), Ty::List(kind, item)) => {
             let items = list.items.borrow();
+            meter.hold(80 + 40 * items.len())?;
             let items = items
                 .iter()
-                .map(|one| convert_to(one, item))
+                .map(|one| meter.step().and_then(|()| convert_to(one, item, meter)))
                 .collect::<Evaluated<Vec<_>>>()?;
             Ok(Value::list(*kind, (**item).clone(), items))
         }

@@ -208,12 +208,14 @@ pub(super) fn collate(a: &str, b: &str, meter: &Meter<'_>) -> Evaluated<Ordering
 fn order_by<T: Ord>(a: &str, b: &str, key: impl Fn(char) -> T, meter: &Meter<'_>) -> Evaluated<Ordering> {
     let (mut a, mut b) = (a.chars().map(&key), b.chars().map(&key));
     loop {
-        for _ in 0..CHARACTERS {
-            match (a.next(), b.next()) {
-                (None, None) => return Ok(Ordering::Equal),
-                (a, b) if a != b => return Ok(a.cmp(&b)),
-                _ => {}
-            }
+        for count in 0..CHARACTERS {
+            let order = match (a.next(), b.next()) {
+                (None, None) => Ordering::Equal,
+                (a, b) if a != b => a.cmp(&b),
+                _ => continue,
+            };
+            meter.steps(count / CHARACTERS_OF_STEP)?;
+            return Ok(order);
         }
         meter.steps(CHARACTERS / CHARACTERS_OF_STEP)?;
     }

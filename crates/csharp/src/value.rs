@@ -10,6 +10,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::date_time::{DateTime, DateTimeOffset};
+use super::problem::Evaluated;
+use super::run::Meter;
 use super::types::{EnumKind, ListKind, Ty};
 use mainspring_language::Decimal;
 
@@ -81,9 +83,6 @@ pub(super) enum RecordKind {
 
 /// In bytes: the longest text that makes a record a key.
 const LONGEST_IDENTITY: usize = 64 << 10;
-
-/// The most parts of records that are compared.
-const MOST_COMPARED: usize = 100_000;
 
 /// The deepest anonymous object or tuple.
 const DEEPEST: usize = 100;
@@ -160,18 +159,20 @@ impl Entries {
         self.list.get(place).map(|(_, value)| value)
     }
 
-    /// Sets the value of a key; returns true if the key is new.
-    pub(super) fn set(&mut self, key: Value, value: Value) -> bool {
+    /// Sets the value of a key; returns true if the key is new. Counts the search, and the text that a new one is kept by.
+    pub(super) fn set(&mut self, key: Value, value: Value, meter: &Meter<'_>) -> Evaluated<bool> {
+        meter.find(&key)?;
         let identity = identity(&key);
         match self.index.get(&identity).and_then(|place| self.list.get_mut(*place)) {
             Some((_, old)) => {
                 *old = value;
-                false
+                Ok(false)
             }
             None => {
+                meter.hold(identity.len())?;
                 self.index.insert(identity, self.list.len());
                 self.list.push((key, value));
-                true
+                Ok(true)
             }
         }
     }
@@ -215,11 +216,11 @@ pub(super) fn identity(value: &Value) -> Rc<str> {
         Value::Enum(kind, number) => format!("e{}{number}", kind.name()).into(),
         Value::List(list) => format!("l{:p}", Rc::as_ptr(list)).into(),
         Value::Map(map) => format!("m{:p}", Rc::as_ptr(map)).into(),
-        Value::Record(_) => {
+        Value::Record(record) => {
             let mut text = String::new();
             match record_identity(value, &mut text) {
                 true => text.into(),
-                false => format!("r{:p}", std::ptr::from_ref(value)).into(),
+                false => format!("r{:p}", Rc::as_ptr(record)).into(),
             }
         }
     }
@@ -349,50 +350,36 @@ impl Value {
         }
     }
 
-    /// The bytes of its text, and of those in a record: what it takes to compare it, or to find it as a key.
-    pub(super) fn text_bytes(&self) -> usize {
-        fn within(value: &Value, left: &mut usize) -> usize {
+    /// About how many bytes of it [`identity`] reads: it ends where a record has too many.
+    pub(super) fn key_bytes(&self) -> usize {
+        fn within(value: &Value, total: &mut usize) {
             match value {
-                Value::Text(text) => text.len(),
-                Value::Record(record) if *left > 0 => {
-                    *left -= 1;
-                    record.fields.iter().map(|(_, part)| within(part, left)).sum()
+                Value::Text(text) => *total += text.len(),
+                Value::Record(record) => {
+                    for (name, part) in &record.fields {
+                        if *total > LONGEST_IDENTITY {
+                            return;
+                        }
+                        *total += name.len() + 8;
+                        within(part, total);
+                    }
                 }
-                _ => 0,
+                _ => {}
             }
         }
-        within(self, &mut MOST_COMPARED.clone())
+        let mut total = 0;
+        within(self, &mut total);
+        total
     }
 
-    /// What `==` and `Equals` say about values of one type, and of numbers of different ones. Lists and dictionaries are
-    /// the same only if they are one.
+    /// Whether it is the same as another, or a number, a date or a length of time that is equal.
     pub(super) fn equals(&self, other: &Self) -> bool {
-        self.equals_within(other, &mut MOST_COMPARED.clone())
-    }
-
-    fn equals_within(&self, other: &Self, left: &mut usize) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::Text(a), Self::Text(b)) => a == b,
-            (Self::Guid(a), Self::Guid(b)) => a == b,
             (Self::Enum(a, x), Self::Enum(b, y)) => a == b && x == y,
             (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
             (Self::Map(a), Self::Map(b)) => Rc::ptr_eq(a, b),
-            (Self::Record(a), Self::Record(b)) => {
-                if Rc::ptr_eq(a, b) {
-                    return true;
-                }
-                *left = left.saturating_sub(1);
-                let kind = a.kind;
-                *left > 0
-                    && a.kind == b.kind
-                    && a.fields.len() == b.fields.len()
-                    && a.fields
-                        .iter()
-                        .zip(&b.fields)
-                        .all(|(a, b)| (a.0 == b.0 || kind == RecordKind::Tuple) && a.1.equals_within(&b.1, left))
-            }
+            (Self::Record(a), Self::Record(b)) => Rc::ptr_eq(a, b),
             _ => self.order(other) == Some(Ordering::Equal),
         }
     }

@@ -185,6 +185,10 @@ impl World for CSharpWorld<'_> {
         self.0.variable(name).cloned()
     }
 
+    fn has_variable(&self, name: &str) -> bool {
+        self.0.variable(name).is_some()
+    }
+
     fn variable_names(&self) -> Vec<String> {
         self.0.variable_names()
     }

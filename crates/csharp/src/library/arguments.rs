@@ -68,9 +68,17 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
+    /// Counts the text of an argument, which may be longer than that of the target.
+    pub(super) fn read(&self, text: &str) -> Evaluated<()> {
+        self.meter().steps(text.len() / 256)
+    }
+
     pub(super) fn text(&self, number: usize) -> Evaluated<Arc<str>> {
         match self.optional(number) {
-            Some(Value::Text(text)) => Ok(Arc::clone(text)),
+            Some(Value::Text(text)) => {
+                self.read(text)?;
+                Ok(Arc::clone(text))
+            }
             _ => Err(self.wrong(number, "a string")),
         }
     }

@@ -254,11 +254,9 @@ pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>
         "ParseExact" => {
             let (text, pattern) = (arguments.text(0)?, arguments.text(1)?);
             parse_exact(&text, &pattern).ok_or_else(|| {
-                let shown: String = text.chars().take(60).collect();
-                Stop::thrown(
-                    "FormatException",
-                    format!("{shown:?} does not have the form {pattern:?}"),
-                )
+                let short = |text: &str| text.chars().take(60).collect::<String>();
+                let (shown, form) = (short(&text), short(&pattern));
+                Stop::thrown("FormatException", format!("{shown:?} does not have the form {form:?}"))
             })?
         }
         "DaysInMonth" => {

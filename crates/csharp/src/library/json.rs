@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::arguments::Arguments;
-use crate::convert::from_json;
+use crate::convert::{from_json, read_json};
 use crate::date_time::{DateKind, DateTime};
 use crate::format;
 use crate::problem::{Evaluated, Stop, StopKind};
@@ -22,8 +22,7 @@ pub(super) fn call_static(name: &str, call: &Call, arguments: &Arguments<'_, '_>
         "Serialize" => Value::text(serialize(arguments.value(0)?, meter)?),
         "Deserialize" | "Parse" => {
             let text = arguments.text(0)?;
-            meter.hold(text.len())?;
-            let json = serde_json::from_str(&text)
+            let json = read_json(&text, meter)?
                 .map_err(|error| Stop::thrown("JsonException", format!("the text is not JSON: {error}")))?;
             from_json(&json, call.types.first().unwrap_or(&Ty::Dynamic), meter)?
         }

@@ -18,7 +18,7 @@ pub(super) fn call(target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -
     let name = &*call.name;
     let items = items_of(target, arguments.meter())?;
     let item = item_type(target);
-    arguments.meter().hold(8 * items.len())?;
+    arguments.meter().hold(80 + 8 * items.len())?;
     if let Some(value) = one(name, &items, &item, call, arguments)? {
         return Ok(Some(value));
     }
@@ -188,7 +188,12 @@ fn combined(
     let keys = |items: &[Value]| -> Evaluated<HashSet<Rc<str>>> {
         meter.hold(80 * items.len())?;
         meter.steps(items.len())?;
-        let found = items.iter().map(|item| meter.find(item).map(|()| identity(item)));
+        let found = items.iter().map(|item| {
+            meter.find(item)?;
+            let key = identity(item);
+            meter.hold(key.len())?;
+            Ok(key)
+        });
         found.collect()
     };
     Ok(Some(match name {
@@ -206,10 +211,14 @@ fn combined(
         "Intersect" | "Except" => {
             let with = keys(&other()?)?;
             let kept = distinct(items.to_vec(), arguments, false)?;
-            let kept = kept
-                .into_iter()
-                .filter(|item| with.contains(&identity(item)) == (name == "Intersect"));
-            sequence(item, kept.collect())
+            let mut found = Vec::new();
+            for one in kept {
+                meter.find(&one)?;
+                if with.contains(&identity(&one)) == (name == "Intersect") {
+                    found.push(one);
+                }
+            }
+            sequence(item, found)
         }
         "Distinct" => sequence(item, distinct(items.to_vec(), arguments, false)?),
         "DistinctBy" => sequence(item, distinct(items.to_vec(), arguments, true)?),
@@ -258,13 +267,9 @@ fn combined(
                 if key.is_null() {
                     return Err(Stop::thrown("ArgumentNullException", "a key is null"));
                 }
-                meter.find(&key)?;
-                let shown = super::short(&key);
-                if !entries.set(key, value) {
-                    return Err(Stop::thrown(
-                        "ArgumentException",
-                        format!("the key {shown} already exists"),
-                    ));
+                if !entries.set(key.clone(), value, meter)? {
+                    let message = format!("the key {} already exists", super::short(&key));
+                    return Err(Stop::thrown("ArgumentException", message));
                 }
             }
             let (key, value) = match &call.result {
@@ -288,7 +293,10 @@ fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> E
             item.clone()
         };
         arguments.meter().find(&key)?;
-        if seen.insert(identity(&key)) {
+        let identity = identity(&key);
+        let length = identity.len();
+        if seen.insert(identity) {
+            arguments.meter().hold(length)?;
             kept.push(item);
         }
     }
@@ -322,7 +330,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
             items: RefCell::new(vec![value]),
         };
         arguments.meter().hold(240)?;
-        groups.set(key, Value::List(Rc::new(group)));
+        groups.set(key, Value::List(Rc::new(group)), arguments.meter())?;
     }
     let item = call.result.item().unwrap_or(Ty::Dynamic);
     Ok(sequence(&item, groups.iter().map(|(_, group)| group.clone()).collect()))
@@ -439,6 +447,7 @@ fn shaped(
         }
         "Chunk" => {
             let size = arguments.place(0)?.max(1);
+            meter.hold(80 * all.div_ceil(size))?;
             let chunks = items
                 .chunks(size)
                 .map(|chunk| Value::list(ListKind::Array, item.clone(), chunk.to_vec()));

@@ -17,18 +17,16 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
     if let Some(value) = change(list, name, arguments)? {
         return Ok(Some(value));
     }
-    let items = || -> Evaluated<Vec<Value>> { items_of(&Value::List(Rc::clone(list)), arguments.meter()) };
+    let meter = arguments.meter();
     let made = |items: Vec<Value>| Value::list(ListKind::List, list.item.clone(), items);
     Ok(Some(match name {
         "IndexOf" => {
-            let wanted = arguments.value(0)?;
-            let items = items()?;
-            let place = arguments.meter().place_of(&items, wanted)?;
+            let place = meter.place_of(&list.items.borrow(), arguments.value(0)?)?;
             place.map_or(Value::Int(-1), count)
         }
         "ForEach" => {
             let lambda = arguments.lambda(0)?;
-            for item in items()? {
+            for item in items_in_place(list) {
                 arguments.call(lambda, &[item])?;
             }
             Value::Null
@@ -36,14 +34,17 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
         "Exists" | "TrueForAll" | "Find" | "FindIndex" | "FindLast" | "FindAll" => {
             let lambda = arguments.lambda(0)?;
             let mut found = Vec::new();
-            for (place, item) in items()?.into_iter().enumerate() {
+            for (place, item) in items_in_place(list).enumerate() {
                 let holds = arguments.holds(lambda, std::slice::from_ref(&item))?;
                 match name {
                     "TrueForAll" if !holds => return Ok(Some(Value::Bool(false))),
                     "Exists" if holds => return Ok(Some(Value::Bool(true))),
                     "Find" if holds => return Ok(Some(item)),
                     "FindIndex" if holds => return Ok(Some(count(place))),
-                    _ if holds => found.push(item),
+                    _ if holds => {
+                        meter.hold(40)?;
+                        found.push(item);
+                    }
                     _ => {}
                 }
             }
@@ -58,19 +59,27 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
         }
         "GetRange" => {
             let (start, length) = (arguments.place(0)?, arguments.place(1)?);
-            let items = items()?;
+            meter.hold(80 + 40 * length.min(list.items.borrow().len()))?;
+            let items = list.items.borrow();
             let end = start.checked_add(length).ok_or_else(out_of_range)?;
             made(items.get(start..end).ok_or_else(out_of_range)?.to_vec())
         }
         "ConvertAll" => {
             let lambda = arguments.lambda(0)?;
-            let results = items()?.into_iter().map(|item| arguments.call(lambda, &[item]));
+            meter.hold(80 + 40 * list.items.borrow().len())?;
+            let results = items_in_place(list).map(|item| arguments.call(lambda, &[item]));
             let results = results.collect::<Evaluated<Vec<_>>>()?;
             let item = super::sequences::common_type(&results);
             Value::list(ListKind::List, item, results)
         }
         _ => return Ok(None),
     }))
+}
+
+/// As many items as there are now, read where they are: a copy for each of many nested lambdas would be much.
+fn items_in_place(list: &List) -> impl Iterator<Item = Value> + '_ {
+    let count = list.items.borrow().len();
+    (0..count).map_while(|place| list.items.borrow().get(place).cloned())
 }
 
 fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
@@ -138,14 +147,15 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
         }
         "RemoveAll" => {
             let lambda = arguments.lambda(0)?;
-            let before = items_of(&Value::List(Rc::clone(list)), meter)?;
+            let before = list.items.borrow().len();
+            meter.hold(8 * before)?;
             let mut kept = Vec::new();
-            for item in &before {
-                if !arguments.holds(lambda, std::slice::from_ref(item))? {
-                    kept.push(item.clone());
+            for item in items_in_place(list) {
+                if !arguments.holds(lambda, std::slice::from_ref(&item))? {
+                    kept.push(item);
                 }
             }
-            let removed = before.len() - kept.len();
+            let removed = before - kept.len();
             *list.items.borrow_mut() = kept;
             changed(count(removed))
         }

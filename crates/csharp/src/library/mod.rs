@@ -105,9 +105,11 @@ pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluat
         }
         Value::Text(text) => {
             let place = place_of(index)?;
+            meter.steps(text.len() / 1024)?;
             let unit = if text.is_ascii() {
                 text.as_bytes().get(place).map(|byte| u16::from(*byte))
             } else {
+                meter.steps(place / 64)?;
                 text.encode_utf16().nth(place)
             };
             let unit = unit.ok_or_else(|| {
@@ -141,10 +143,9 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             if index.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
-            meter.find(index)?;
             meter.hold(160)?;
             meter.put(&value, target.clone());
-            map.entries.borrow_mut().set(index.clone(), value);
+            map.entries.borrow_mut().set(index.clone(), value, meter)?;
             Ok(())
         }
         Value::List(list) if list.kind != ListKind::Sequence => {
@@ -199,7 +200,7 @@ pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) ->
             _ => Err(missing()),
         },
         Value::Text(text) if &**name == "Length" => {
-            meter.steps(if text.is_ascii() { 0 } else { text.len() / 64 })?;
+            meter.steps(text.len() / if text.is_ascii() { 1024 } else { 64 })?;
             Ok(count(length(text)))
         }
         Value::Date(_) | Value::Offset(_) | Value::Span(_) => dates::property(target, name).ok_or_else(missing),
@@ -287,7 +288,7 @@ fn any(machine: &Machine<'_>, target: &Value, call: &Call, arguments: &Arguments
             let order = order.ok_or_else(|| Stop::thrown("ArgumentException", "these values have no order"))?;
             Value::Int(order as i32)
         }
-        "GetValue" => convert_to(target, call.types.first().unwrap_or(&Ty::Dynamic))?,
+        "GetValue" => convert_to(target, call.types.first().unwrap_or(&Ty::Dynamic), &machine.meter)?,
         "GetValueOrDefault" if !matches!(target, Value::Map(_)) => target.clone(),
         _ => return Ok(None),
     }))

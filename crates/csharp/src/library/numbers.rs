@@ -4,7 +4,6 @@ use super::arguments::Arguments;
 use super::parsing::{parsed, type_of};
 use crate::convert::{cast, convert_to, default_of, implicit};
 use crate::problem::{Evaluated, Stop};
-use crate::text::text_of;
 use crate::types::{EnumKind, Ty};
 use crate::value::Value;
 use mainspring_language::{Decimal, Rounding};
@@ -166,13 +165,15 @@ fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>
         "ToBoolean" => Ty::Bool,
         "ToDateTime" => Ty::Date,
         "ToChar" => Ty::Char,
-        "ToString" => return Ok(Some(Value::Text(text_of(arguments.value(0)?)))),
+        // The text of null is the empty one.
+        "ToString" if arguments.value(0)?.is_null() => return Ok(Some(Value::text(""))),
+        "ToString" => Ty::Text,
         _ => return Ok(None),
     };
     let value = arguments.value(0)?;
     let whole = match value {
         Value::Null => return Ok(Some(default_of(&ty))),
-        Value::Text(_) => return parsed(&ty, arguments).map(Some),
+        Value::Text(_) if ty != Ty::Text => return parsed(&ty, arguments).map(Some),
         Value::Double(number) if matches!(ty, Ty::Int | Ty::Long) => {
             let rounded = Decimal::from_f64(number.round_ties_even());
             Some(rounded.and_then(Decimal::to_i64).ok_or_else(|| overflow(&ty))?)
@@ -190,6 +191,6 @@ fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>
         (Some(number), Ty::Int) => Value::Int(i32::try_from(number).map_err(|_| overflow(&ty))?),
         (Some(number), Ty::Long) => Value::Long(number),
         (Some(number), Ty::Char) => Value::Char(u16::try_from(number).map_err(|_| overflow(&ty))?),
-        _ => convert_to(value, &ty)?,
+        _ => convert_to(value, &ty, arguments.meter())?,
     }))
 }

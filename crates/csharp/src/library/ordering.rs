@@ -17,15 +17,16 @@ pub(super) fn order(a: &Value, b: &Value, meter: &Meter<'_>) -> Evaluated<Option
         (_, Value::Null) => Some(Ordering::Greater),
         (Value::Text(a), Value::Text(b)) => Some(collate(a, b, meter)?),
         (Value::Record(a), Value::Record(b)) if a.kind == RecordKind::Tuple && b.kind == RecordKind::Tuple => {
-            let mut known = Ordering::Equal;
             for ((_, a), (_, b)) in a.fields.iter().zip(&b.fields) {
+                meter.step()?;
                 // Tuples inside of tuples have no order: parts may be shared without end.
                 let is_nested = matches!(a, Value::Record(_)) || matches!(b, Value::Record(_));
                 let next = if is_nested { None } else { order(a, b, meter)? };
-                let Some(next) = next else { return Ok(None) };
-                known = known.then(next);
+                if next != Some(Ordering::Equal) {
+                    return Ok(next);
+                }
             }
-            Some(known)
+            Some(Ordering::Equal)
         }
         // NaN is the least.
         (Value::Double(a), Value::Double(b)) => Some(a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))),
@@ -47,9 +48,7 @@ pub(super) fn sorted(
         .enumerate()
         .map(|(place, (item, key))| (within.get(place).copied().unwrap_or(0), key, item))
         .collect();
-    // A sort of n items takes about n log n comparisons.
     let count = all.len();
-    meter.steps(count.saturating_mul(usize::try_from(count.max(2).ilog2()).unwrap_or(1)))?;
     meter.hold(400 * count)?;
     let mut has_order = true;
     let mut compare = |a: &Value, b: &Value| {
@@ -59,9 +58,12 @@ pub(super) fn sorted(
         Ok(if is_descending { order.reverse() } else { order })
     };
     // Rust's sort may panic where an order is inconsistent; a merge sort of our own cannot.
-    merge_sort::<_, Box<Stop>>(&mut all, &mut |a, b| match a.0.cmp(&b.0) {
-        Ordering::Equal => compare(&a.1, &b.1),
-        within => Ok(within),
+    merge_sort::<_, Box<Stop>>(&mut all, &mut |a, b| {
+        meter.step()?;
+        match a.0.cmp(&b.0) {
+            Ordering::Equal => compare(&a.1, &b.1),
+            within => Ok(within),
+        }
     })?;
     if !has_order {
         return Err(Stop::thrown(
@@ -73,6 +75,7 @@ pub(super) fn sorted(
     let mut last: Option<(usize, Value)> = None;
     let mut rank = 0;
     for (within, key, item) in all {
+        meter.step()?;
         if let Some((known, before)) = &last
             && (*known != within || order(before, &key, meter)? != Some(Ordering::Equal))
         {

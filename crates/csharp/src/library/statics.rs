@@ -113,7 +113,10 @@ pub(crate) fn call_static(
 fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let ty = type_of(owner);
     let text = match arguments.value(0)? {
-        Value::Text(text) => Some(text),
+        Value::Text(text) => {
+            arguments.read(text)?;
+            Some(text)
+        }
         _ => None,
     };
     let value = match (text, name) {

@@ -1,9 +1,11 @@
 //! Methods of strings. Positions count UTF-16; an ASCII text, as most are, is not converted for that.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::arguments::{Arguments, Comparison};
 use crate::problem::{Evaluated, Stop};
+use crate::run::Meter;
 use crate::text::{collate, folded, length, lower, of_units, text_of, units, upper};
 use crate::types::{EnumKind, ListKind, Ty};
 use crate::value::Value;
@@ -58,11 +60,13 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
             if old.is_empty() {
                 return Err(Stop::thrown("ArgumentException", "the replaced string is empty"));
             }
-            let count = text.matches(&*old).count();
-            meter.hold(count.saturating_mul(new.len()))?;
             return made(match arguments.comparison(2) {
-                Comparison::Ordinal => text.replace(&*old, &new),
-                Comparison::IgnoreCase => replace_folded(text, &old, &new),
+                Comparison::Ordinal => {
+                    let count = text.matches(&*old).count();
+                    meter.hold(count.saturating_mul(new.len()))?;
+                    text.replace(&*old, &new)
+                }
+                Comparison::IgnoreCase => replace_folded(text, &old, &new, meter)?,
             });
         }
         "Substring" => {
@@ -72,7 +76,9 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
             } else {
                 None
             };
-            Value::Text(slice(text, start, count)?)
+            let part = slice(text, start, count)?;
+            meter.hold(part.len())?;
+            Value::Text(part)
         }
         "Remove" => {
             let start = arguments.place(0)?;
@@ -110,6 +116,7 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
         }
         "Equals" => match arguments.value(0)? {
             Value::Text(other) => {
+                arguments.read(other)?;
                 let comparison = arguments.comparison(1);
                 Value::Bool(compared(text, comparison) == compared(other, comparison))
             }
@@ -131,21 +138,21 @@ fn replacement(arguments: &Arguments<'_, '_>) -> Evaluated<Arc<str>> {
     }
 }
 
-fn replace_folded(text: &str, old: &str, new: &str) -> String {
-    let old: Vec<char> = folded(old).chars().collect();
-    let chars: Vec<char> = text.chars().collect();
-    let folded: Vec<char> = folded(text).chars().collect();
-    let (mut out, mut at) = (String::new(), 0);
-    while let Some(character) = chars.get(at) {
-        if folded.get(at..at + old.len()).is_some_and(|part| part == old) {
-            out.push_str(new);
-            at += old.len();
-        } else {
-            out.push(*character);
-            at += 1;
-        }
+/// Folding keeps the number of characters: those of the text are as many as those of the folded one.
+fn replace_folded(text: &str, old: &str, new: &str, meter: &Meter<'_>) -> Evaluated<String> {
+    let (whole, old) = (folded(text), folded(old));
+    let length = old.chars().count();
+    let (mut out, mut chars, mut at) = (String::new(), text.chars(), 0);
+    for (found, _) in whole.match_indices(&old) {
+        let before = whole.get(at..found).unwrap_or_default().chars().count();
+        out.extend(chars.by_ref().take(before));
+        chars.by_ref().take(length).for_each(drop);
+        meter.hold(new.len())?;
+        out.push_str(new);
+        at = found + old.len();
     }
-    out
+    out.push_str(chars.as_str());
+    Ok(out)
 }
 
 /// A part by its place and length in UTF-16.
@@ -192,24 +199,42 @@ fn index_of(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<
 }
 
 /// The chars that are given, as chars or in an array.
-fn chars(arguments: &Arguments<'_, '_>) -> Evaluated<Vec<char>> {
-    let mut all = Vec::new();
+fn chars(arguments: &Arguments<'_, '_>) -> Evaluated<HashSet<char>> {
+    let mut all = HashSet::new();
     for number in 0..arguments.len() {
-        match arguments.value(number)? {
-            Value::List(list) => {
-                for item in list.items.borrow().iter() {
-                    all.extend(text_of(item).chars());
-                }
-            }
-            Value::Null => {}
-            other => all.extend(text_of(other).chars()),
+        for text in texts(arguments, number)? {
+            arguments.meter().hold(4 * text.len())?;
+            all.extend(text.chars());
         }
     }
     Ok(all)
 }
 
+/// The texts of an argument: those of the items of a list, or that of a value.
+fn texts(arguments: &Arguments<'_, '_>, number: usize) -> Evaluated<Vec<Arc<str>>> {
+    let meter = arguments.meter();
+    match arguments.value(number)? {
+        Value::List(list) => {
+            let items = list.items.borrow();
+            meter.hold(24 * items.len())?;
+            let texts = items.iter().map(|item| {
+                let text = text_of(item);
+                // A text is shared, the text of another value is made.
+                meter.hold(if matches!(item, Value::Text(_)) { 0 } else { text.len() })?;
+                Ok(text)
+            });
+            texts.collect()
+        }
+        Value::Null => Ok(Vec::new()),
+        other => Ok(vec![text_of(other)]),
+    }
+}
+
 fn trim(text: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     let chars = chars(arguments)?;
+    if !chars.is_empty() {
+        arguments.meter().steps(text.len() / 64)?;
+    }
     let is_cut = |c: char| {
         if chars.is_empty() {
             c.is_whitespace()
@@ -232,9 +257,7 @@ fn split(text: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
         match arguments.value(number)? {
             Value::Enum(EnumKind::StringSplitOptions, flags) => options = *flags,
             Value::Int(_) => most = arguments.place(number)?,
-            Value::List(list) => by.extend(list.items.borrow().iter().map(|item| text_of(item).to_string())),
-            Value::Null => {}
-            other => by.push(text_of(other).to_string()),
+            _ => by.extend(texts(arguments, number)?),
         }
     }
     by.retain(|part| !part.is_empty());
@@ -245,16 +268,17 @@ fn split(text: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let meter = arguments.meter();
     while has_separators && parts.len() + 1 < most {
         meter.hold(40)?;
+        let searched = by.iter().map(|part| 32 + part.len() + rest.len()).sum::<usize>();
+        meter.steps(searched.max(rest.len()) / 256)?;
         let next = if by.is_empty() {
             rest.char_indices()
                 .find(|(_, c)| c.is_whitespace())
                 .map(|(at, c)| (at, c.len_utf8()))
         } else {
             by.iter()
-                .filter_map(|part| Some((rest.find(part.as_str())?, part.len())))
+                .filter_map(|part| Some((rest.find(&**part)?, part.len())))
                 .min_by_key(|(at, length)| (*at, usize::MAX - length))
         };
-        meter.steps(rest.len() / 256)?;
         let Some((at, length)) = next else { break };
         keep(&mut parts, rest.get(..at).unwrap_or_default(), drops_empty, trims);
         rest = rest.get(at + length..).unwrap_or_default();
@@ -321,7 +345,11 @@ pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>
         "Equals" => {
             let comparison = arguments.comparison(2);
             Value::Bool(match (arguments.value(0)?, arguments.value(1)?) {
-                (Value::Text(a), Value::Text(b)) => compared(a, comparison) == compared(b, comparison),
+                (Value::Text(a), Value::Text(b)) => {
+                    arguments.read(a)?;
+                    arguments.read(b)?;
+                    compared(a, comparison) == compared(b, comparison)
+                }
                 (a, b) => a.is_null() && b.is_null(),
             })
         }
@@ -350,7 +378,9 @@ fn all(arguments: &Arguments<'_, '_>, from: usize) -> Evaluated<Vec<Value>> {
     if arguments.len() == from + 1
         && let Value::List(list) = arguments.value(from)?
     {
-        return Ok(list.items.borrow().clone());
+        let items = list.items.borrow();
+        arguments.meter().steps(items.len() / 8)?;
+        return Ok(items.clone());
     }
     (from..arguments.len())
         .map(|number| arguments.value(number).cloned())
@@ -361,7 +391,7 @@ fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> E
     let mut out = String::new();
     for (number, value) in values.iter().enumerate() {
         let text = text_of(value);
-        arguments.meter().hold(text.len() + separator.len())?;
+        arguments.meter().hold(8 + text.len() + separator.len())?;
         if number > 0 {
             out.push_str(separator);
         }
@@ -404,7 +434,7 @@ fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> E
                 let place: usize = place.trim().parse().map_err(|_| invalid())?;
                 let width: i32 = width.trim().parse().map_err(|_| invalid())?;
                 let value = values.get(place).ok_or_else(invalid)?;
-                if width.abs() > 100_000 {
+                if width.unsigned_abs() > 100_000 {
                     return Err(invalid());
                 }
                 arguments

@@ -106,7 +106,9 @@ impl Machine<'_> {
                 let text = if value.is_null() {
                     None
                 } else {
-                    Some(text_of(&value).to_string())
+                    let text = text_of(&value);
+                    self.meter.hold(text.len())?;
+                    Some(text)
                 };
                 let mut changes = self.changes.borrow_mut();
                 match global {
@@ -120,9 +122,8 @@ impl Machine<'_> {
                 Value::Map(map) if map.is_object => {
                     self.meter.hold(160)?;
                     self.meter.put(&value, Value::Map(std::rc::Rc::clone(map)));
-                    map.entries
-                        .borrow_mut()
-                        .set(Value::Text(std::sync::Arc::clone(name)), value);
+                    let name = Value::Text(std::sync::Arc::clone(name));
+                    map.entries.borrow_mut().set(name, value, &self.meter)?;
                 }
                 Value::Null => return Err(Stop::thrown("NullReferenceException", format!("{name} of null is set"))),
                 other => {

@@ -78,6 +78,7 @@ impl Machine<'_> {
             Kind::Switch(value, arms) => self.switch(expr, value, arms),
             Kind::New(initializer) => located(self.new_value(initializer), expr.at),
             Kind::Tuple(parts) => {
+                self.meter.hold(60 + 40 * parts.len())?;
                 let mut fields = Vec::new();
                 for (number, part) in parts.iter().enumerate() {
                     let name = part
@@ -103,6 +104,7 @@ impl Machine<'_> {
     fn interpolated(&self, holes: &[Hole], expr: &Expr) -> Evaluated<Value> {
         let mut out = String::new();
         for hole in holes {
+            let before = out.len();
             match hole {
                 Hole::Text(text) => out.push_str(text),
                 Hole::Value {
@@ -121,9 +123,8 @@ impl Machine<'_> {
                     }
                 }
             }
-            self.meter.hold(64)?;
+            located(self.meter.hold(64 + out.len() - before), expr.at)?;
         }
-        located(self.meter.hold(out.len()), expr.at)?;
         Ok(Value::text(out))
     }
 
@@ -155,7 +156,7 @@ impl Machine<'_> {
     fn call(&self, expr: &Expr, call: &Call) -> Evaluated<Value> {
         let target = match &call.target.kind {
             Kind::Class(_) | Kind::Type(_) => None,
-            Kind::Global(global) if !matches!(self.global(*global), Ok(Value::Text(_) | Value::Null)) => None,
+            Kind::Global(global) if !global.is_text() => None,
             _ => Some(self.eval(&call.target)?),
         };
         let mut arguments = Vec::with_capacity(call.arguments.len());
@@ -224,7 +225,7 @@ impl Machine<'_> {
             let json = library::serialize(&Value::Map(std::rc::Rc::clone(map)), &self.meter)?;
             return Ok(Value::text(json));
         }
-        convert_to(value, ty)
+        convert_to(value, ty, &self.meter)
     }
 }
 

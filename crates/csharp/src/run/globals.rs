@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{Argument, Cell, Machine};
 use crate::check::pascal;
 use crate::convert::{default_of, from_json};
-use crate::problem::{Evaluated, Stop};
+use crate::problem::{Evaluated, Stop, StopKind};
 use crate::syntax::{Call, Global};
 use crate::text::text_of;
 use crate::types::Ty;
@@ -47,15 +47,16 @@ impl Machine<'_> {
 
     pub(super) fn global(&self, global: Global) -> Evaluated<Value> {
         let changes = self.changes.borrow();
-        let text = match global {
-            Global::WorkflowInstanceId => Some(self.world.instance_id()),
-            Global::CorrelationId => changes
-                .correlation_id
-                .clone()
-                .unwrap_or_else(|| self.world.correlation_id()),
-            Global::WorkflowInstanceName => changes.name.clone().unwrap_or_else(|| self.world.name()),
+        let (set, text) = match global {
+            Global::WorkflowInstanceId => (None, Some(self.world.instance_id())),
+            Global::CorrelationId => (changes.correlation_id.clone(), self.world.correlation_id()),
+            Global::WorkflowInstanceName => (changes.name.clone(), self.world.name()),
             _ => return Err(Stop::thrown("InvalidOperationException", "this is not a value")),
         };
+        if let Some(set) = set {
+            return Ok(set.map_or(Value::Null, Value::Text));
+        }
+        self.meter.hold(text.as_ref().map_or(0, String::len))?;
         Ok(text.map_or(Value::Null, Value::text))
     }
 
@@ -89,11 +90,14 @@ impl Machine<'_> {
                 self.meter.hold(value(1).bytes())?;
                 let ty = self.world.variable_type(&name).0.nullable();
                 // As in Elsa, a value that does not fit the declaration is kept as it is.
-                let converted = self.converted(&value(1), &ty).unwrap_or_else(|_| value(1));
+                let converted = match self.converted(&value(1), &ty) {
+                    Err(stop) if matches!(stop.kind, StopKind::Thrown | StopKind::TooLarge) => value(1),
+                    converted => converted?,
+                };
                 self.set_variable(&name, converted);
                 Ok(Value::Null)
             }
-            (Global::Arguments, "ContainsKey") => Ok(Value::Bool(self.world.variable(&text(0)?).is_some())),
+            (Global::Arguments, "ContainsKey") => Ok(Value::Bool(self.world.has_variable(&text(0)?))),
             (Global::Input, "Get") | (Global::ExecutionContext, "GetInput") => self.input(&text(0)?, &ty),
             (Global::Output, "From" | "Get") => {
                 let activity = text(0)?;
@@ -104,11 +108,15 @@ impl Machine<'_> {
             (Global::Outcome, "Set") => {
                 let mut names = Vec::new();
                 for number in 0..arguments.len() {
-                    match value(number) {
-                        Value::List(list) => {
-                            names.extend(list.items.borrow().iter().map(|item| text_of(item).to_string()))
-                        }
-                        other => names.push(text_of(&other).to_string()),
+                    let value = value(number);
+                    let items = match &value {
+                        Value::List(list) => &*list.items.borrow(),
+                        other => std::slice::from_ref(other),
+                    };
+                    for item in items {
+                        let name = text_of(item);
+                        self.meter.hold(24 + name.len())?;
+                        names.push(name.to_string());
                     }
                 }
                 self.changes.borrow_mut().outcomes = Some(names);
@@ -123,7 +131,8 @@ impl Machine<'_> {
 
     /// The variable of that name, or the one whose member in C# has it.
     fn known_name(&self, name: &Arc<str>) -> Arc<str> {
-        if self.world.variable(name).is_some() {
+        let is_read = self.variables.borrow().iter().any(|cell| cell.name == *name);
+        if is_read || self.world.has_variable(name) {
             return Arc::clone(name);
         }
         let known = self.world.variable_names();

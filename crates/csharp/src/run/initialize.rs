@@ -1,6 +1,6 @@
 //! `new`: lists, arrays, dictionaries, anonymous objects, dates, lengths of time and texts.
 
-use super::Machine;
+use super::{Machine, Meter};
 use crate::convert::{default_of, guid_of, implicit};
 use crate::date_time::{
     DateKind, DateTime, DateTimeOffset, TICKS_PER_DAY, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
@@ -24,7 +24,7 @@ impl Machine<'_> {
                 for Argument { name, value, .. } in fields {
                     values.push((name.clone().unwrap_or_default(), self.eval(value)?));
                 }
-                self.meter.hold(60 * values.len())?;
+                self.meter.hold(60 + 60 * values.len())?;
                 shallow_enough(Value::record(RecordKind::Anonymous, values))
             }
             Initializer::Array(_, ty, items) => {
@@ -41,7 +41,7 @@ impl Machine<'_> {
                     return Err(Stop::thrown("OutOfMemoryException", message));
                 }
                 let count = usize::try_from(count).unwrap_or(0);
-                self.meter.hold(40 * count)?;
+                self.meter.hold(80 + 40 * count)?;
                 Ok(Value::list(ListKind::Array, ty.clone(), vec![default_of(ty); count]))
             }
             Initializer::Object {
@@ -62,19 +62,19 @@ impl Machine<'_> {
                             Some(list) => items_of(list, &self.meter)?,
                         };
                         all.extend(self.items(items)?);
-                        self.meter.hold(40 * all.len())?;
+                        self.meter.hold(80 + 40 * all.len())?;
                         Ok(Value::list(*kind, (**item).clone(), all))
                     }
                     Ty::Map(key, value) => self.map((**key).clone(), (**value).clone(), false, &values, pairs),
                     Ty::Dynamic => self.map(Ty::Text, Ty::Dynamic, true, &values, pairs),
-                    other => construct(other, &values),
+                    other => construct(other, &values, &self.meter),
                 }
             }
         }
     }
 
     fn items(&self, items: &[Expr]) -> Evaluated<Vec<Value>> {
-        self.meter.hold(40 * items.len())?;
+        self.meter.hold(80 + 40 * items.len())?;
         items.iter().map(|item| self.eval(item)).collect()
     }
 
@@ -88,10 +88,9 @@ impl Machine<'_> {
             if key.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
-            self.meter.find(&key)?;
-            entries.set(key, self.eval(value)?);
+            entries.set(key, self.eval(value)?, &self.meter)?;
         }
-        self.meter.hold(160 * entries.len())?;
+        self.meter.hold(120 + 160 * entries.len())?;
         Ok(Value::map(key, value, is_object, entries))
     }
 }
@@ -128,7 +127,7 @@ fn clock_ticks(parts: &[i64]) -> Option<i64> {
     Some(day + time)
 }
 
-fn construct(ty: &Ty, values: &[Value]) -> Evaluated<Value> {
+fn construct(ty: &Ty, values: &[Value], meter: &Meter<'_>) -> Evaluated<Value> {
     let numbers: Vec<i64> = values.iter().filter_map(Value::as_i64).collect();
     match (ty, values) {
         (_, []) => Ok(default_of(ty)),
@@ -190,11 +189,13 @@ fn construct(ty: &Ty, values: &[Value]) -> Evaluated<Value> {
                 .filter(|count| *count <= 1_000_000);
             let count =
                 count.ok_or_else(|| Stop::thrown("ArgumentOutOfRangeException", "the count is out of range"))?;
+            meter.hold(count * of_units(&[*unit])?.len())?;
             let text = of_units(&vec![*unit; count])?;
             debug_assert_eq!(length(&text), count);
             Ok(Value::Text(text))
         }
         (Ty::Text, [Value::List(list)]) => {
+            meter.hold(3 * list.items.borrow().len())?;
             let units: Vec<u16> = list
                 .items
                 .borrow()

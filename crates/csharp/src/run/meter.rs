@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::rc::Rc;
 
 use mainspring_language::{Steps, Stopped};
 
 use crate::problem::{Evaluated, Stop, StopKind};
-use crate::value::{Value, empty};
+use crate::value::{RecordKind, Value, empty};
 
 /// The bounds of one run.
 #[derive(Clone, Copy)]
@@ -99,13 +100,32 @@ impl<'a> Meter<'a> {
 
     /// Counts the search for a key.
     pub(crate) fn find(&self, key: &Value) -> Evaluated<()> {
-        self.steps(key.text_bytes() / BYTES_OF_STEP)
+        self.steps(key.key_bytes() / BYTES_OF_STEP)
     }
 
-    /// Whether two values are equal, which takes as many steps as the shorter one has text.
+    /// Whether two values are equal, as `==` and `Equals` say about values of one type, and of numbers of different ones.
+    /// Lists and dictionaries are the same only if they are one. Counts what is compared.
     pub(crate) fn equal(&self, a: &Value, b: &Value) -> Evaluated<bool> {
-        self.steps(a.text_bytes().min(b.text_bytes()) / BYTES_OF_STEP)?;
-        Ok(a.equals(b))
+        match (a, b) {
+            (Value::Text(a), Value::Text(b)) => {
+                self.steps(a.len().min(b.len()) / BYTES_OF_STEP)?;
+                Ok(a == b)
+            }
+            (Value::Record(a), Value::Record(b)) if !Rc::ptr_eq(a, b) => {
+                if a.kind != b.kind || a.fields.len() != b.fields.len() {
+                    return Ok(false);
+                }
+                for ((a_name, a_part), (b_name, b_part)) in a.fields.iter().zip(&b.fields) {
+                    self.step()?;
+                    let is_named = a.kind == RecordKind::Tuple || a_name == b_name;
+                    if !is_named || !self.equal(a_part, b_part)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(a.equals(b)),
+        }
     }
 
     /// The place of the first item that is equal to a value.
@@ -129,12 +149,14 @@ impl<'a> Meter<'a> {
 
     /// Counts a value of so many bytes, before it is made where it can be large.
     pub(crate) fn hold(&self, bytes: usize) -> Evaluated<()> {
-        let total = self.bytes.get().saturating_add(bytes);
+        let before = self.bytes.get();
+        let total = before.saturating_add(bytes);
         self.bytes.set(total);
         if total > self.bounds.bytes {
             let message = format!("the script makes values of more than {} bytes", self.bounds.bytes);
             return Err(Stop::new(StopKind::Memory, message));
         }
-        self.steps(bytes / BYTES_OF_STEP)
+        // Of the total, so that many small values count too.
+        self.steps(total / BYTES_OF_STEP - before / BYTES_OF_STEP)
     }
 }

@@ -35,6 +35,10 @@ use super::value::Value;
 pub trait World {
     /// A visible variable.
     fn variable(&self, name: &str) -> Option<Json>;
+    /// Whether there is a visible variable of that name.
+    fn has_variable(&self, name: &str) -> bool {
+        self.variable(name).is_some()
+    }
     /// The names of all visible variables.
     fn variable_names(&self) -> Vec<String>;
     /// The declared type of a variable, for one that is read by a name made when the script runs.
@@ -80,8 +84,8 @@ struct Cell {
 
 #[derive(Default)]
 struct Changes {
-    correlation_id: Option<Option<String>>,
-    name: Option<Option<String>>,
+    correlation_id: Option<Option<Arc<str>>>,
+    name: Option<Option<Arc<str>>>,
     outcomes: Option<Vec<String>>,
 }
 
@@ -126,24 +130,29 @@ pub(super) fn run(statements: &[Statement], slots: usize, world: &dyn World, bou
 
 impl Machine<'_> {
     fn result(self, value: &Value) -> Evaluated<Outcome> {
-        let value = to_json(value, &self.meter)?;
+        // What is returned counts together; a variable that has kept its value is not returned.
+        let mut left = self.meter.bounds_of_result();
+        let value = to_json(value, &self.meter, &mut left)?;
         let mut variables = Vec::new();
         for cell in self.variables.borrow().iter() {
             let is_fixed = !matches!(cell.value, Value::List(_) | Value::Map(_) | Value::Record(_));
             if cell.before.is_some() && is_fixed {
                 continue;
             }
-            let json = to_json(&cell.value, &self.meter)?;
+            let mut rest = left;
+            let json = to_json(&cell.value, &self.meter, &mut rest)?;
             if cell.before.as_ref().is_none_or(|before| !is_same(before, &json)) {
+                left = rest;
                 variables.push((cell.name.to_string(), json));
             }
         }
         let changes = self.changes.into_inner();
+        let owned = |text: Option<Arc<str>>| text.map(|text| text.to_string());
         Ok(Outcome {
             value,
             variables,
-            correlation_id: changes.correlation_id,
-            name: changes.name,
+            correlation_id: changes.correlation_id.map(owned),
+            name: changes.name.map(owned),
             outcomes: changes.outcomes,
         })
     }

@@ -61,9 +61,20 @@ impl Machine<'_> {
             }
             StatementKind::ForEach(place, list, body) => {
                 let list = self.eval(list)?;
-                let items = super::located(items_of(&list, &self.meter), statement.at)?;
-                let count = items.len();
-                for item in items {
+                // The items of a list are read where they are: a copy would stay until the loop ends.
+                let copied = match &list {
+                    Value::List(_) => Vec::new(),
+                    other => super::located(items_of(other, &self.meter), statement.at)?,
+                };
+                let of_list = || match &list {
+                    Value::List(list) => Some(list.items.borrow()),
+                    _ => None,
+                };
+                let count = of_list().map_or(copied.len(), |items| items.len());
+                for number in 0..count {
+                    let item =
+                        of_list().map_or_else(|| copied.get(number).cloned(), |items| items.get(number).cloned());
+                    let Some(item) = item else { break };
                     self.set_local(place.slot, super::located(implicit(item, &place.ty), place.at)?);
                     match self.statement(body)? {
                         Flow::Break => break,

@@ -57,6 +57,16 @@ pub(crate) enum Global {
     WorkflowInstanceName,
 }
 
+impl Global {
+    /// Whether it is a text, and no object with methods of its own.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::WorkflowInstanceId | Self::CorrelationId | Self::WorkflowInstanceName
+        )
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Constant(Constant),

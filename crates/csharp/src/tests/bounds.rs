@@ -90,6 +90,202 @@ fn hostile_scripts_are_stopped() {
     }
 }
 
+/// One operation of each makes, copies or compares much. The meter ends it before that is done.
+const MUCH_AT_ONCE: &[(&str, StopKind)] = &[
+    (
+        "return new string('A', 100000).Replace(\"a\", new string('x', 1000000), StringComparison.OrdinalIgnoreCase);",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new int[1000]; var b = Enumerable.Repeat(a, 1000); var c = Enumerable.Repeat(b, 1000); \
+         return c.GetValue<int[][][]>().Length;",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new int[1000]; var b = Enumerable.Repeat(a, 1000); var c = Enumerable.Repeat(b, 1000); \
+         Variables.Set(\"c\" + 1, c); return Variables.Get<int[][][]>(\"c\" + 1).Length;",
+        StopKind::Memory,
+    ),
+    (
+        "var l = new List<string>(); while (true) { l.Add(new string('中', 1000000)); }",
+        StopKind::Memory,
+    ),
+    (
+        "var c = Enumerable.Repeat('x', 100000).ToArray(); var l = new List<string>(); while (true) { l.Add(new string(c)); }",
+        StopKind::Memory,
+    ),
+    (
+        "object l = Enumerable.Repeat(new string('x', 1000000), 10000); Outcome.Set(l); return 1;",
+        StopKind::Memory,
+    ),
+    (
+        "object l = Enumerable.Repeat(new string('x', 1000000), 10000); return \"x\".Trim(l);",
+        StopKind::Memory,
+    ),
+    (
+        "CorrelationId = new string('x', 1000000); var l = new List<string>(); \
+         while (true) { CorrelationId = CorrelationId + \"x\"; l.Add(CorrelationId); }",
+        StopKind::Memory,
+    ),
+    (
+        "object o = (1, 2), p = (1, 2); for (var i = 0; i < 17; i++) { o = (o, o); p = (p, p); } while (o == p) { } return 1;",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string('a', 60000); return Enumerable.Range(0, 100000).Select(i => (a, i)).Distinct().Count();",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new string('a', 60000); var d = new Dictionary<object, int>(); \
+         for (var i = 0; i < 100000; i++) { d[(a, i)] = 1; } return d.Count;",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new string('a', 60000); return Enumerable.Range(0, 100000).Select(i => a + i).GroupBy(x => x).Count();",
+        StopKind::Memory,
+    ),
+    (
+        "var l = new List<object>(); while (true) { l.Add(((1, 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1))); }",
+        StopKind::Memory,
+    ),
+    (
+        "var l = Enumerable.Range(0, 100000).ToList(); for (var i = 0; i < 11; i++) { Variables.Set(\"x\" + i, l); } return 1;",
+        StopKind::TooLarge,
+    ),
+    (
+        "var s = \"[0\"; var z = \",0\"; for (var i = 0; i < 20; i++) { z = z + z; } \
+         return JsonSerializer.Deserialize<List<int>>(s + z + \"]\").Count;",
+        StopKind::Memory,
+    ),
+    (
+        "object o = (1, 2); for (var i = 0; i < 16; i++) { o = (o, o); } var l = new List<string>(); \
+         while (true) { l.Add(Convert.ToString(o)); }",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new string('ж', 63); var t = (a, a, a, a, a, a, a); \
+         while (true) { Enumerable.Range(0, 100000).OrderBy(i => t).Count(); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string('ж', 63); var t = (a, a, a, a, a, a, a); while (true) { Enumerable.Range(0, 1000).Max(i => t); }",
+        StopKind::Steps,
+    ),
+    (
+        "object o = 1; for (var i = 0; i < 16; i++) { o = (o, o); } var d = new Dictionary<object, int>(); \
+         while (true) { d.ContainsKey(o); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string('a', 1000000); while (true) { \"a\".Contains(a, StringComparison.OrdinalIgnoreCase); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string('a', 1000000); while (true) { string.Equals(a, a, StringComparison.OrdinalIgnoreCase); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string(' ', 1000000); while (true) { string.IsNullOrWhiteSpace(a); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string('1', 1000000); while (true) { int.TryParse(a, out var n); }",
+        StopKind::Steps,
+    ),
+    (
+        "var a = new string[500000]; while (true) { string.Join(\"\", a); }",
+        StopKind::Memory,
+    ),
+    (
+        "var a = new string('é', 1000000); while (true) { var c = a[999999]; }",
+        StopKind::Steps,
+    ),
+    (
+        "var l = new List<object>(); while (true) { l.Add(new List<int>()); }",
+        StopKind::Memory,
+    ),
+];
+
+/// Those of the engine, but for the steps.
+fn large() -> Bounds<'static> {
+    Bounds {
+        steps: 5_000_000,
+        bytes: 64 << 20,
+        ..bounds()
+    }
+}
+
+#[test]
+fn much_at_once_is_counted() {
+    for (text, kind) in MUCH_AT_ONCE {
+        let script = compile(text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let began = Instant::now();
+        let steps = if *kind == StopKind::Steps {
+            200_000
+        } else {
+            large().steps
+        };
+        let bounds = || Bounds { steps, ..large() };
+        let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map(|result| result.value));
+        let took = began.elapsed();
+        assert_eq!(ended.map_err(|stop| stop.kind), Err(*kind), "{text}");
+        assert!(took < Duration::from_secs(30), "{text}: {took:?}");
+    }
+    // A long text with many holes, which is one text that every hole repeats.
+    let text = format!(
+        "var a = new string('中', 1000000); return $\"{}\";",
+        "{a}".repeat(1_000)
+    );
+    let script = compile(&text).unwrap();
+    let stop = on_stack(|| script.run(&Fixture::new(), large()).unwrap_err());
+    assert_eq!(stop.kind, StopKind::Memory);
+    // Loops inside of each other read one list, not a copy each.
+    let heads = (0..90).map(|number| format!("foreach (var a{number} in l) "));
+    let text = format!(
+        "var l = new int[1000000]; {}return 1; return 2;",
+        heads.collect::<String>()
+    );
+    let script = compile(&text).unwrap_or_else(|problem| panic!("{problem}"));
+    let began = Instant::now();
+    assert_eq!(on_stack(|| script.run(&Fixture::new(), large()).unwrap().value), 1);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+/// These end with their result: what takes them long would be a search in a search.
+#[test]
+fn searches_are_linear() {
+    for (text, value) in [
+        (
+            "new string('a', 1000000).Replace(new string('a', 500000) + \"b\", \"\", StringComparison.OrdinalIgnoreCase).Length",
+            1_000_000,
+        ),
+        ("new string('a', 1000000).Trim(new string('b', 1000000), 'a').Length", 0),
+        (
+            "\"xAxÄx\".Replace(\"äX\", \"--\", StringComparison.OrdinalIgnoreCase).Length",
+            5,
+        ),
+    ] {
+        let began = Instant::now();
+        let script = compile(text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let ended = on_stack(|| script.run(&Fixture::new(), large()).map_err(|stop| stop.to_string()));
+        assert_eq!(ended.map(|result| result.value), Ok(value.into()), "{text}");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{text}: {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+/// Equal tuples are equal, however many parts they have.
+#[test]
+fn many_parts_are_compared() {
+    let text = "object o = (1, 2), p = (1, 2); for (var i = 0; i < 16; i++) { o = (o, o); p = (p, p); } return o == p;";
+    let script = compile(text).unwrap();
+    let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map_err(|stop| stop.to_string()));
+    assert_eq!(ended.map(|result| result.value), Ok(true.into()));
+}
+
 /// A caller that stops a script when it is asked for the third time.
 struct Third(Cell<usize>, Stopped);
 
