@@ -56,7 +56,7 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
                 let mut entries = Entries::default();
                 for (name, json) in fields {
                     let name = from_json(&Json::String(name.clone()), key, meter)?;
-                    entries.set(name, from_json(json, value, meter)?, meter)?;
+                    meter.set(&mut entries, name, from_json(json, value, meter)?)?;
                 }
                 Ok(Value::map((**key).clone(), (**value).clone(), false, entries))
             }
@@ -117,7 +117,7 @@ fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
             let mut entries = Entries::default();
             for (name, json) in fields {
                 meter.step()?;
-                entries.set(Value::text(name.as_str()), dynamic(json, meter)?, meter)?;
+                meter.set(&mut entries, Value::text(name.as_str()), dynamic(json, meter)?)?;
             }
             Value::map(Ty::Text, Ty::Dynamic, true, entries)
         }

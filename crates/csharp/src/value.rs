@@ -10,8 +10,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::date_time::{DateTime, DateTimeOffset};
-use super::problem::Evaluated;
-use super::run::Meter;
 use super::types::{EnumKind, ListKind, Ty};
 use mainspring_language::Decimal;
 
@@ -159,20 +157,22 @@ impl Entries {
         self.list.get(place).map(|(_, value)| value)
     }
 
-    /// Sets the value of a key; returns true if the key is new. Counts the search, and the text that a new one is kept by.
-    pub(super) fn set(&mut self, key: Value, value: Value, meter: &Meter<'_>) -> Evaluated<bool> {
-        meter.find(&key)?;
-        let identity = identity(&key);
+    /// Whether a key has this identity.
+    pub(super) fn has(&self, identity: &str) -> bool {
+        self.index.contains_key(identity)
+    }
+
+    /// Sets the value of a key of this identity; returns true if the key is new. `Meter::set` counts it.
+    pub(super) fn set(&mut self, identity: Rc<str>, key: Value, value: Value) -> bool {
         match self.index.get(&identity).and_then(|place| self.list.get_mut(*place)) {
             Some((_, old)) => {
                 *old = value;
-                Ok(false)
+                false
             }
             None => {
-                meter.hold(identity.len())?;
                 self.index.insert(identity, self.list.len());
                 self.list.push((key, value));
-                Ok(true)
+                true
             }
         }
     }

@@ -267,7 +267,7 @@ fn combined(
                 if key.is_null() {
                     return Err(Stop::thrown("ArgumentNullException", "a key is null"));
                 }
-                if !entries.set(key.clone(), value, meter)? {
+                if !meter.set(&mut entries, key.clone(), value)? {
                     let message = format!("the key {} already exists", super::short(&key));
                     return Err(Stop::thrown("ArgumentException", message));
                 }
@@ -330,7 +330,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
             items: RefCell::new(vec![value]),
         };
         arguments.meter().hold(240)?;
-        groups.set(key, Value::List(Rc::new(group)), arguments.meter())?;
+        arguments.meter().set(&mut groups, key, Value::List(Rc::new(group)))?;
     }
     let item = call.result.item().unwrap_or(Ty::Dynamic);
     Ok(sequence(&item, groups.iter().map(|(_, group)| group.clone()).collect()))

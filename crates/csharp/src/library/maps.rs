@@ -55,7 +55,7 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
                 let value = arguments.value(1)?.clone();
                 arguments.meter().hold(160)?;
                 arguments.meter().put(&value, Value::Map(Rc::clone(map)));
-                map.entries.borrow_mut().set(key, value, arguments.meter())?;
+                arguments.meter().set(&mut map.entries.borrow_mut(), key, value)?;
             }
             if name == "Add" {
                 Value::Null

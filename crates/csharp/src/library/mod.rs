@@ -145,7 +145,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             }
             meter.hold(160)?;
             meter.put(&value, target.clone());
-            map.entries.borrow_mut().set(index.clone(), value, meter)?;
+            meter.set(&mut map.entries.borrow_mut(), index.clone(), value)?;
             Ok(())
         }
         Value::List(list) if list.kind != ListKind::Sequence => {

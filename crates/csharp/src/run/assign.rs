@@ -123,7 +123,7 @@ impl Machine<'_> {
                     self.meter.hold(160)?;
                     self.meter.put(&value, Value::Map(std::rc::Rc::clone(map)));
                     let name = Value::Text(std::sync::Arc::clone(name));
-                    map.entries.borrow_mut().set(name, value, &self.meter)?;
+                    self.meter.set(&mut map.entries.borrow_mut(), name, value)?;
                 }
                 Value::Null => return Err(Stop::thrown("NullReferenceException", format!("{name} of null is set"))),
                 other => {

@@ -88,7 +88,8 @@ impl Machine<'_> {
             if key.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
-            entries.set(key, self.eval(value)?, &self.meter)?;
+            let value = self.eval(value)?;
+            self.meter.set(&mut entries, key, value)?;
         }
         self.meter.hold(120 + 160 * entries.len())?;
         Ok(Value::map(key, value, is_object, entries))

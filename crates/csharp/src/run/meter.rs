@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mainspring_language::{Steps, Stopped};
 
 use crate::problem::{Evaluated, Stop, StopKind};
-use crate::value::{RecordKind, Value, empty};
+use crate::value::{Entries, RecordKind, Value, empty, identity};
 
 /// The bounds of one run.
 #[derive(Clone, Copy)]
@@ -101,6 +101,16 @@ impl<'a> Meter<'a> {
     /// Counts the search for a key.
     pub(crate) fn find(&self, key: &Value) -> Evaluated<()> {
         self.steps(key.key_bytes() / BYTES_OF_STEP)
+    }
+
+    /// Sets the value of a key; returns true if the key is new. Counts the search, and the text that a new one is kept by.
+    pub(crate) fn set(&self, entries: &mut Entries, key: Value, value: Value) -> Evaluated<bool> {
+        self.find(&key)?;
+        let identity = identity(&key);
+        if !entries.has(&identity) {
+            self.hold(identity.len())?;
+        }
+        Ok(entries.set(identity, key, value))
     }
 
     /// Whether two values are equal, as `==` and `Equals` say about values of one type, and of numbers of different ones.
