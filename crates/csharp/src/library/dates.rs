@@ -199,7 +199,7 @@ fn of_offset(at: DateTimeOffset, name: &str, arguments: &Arguments<'_, '_>) -> E
         "ToOffset" => {
             let minutes = i32::try_from(arguments.span(0)? / TICKS_PER_MINUTE)
                 .ok()
-                .filter(|minutes| minutes.abs() <= 14 * 60);
+                .filter(|minutes| minutes.unsigned_abs() <= 14 * 60);
             at_offset(minutes.ok_or_else(out_of_range)?)?
         }
         "ToUnixTimeSeconds" => Value::Long((utc - UNIX_TICKS).div_euclid(TICKS_PER_SECOND)),

@@ -155,7 +155,7 @@ fn construct(ty: &Ty, values: &[Value], meter: &Meter<'_>) -> Evaluated<Value> {
             };
             let minutes = i32::try_from(span / TICKS_PER_MINUTE)
                 .ok()
-                .filter(|minutes| minutes.abs() <= 14 * 60);
+                .filter(|minutes| minutes.unsigned_abs() <= 14 * 60);
             let ticks = match values.first() {
                 Some(Value::Date(date)) => Some(date.ticks),
                 _ if numbers.len() == 1 => numbers.first().copied(),

@@ -372,7 +372,7 @@ impl<'a> Lexer<'a> {
         self.skip_blanks()?;
         let at = self.at;
         let text = self.take_while(|c| c == '-' || c.is_ascii_digit());
-        let width = text.parse::<i32>().ok().filter(|width| width.abs() <= 1_000);
+        let width = text.parse::<i32>().ok().filter(|width| width.unsigned_abs() <= 1_000);
         self.skip_blanks()?;
         match (width, self.peek()) {
             (Some(width), Some(':' | '}')) => Ok(width),

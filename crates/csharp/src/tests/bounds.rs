@@ -53,6 +53,8 @@ const HOSTILE: &[&str] = &[
     "object o = null; for (var i = 0; i < 20000; i++) { o = new[] { new { O = o } }; } return o;",
     "object o = (1, 2); for (var i = 0; i < 20000; i++) { o = (o, o); } return o;",
     "return \"a\\0b\";",
+    "return new DateTimeOffset(2024, 1, 1, 0, 0, 0, new TimeSpan(-1288490188800000000));",
+    "return DateTimeOffset.UtcNow.ToOffset(new TimeSpan(-1288490188800000000));",
     "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).OrderBy(i => a).Count();",
     "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).Max(i => a);",
     "var a = new string('a', 1000000); return Enumerable.Range(0, 10000).OrderBy(i => (a, i)).Count();",

@@ -18,6 +18,7 @@ fn problems_name_their_place_and_a_remedy() {
         ("\"abc", "line 1, column 1", "not closed"),
         ("1 +\n  @\"abc", "line 2, column 3", "not closed"),
         ("$\"{1\"", "line 1, column", "not closed"),
+        ("$\"{1,-2147483648}\"", "line 1, column", "at most 1000"),
         ("'ab'", "line 1, column 1", "one character"),
         ("/* x", "line 1, column 1", "*/"),
         ("Variables.Name.Foo()", "line 1, column 16", "it has"),
