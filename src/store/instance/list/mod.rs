@@ -388,16 +388,11 @@ fn pattern(text: &str, anywhere: bool) -> String {
     pattern
 }
 
-/// A text behind all ids that begin with `text`, in any usual order of texts: ids are letters and digits.
+/// A text behind all ids that begin with `text`: they are ordered by their bytes. Empty: there is none.
 fn behind_prefix(text: &str) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     while let Some(last) = characters.pop() {
-        let next = match last {
-            '9' => Some('a'),
-            'z' | 'Z' => None,
-            last => char::from_u32(u32::from(last) + 1),
-        };
-        if let Some(next) = next {
+        if let Some(next) = char::from_u32(u32::from(last) + 1) {
             characters.push(next);
             break;
         }
