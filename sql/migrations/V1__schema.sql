@@ -330,7 +330,7 @@ CREATE TABLE schedule (
     last_lateness bigint,
     -- The node that fired last.
     last_node text,
-    last_instance text,
+    last_instance text COLLATE "C",
     PRIMARY KEY (tenant_id, id),
     UNIQUE (tenant_id, definition_id, activity_id),
     CHECK ((next_occurrence IS NULL) = (next_fire IS NULL))
@@ -345,9 +345,9 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT sha256(convert_to('schedule|' || schedule, '
 
 -- Argument of schedule/plan.sql: what a publish makes of a schedule.
 CREATE TYPE schedule_plan AS (
-    id text,
-    activity_id text,
-    activity_type text,
+    id text COLLATE "C",
+    activity_id text COLLATE "C",
+    activity_type text COLLATE "C",
     spec json,
     overlap smallint,
     anchor timestamptz,
@@ -359,8 +359,8 @@ CREATE TYPE schedule_plan AS (
 -- Argument of schedule/fire.sql: what firing makes of a schedule that is still at this version.
 CREATE TYPE schedule_firing AS (
     no integer,
-    tenant_id text,
-    id text,
+    tenant_id text COLLATE "C",
+    id text COLLATE "C",
     version bigint,
     tz_version text,
     last_occurrence timestamptz,
@@ -374,7 +374,7 @@ CREATE TYPE schedule_firing AS (
 );
 
 -- Argument of schedule/fire.sql: an instance that a firing starts. `delay`: until it may be claimed.
-CREATE TYPE schedule_start AS (no integer, instance_id text, activity_id text, payload json, delay bigint);
+CREATE TYPE schedule_start AS (no integer, instance_id text COLLATE "C", activity_id text COLLATE "C", payload json, delay bigint);
 
 -- ===================================================================================================================
 -- Instances
@@ -397,7 +397,7 @@ CREATE TABLE instance (
     version bigint NOT NULL,
     -- The burst of the last commit: shows a node whether a commit in doubt was its own.
     last_burst uuid,
-    correlation_id text COLLATE "C",
+    correlation_id text,
     name text,
     incident_count integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -451,7 +451,7 @@ CREATE TABLE bookmark (
     -- A published stimulus can match it; false where only a timer ends it.
     publishable boolean NOT NULL,
     -- That of the instance, kept current by the commit that changes it while the bookmark is publishable.
-    correlation_id text COLLATE "C",
+    correlation_id text,
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (instance_id, id, tenant_id)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -692,7 +692,7 @@ CREATE TABLE fan_out (
     name text NOT NULL,
     payload json,
     -- Whom it is for; null: any.
-    correlation_id text COLLATE "C",
+    correlation_id text,
     instance_id text COLLATE "C",
     activity_execution_id text COLLATE "C",
     accepted_at timestamptz NOT NULL DEFAULT now(),
@@ -785,7 +785,7 @@ CREATE TABLE inbox (
     name text NOT NULL,
     payload json,
     -- Whom it is for; null: any.
-    correlation_id text COLLATE "C",
+    correlation_id text,
     instance_id text COLLATE "C",
     activity_execution_id text COLLATE "C",
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -848,7 +848,7 @@ CREATE TABLE dead_letter (
     -- Of a row of the inbox, as there.
     hash bytea,
     name text,
-    correlation_id text COLLATE "C",
+    correlation_id text,
     activity_execution_id text COLLATE "C",
     PRIMARY KEY (id) INCLUDE (tenant_id),
     CONSTRAINT dead_letter_of_one_row CHECK (num_nonnulls(work_id, timer_id, inbox_id) = 1),
@@ -891,20 +891,20 @@ CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at);
 -- Argument of start/accept.sql: a start to be accepted.
 CREATE TYPE start_request AS (
     no integer,
-    tenant_id text,
-    instance_id text,
-    definition_id text,
+    tenant_id text COLLATE "C",
+    instance_id text COLLATE "C",
+    definition_id text COLLATE "C",
     body json,
     -- Idempotency; null without a key.
-    route text,
-    key text,
+    route text COLLATE "C",
+    key text COLLATE "C",
     fingerprint bytea,
     -- A worker of this node runs it at once: the row is inserted with a claim.
     claimed boolean,
     -- Null: the published version.
-    version_id text,
+    version_id text COLLATE "C",
     -- The version for which the values were checked: no other one is started. Empty: none was published then. Null: any.
-    checked_version text
+    checked_version text COLLATE "C"
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key
@@ -961,7 +961,7 @@ CREATE TABLE activation (
     -- As definition.activation_strategy; 0: held for a schedule without overlap.
     strategy smallint NOT NULL,
     definition_id text COLLATE "C" NOT NULL,
-    correlation_id text COLLATE "C"
+    correlation_id text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- Guards inserts only. The expressions keep the planner from looking rows up by the second and third column.
 CREATE UNIQUE INDEX activation_key ON activation (key, (instance_id || ''), (tenant_id || ''));
@@ -1047,15 +1047,15 @@ END $$;
 
 CREATE TYPE commit_request AS (
     no integer,
-    tenant_id text,
-    instance_id text,
+    tenant_id text COLLATE "C",
+    instance_id text COLLATE "C",
     -- The version that was loaded; 0 for a new instance.
     expected bigint,
     burst uuid,
     -- How many claims the burst consumes.
     claims integer,
-    definition_id text,
-    version_id text,
+    definition_id text COLLATE "C",
+    version_id text COLLATE "C",
     definition_version integer,
     status smallint,
     sub_status smallint,
@@ -1075,33 +1075,33 @@ CREATE TYPE commit_request AS (
     entries integer,
     record text,
     -- Of a new instance.
-    parent_instance_id text
+    parent_instance_id text COLLATE "C"
 );
 -- A child that the burst starts, in the version that is published by then.
 CREATE TYPE commit_child AS (
     no integer,
-    id text,
-    definition_id text,
+    id text COLLATE "C",
+    definition_id text COLLATE "C",
     correlation_id text,
     body json,
     -- The bookmark at which the burst waits for it; null: it does not.
-    bookmark_id text
+    bookmark_id text COLLATE "C"
 );
 -- The burst is that of a child, and its parent goes on if it waits. `ends`: the child has ended; else it only waits.
 CREATE TYPE commit_child_end AS (no integer, ends boolean, result json);
 -- The request is that of a child which ran in the burst of its parent, and loses if that one would: the outermost parent
 -- (`expected` is 0 before its first commit) and the number of its claims. `lives`: the child has not ended, `continues`: it
 -- has yielded.
-CREATE TYPE commit_nested AS (no integer, root_instance_id text, expected bigint, claims integer, lives boolean, continues boolean);
+CREATE TYPE commit_nested AS (no integer, root_instance_id text COLLATE "C", expected bigint, claims integer, lives boolean, continues boolean);
 -- The burst waits at the bookmark for a child that was committed before. `until_rest`: only until that waits itself.
-CREATE TYPE commit_awaited AS (no integer, child_id text, bookmark_id text, until_rest boolean);
-CREATE TYPE commit_claim AS (no integer, work_id bigint, timer_id text, claim_no bigint);
+CREATE TYPE commit_awaited AS (no integer, child_id text COLLATE "C", bookmark_id text COLLATE "C", until_rest boolean);
+CREATE TYPE commit_claim AS (no integer, work_id bigint, timer_id text COLLATE "C", claim_no bigint);
 CREATE TYPE commit_bookmark AS (
     no integer,
-    id text,
-    activity_id text,
-    node_id text,
-    activity_execution_id text,
+    id text COLLATE "C",
+    activity_id text COLLATE "C",
+    node_id text COLLATE "C",
+    activity_execution_id text COLLATE "C",
     name text,
     hash bytea,
     payload json,
@@ -1109,14 +1109,14 @@ CREATE TYPE commit_bookmark AS (
     -- After the now() of the commit, when a timer ends it; null for none.
     delay bigint
 );
-CREATE TYPE commit_burned AS (no integer, id text);
+CREATE TYPE commit_burned AS (no integer, id text COLLATE "C");
 CREATE TYPE commit_stimulus AS (no integer, hash bytea, name text, payload json, lifetime bigint);
 -- An event that a burst publishes, in the order of the array.
 CREATE TYPE commit_event AS (
     no integer, hash bytea, name text, payload json, correlation_id text, is_local boolean, lifetime bigint
 );
 -- A bookmark that a timer ends at a point in time.
-CREATE TYPE commit_due AS (no integer, id text, due timestamptz);
+CREATE TYPE commit_due AS (no integer, id text COLLATE "C", due timestamptz);
 -- A stimulus key that a burst needs; the lock statement before may not have got it.
 CREATE TYPE commit_key AS (no integer, key integer);
 

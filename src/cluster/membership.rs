@@ -133,17 +133,21 @@ impl Membership {
         let mut reports = self.reports();
         // A sender that is gone means that its task has ended: the registration has, too. The end of a registration also ends
         // the failure detection, so its own cause comes first.
-        tokio::select! {
+        let reason = tokio::select! {
             biased;
             () = self.watchdog.reported(self.hangs) => "this node was hung",
-            _ = reports.wait_for(|report| report.is_removed) => {
-                if self.watchdog.hangs() > self.hangs { "this node was hung" } else { "it was removed" }
-            }
+            _ = reports.wait_for(|report| report.is_removed) => "it was removed",
             _ = lost.wait_for(|lost| *lost) => "its lock session was lost",
             () = self.failed.cancelled() => {
                 if self.reports().borrow().is_removed { "it was removed" } else { "its failure detection ended" }
             }
+        };
+        if self.watchdog.hangs() == self.hangs {
+            return reason;
         }
+        // The end of the check-ins of a hung node ends the rest. Another registration waits until the hang was reported.
+        self.watchdog.reported(self.hangs).await;
+        "this node was hung"
     }
 
     /// Leaves in order, with nothing claimed any more. It uses an open connection: the server may have none left for a

@@ -226,7 +226,7 @@ impl Watchdog {
         self.when(|health| health.hangs > hangs).await;
     }
 
-    /// The same, and the hang was reported, or cannot be. Cancellation safe.
+    /// The same, and the hang was reported, or cannot be. Never in a program that ends its process then. Cancellation safe.
     pub(crate) async fn reported(&self, hangs: u64) {
         self.when(|health| health.reports > hangs).await;
     }
@@ -250,6 +250,10 @@ impl Watchdog {
     pub(super) fn wait_for_reports(&self, longest: Duration) {
         let reported = &self.inner.reported;
         let _ended = reported.wait_timeout_while(self.reporters(), longest, |left| *left > 0);
+    }
+
+    /// The hang was reported, also to the program, which goes on.
+    pub(super) fn set_reported(&self) {
         self.inner.health.send_modify(|health| health.reports = health.hangs);
     }
 }

@@ -165,6 +165,7 @@ async fn the_end_of_a_hung_node_waits_for_its_report_and_not_for_long() {
     let waited = tokio::task::spawn_blocking(move || waits.wait_for_reports(Duration::from_secs(60)));
     waited.await.unwrap();
     reports.await.unwrap();
+    watchdog.set_reported();
     watchdog.reported(0).await;
     // One that never comes.
     let _stuck = watchdog.reporter();

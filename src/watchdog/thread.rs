@@ -132,4 +132,6 @@ fn report(watchdog: &Watchdog, hang: &Hang, on_hang: &HangReport) {
     if let Some(on_hang) = &on_hang.0 {
         on_hang(hang);
     }
+    // Not before: a process that is about to end would register again, and claim what its end counts as its crash.
+    watchdog.set_reported();
 }

@@ -30,7 +30,8 @@ WITH hit AS (
       AND ($5::boolean IS NULL OR d.is_system = $5)
       AND ($6::text IS NULL OR strpos(lower(coalesce(d.name, '')), lower($6)) > 0
            OR strpos(lower(coalesce(d.description, '')), lower($6)) > 0
-           OR strpos(lower(d.definition_id), lower($6)) > 0 OR strpos(lower(d.version_id), lower($6)) > 0)
+           OR strpos(lower(d.definition_id COLLATE "default"), lower($6)) > 0
+           OR strpos(lower(d.version_id COLLATE "default"), lower($6)) > 0)
 ), page AS (
     SELECT * FROM hit h
 --[name ascending

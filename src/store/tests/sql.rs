@@ -323,3 +323,20 @@ fn no_row_is_read_by_position() {
     }
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
+
+/// In every database ids have one order, by which rows are locked, also those that come as arguments.
+#[tokio::test]
+async fn ids_and_keys_have_the_collation_c() {
+    let fixture = Fixture::new().await;
+    let other = "SELECT c.relname || '.' || a.attname AS name
+                 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+                 WHERE c.relnamespace = 'mainspring'::regnamespace AND c.relkind IN ('r', 'p', 'c') AND a.attnum > 0
+                   AND a.atttypid = 'text'::regtype AND a.attcollation <> '\"C\"'::regcollation
+                   AND (a.attname ~ '(^|_)id$' OR a.attname IN ('key', 'route')) AND a.attname <> 'correlation_id'";
+    let rows = fixture.admin.client.query(other, &[]).await.unwrap();
+    let names: Vec<String> = rows.iter().map(|row| row.get("name")).collect();
+    assert!(names.is_empty(), "{names:?}");
+    let ids = "SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+               WHERE c.relnamespace = 'mainspring'::regnamespace AND a.attcollation = '\"C\"'::regcollation";
+    assert!(fixture.count(ids).await > 100);
+}

@@ -1,7 +1,7 @@
 //! Patterns; every shape of the statement; counts and plans on a table that is large enough.
 
 use super::*;
-use crate::db::Pool;
+use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, migrate};
 use crate::testing::store::Fixture;
 
 #[test]
@@ -12,7 +12,13 @@ fn a_pattern_means_the_text_itself() {
 
 #[test]
 fn the_end_of_a_prefix_is_behind_it() {
-    for (prefix, behind) in [("ab", "ac"), ("a9", "a:"), ("a-", "a."), ("a\u{10ffff}", "b"), ("\u{10ffff}", "")] {
+    for (prefix, behind) in [
+        ("ab", "ac"),
+        ("a9", "a:"),
+        ("a-", "a."),
+        ("a\u{10ffff}", "b"),
+        ("\u{10ffff}", ""),
+    ] {
         assert_eq!(behind_prefix(prefix), behind);
     }
 }
@@ -231,4 +237,46 @@ async fn a_dropped_list_leaves_no_setting_behind() {
     let after: String = pool.query_one("SHOW enable_bitmapscan", &[]).await.unwrap().get(0);
     assert_eq!(after, before);
     pool.query_one("SELECT txid_current()", &[]).await.unwrap();
+}
+
+/// A database with the locale en_US: `-` is less than a letter there only by its bytes, and `Ä` is the capital of `ä`.
+#[tokio::test]
+async fn a_database_of_another_locale_finds_beginnings_and_any_case() {
+    let fixture = Fixture::new().await;
+    let version = "SELECT current_setting('server_version_num')::bigint";
+    if fixture.count(version).await < 150_000 {
+        println!("this server has one locale for all databases");
+        return;
+    }
+    let url = format!("{}_en", fixture.url());
+    let name = url.rsplit('/').next().unwrap().to_owned();
+    let create =
+        format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'");
+    fixture.execute(&create).await;
+    let found = async {
+        let schema = SchemaName::parse("mainspring").unwrap();
+        let base = Connector::new(&DatabaseUrl::parse(&url).unwrap(), &schema).unwrap();
+        migrate::run(&base).await.unwrap();
+        let pool = Pool::new(&base, 1).unwrap();
+        let session = base.open().await.unwrap();
+        let rows = "INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, was_published, body)
+                        VALUES ('', 'v', 'Ärger', 1, true, true, true, '{}');
+                    INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version, state)
+                        SELECT '', id, 'Ärger', 'v', 1, 1 /* finished */, 3 /* finished */, 1, '{}'
+                        FROM unnest(ARRAY['a-1', 'a-B', 'a1', 'A-1', 'b:c']) id";
+        session.client.batch_execute(rows).await.unwrap();
+        let mut found = Vec::new();
+        for text in ["a-", "b:", "a", "ärg", "Ärger"] {
+            let filter = InstanceListFilter {
+                search: Some(text.to_owned()),
+                ..InstanceListFilter::default()
+            };
+            let listed = list(ListPools::of_work(&pool), &TenantId::default(), &filter, &newest()).await;
+            found.push((text, listed.unwrap().rows.len()));
+        }
+        found
+    }
+    .await;
+    fixture.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+    assert_eq!(found, [("a-", 2), ("b:", 1), ("a", 3), ("ärg", 5), ("Ärger", 5)]);
 }
