@@ -19,6 +19,7 @@ use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::code::{StatusCode, SubStatusCode};
+use crate::store::record::times::RecordTimes;
 use crate::{Error, Result};
 
 const ACCEPT: &str = include_str!("../../sql/queries/bulk_action/accept.sql");
@@ -304,11 +305,16 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
     let at = columns!(times; since, until)?;
     let (since, until): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = (times.get(at.since), times.get(at.until));
     let delete = client.prepare_cached(DELETE).await?;
-    let row = client.query_one(&delete, &[&tenant, &ids, &since, &until]).await?;
+    let row = client.query_one(&delete, &[&tenant, &ids]).await?;
     let at = columns!(row; processed, works, work_instances, made, missed)?;
     if row.get(at.missed) {
         let message = "instances of a page got new work while they were deleted";
         return Err(Error::unavailable("database-busy", message));
+    }
+    // Of starts that are not committed there are no records.
+    if let Some((first, last)) = since.zip(until) {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        RecordTimes { first, last }.delete(client, &action.tenant, &ids).await?;
     }
     let instances: Vec<InstanceId> = row
         .get::<_, Vec<String>>(at.work_instances)

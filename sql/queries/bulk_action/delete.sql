@@ -1,6 +1,6 @@
--- purpose: delete the instances of a page with all that belongs to them, and starts that are not committed yet; returns how
---          many there were, which of them may run, their rows of work, and whether rows were missed that other sessions hold:
---          those may wait for our locks, so the caller starts again instead of waiting
+-- purpose: delete the instances of a page with all that belongs to them except their records, and starts that are not
+--          committed yet; returns how many there were, which of them may run, their rows of work, and whether rows were missed
+--          that other sessions hold: those may wait for our locks, so the caller starts again instead of waiting
 -- caller:  store::bulk_action, in the transaction that holds their locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
 -- locks:   all of their rows; locked work and timers are skipped, inbox by id
@@ -56,9 +56,6 @@ WITH deleted AS (
                    UNION ALL SELECT w.instance_id FROM work_deleted w WHERE w.kind = 0 /* start */
                    UNION ALL SELECT d.instance_id FROM dead_letter_deleted d WHERE d.kind = 0 /* start */)
     RETURNING 1
-), record_deleted AS (
-    -- Partitions of other days are left out.
-    DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = ANY ($2) AND r.at >= $3 AND r.at <= $4
 )
 SELECT (SELECT count(*)
         FROM (SELECT d.id FROM deleted d

@@ -6,5 +6,4 @@
 WITH held AS MATERIALIZED (
     SELECT i.created_at, i.updated_at FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY ($2::text[]) ORDER BY i.id FOR UPDATE
 )
--- An hour more: a clock that was stepped back makes earlier records later ones.
-SELECT min(h.created_at) AS since, max(h.updated_at) + interval '1 hour' AS until FROM held h
+SELECT min(h.created_at) AS since, max(h.updated_at) AS until FROM held h

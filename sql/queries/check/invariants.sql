@@ -138,6 +138,12 @@ FROM (
     JOIN instance i ON i.tenant_id = j.tenant_id AND i.id = j.instance_id
     WHERE j.version > i.version
     UNION ALL
+    -- A read or a delete of its records would miss it.
+    SELECT 'record-outside-of-instance', count(*), min(j.instance_id)
+    FROM (SELECT tenant_id, instance_id, min(at) AS first, max(at) AS last FROM burst_record GROUP BY 1, 2) j
+    JOIN instance i ON i.tenant_id = j.tenant_id AND i.id = j.instance_id
+    WHERE j.first < i.created_at OR j.last > i.updated_at
+    UNION ALL
     SELECT 'journal-not-contiguous', count(*), min(j.instance_id)
     FROM (SELECT tenant_id, instance_id, sum(entries) AS entries,
                  max(first_entry + entries) - min(first_entry) AS span

@@ -167,7 +167,7 @@ WITH fence_held AS MATERIALIZED (
            , h.place AS work_place
            --]
            --[existing
-           , l.place, l.created_at
+           , l.place, l.created_at, l.updated_at
            --]
     --[single
     -- In no order: locked rows are skipped, and a contended request is alone.
@@ -182,7 +182,7 @@ WITH fence_held AS MATERIALIZED (
     --]
     --[existing
     LEFT JOIN LATERAL (
-        SELECT i.ctid AS place, i.created_at FROM instance i
+        SELECT i.ctid AS place, i.created_at, i.updated_at FROM instance i
         WHERE e.expected > 0 AND i.id = e.instance_id AND i.tenant_id = e.tenant_id AND i.version = e.expected
         FOR NO KEY UPDATE SKIP LOCKED) l ON true
     --]
@@ -209,7 +209,8 @@ WITH fence_held AS MATERIALIZED (
 ), updated AS (
     UPDATE instance i SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
         correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
-        updated_at = now(),
+        -- Records lie between the two times of their instance, also after the clock was stepped back.
+        updated_at = greatest(i.updated_at, now()),
         finished_at = CASE WHEN w.status = 1 /* finished */ THEN coalesce(i.finished_at, now()) END
     FROM winner w WHERE i.ctid = w.place
 --]
@@ -534,8 +535,14 @@ WITH fence_held AS MATERIALIZED (
 --]
 ), recorded AS (
     INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
-    SELECT w.tenant_id, w.instance_id, w.expected + 1, now(), now() - w.elapsed * interval '1 microsecond', w.first_entry,
-           w.entries, w.record
+    SELECT w.tenant_id, w.instance_id, w.expected + 1,
+           --[existing
+           greatest(w.created_at, now()),
+           --]
+           --[new
+           now(),
+           --]
+           now() - w.elapsed * interval '1 microsecond', w.first_entry, w.entries, w.record
     FROM winner w WHERE w.record IS NOT NULL
 --[continuing
 ), kept_on AS (
@@ -564,8 +571,12 @@ WITH fence_held AS MATERIALIZED (
     RETURNING tenant_id, instance_id, id
 --]
 )
-SELECT w.no, w.expected + 1 AS version, now() AS committed_at
+SELECT w.no, w.expected + 1 AS version,
+       --[new
+       now() AS committed_at
+       --]
        --[existing
+       greatest(w.updated_at, now()) AS committed_at
        -- Null: created by this commit.
        , w.created_at
        --]

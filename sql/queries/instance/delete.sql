@@ -1,8 +1,8 @@
--- purpose: delete an instance with all that belongs to it, or a start that is not committed yet; returns whether
---          there was one, its rows of work, and whether rows were missed that other sessions hold: those may wait for
---          our locks, so the caller starts again instead of waiting
+-- purpose: delete an instance with all that belongs to it except its records, or a start that is not committed yet;
+--          returns whether there was one, its rows of work, and whether rows were missed that other sessions hold: those
+--          may wait for our locks, so the caller starts again instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, burst_record_pkey, child_pkey, child_parent, child_root
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
@@ -53,9 +53,6 @@ WITH deleted AS (
        OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
        OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */)
     RETURNING 1
-), record_deleted AS (
-    -- Partitions of days before the instance are left out.
-    DELETE FROM burst_record r WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.at >= $3
 )
 SELECT EXISTS (SELECT 1 FROM deleted) OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
        OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) AS known,

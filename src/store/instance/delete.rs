@@ -12,7 +12,6 @@
 
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
 
 use super::list::ListPools;
@@ -20,6 +19,7 @@ use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{InstanceId, TenantId, WorkId};
 use crate::store::parts::with_parts;
+use crate::store::record::times::RecordTimes;
 use crate::{Error, Result};
 
 const LOCK_WORK: &str = include_str!("../../../sql/queries/instance/delete_lock_work.sql");
@@ -56,11 +56,14 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
             failpoint::hit("delete.locked").await?;
             let existing = client.query_opt(&lock, &key).await?;
             failpoint::hit("delete.fenced").await?;
-            // Without an instance there is no journal.
-            let since: Option<DateTime<Utc>> = existing.map(|row| row.get("created_at"));
-            let row = client
-                .query_one(&delete, &[&tenant.as_str(), &instance.as_str(), &since])
-                .await?;
+            let row = client.query_one(&delete, &key).await?;
+            // Without an instance there are no records.
+            if let Some(existing) = existing {
+                let at = columns!(existing; created_at, updated_at)?;
+                let (first, last) = (existing.get(at.created_at), existing.get(at.updated_at));
+                let times = RecordTimes { first, last };
+                times.delete(client, tenant, &[instance.as_str()]).await?;
+            }
             if !row.get::<_, bool>("missed") {
                 failpoint::hit("delete.written").await?;
                 return Ok::<_, Error>(row);

@@ -1,10 +1,12 @@
 //! The journal of an instance.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use postgres_types::{ToSql, Type};
 use serde_json::Value;
 
 use super::body::{self, Journal, RecordedActivity, StoredEntry};
 use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord, is_long};
+use super::times::RecordTimes;
 use crate::compute;
 use crate::db::{Pool, columns};
 use crate::id::{ActivityExecutionId, InstanceId, TenantId};
@@ -92,9 +94,18 @@ pub(crate) async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<(u64, Vec<JournalEntryRow>)> {
-    let rows = pool
-        .query(LIST, &[&tenant.as_str(), &id.as_str(), &limit, &offset])
-        .await?;
+    let Some(times) = RecordTimes::of(pool, tenant, id).await? else {
+        return Ok((0, Vec::new()));
+    };
+    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&tenant.as_str(), Type::TEXT),
+        (&id.as_str(), Type::TEXT),
+        (&limit, Type::INT8),
+        (&offset, Type::INT8),
+        (&times.first, Type::TIMESTAMPTZ),
+        (&times.last, Type::TIMESTAMPTZ),
+    ];
+    let rows = pool.query_planned(LIST, &params, "").await?;
     let at = columns!(rows; total, earlier, first_entry, began_at, body)?;
     let total = rows
         .first()

@@ -2,13 +2,15 @@
 //!
 //! The body has each activity execution once; entries and states refer to it by index. An execution is named by its number
 //! within the instance, because the row has the instance. `body` reads it, as the views `journal` and `activity_execution`
-//! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them.
+//! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them. `times` tells between which
+//! times they are.
 
 mod body;
 pub(crate) mod execution;
 pub(crate) mod journal;
 pub(crate) mod merge;
 mod read;
+pub(crate) mod times;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;

@@ -1,7 +1,9 @@
 //! Reads the records of one instance, some megabytes at a time.
 
 use chrono::{DateTime, Utc};
+use postgres_types::{ToSql, Type};
 
+use super::times::RecordTimes;
 use crate::Result;
 use crate::db::{Pool, columns};
 use crate::id::{InstanceId, TenantId};
@@ -35,6 +37,12 @@ pub(super) struct RecordPage {
 }
 
 impl RecordPage {
+    const NONE: Self = Self {
+        records: Vec::new(),
+        bytes: 0,
+        is_last: true,
+    };
+
     /// Whether its records are many.
     pub(super) fn is_long(&self) -> bool {
         is_long(self.bytes)
@@ -52,6 +60,8 @@ pub(super) struct Reader<'a> {
     tenant: &'a TenantId,
     instance: &'a InstanceId,
     sql: &'static str,
+    /// Known from the first read on.
+    times: Option<RecordTimes>,
     /// The version of the last record that was read.
     version: i64,
     /// Records of later versions are left out.
@@ -66,6 +76,7 @@ impl<'a> Reader<'a> {
             tenant,
             instance,
             sql: AFTER,
+            times: None,
             version: 0,
             last: i64::MAX,
         }
@@ -86,11 +97,22 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) async fn next(&mut self) -> Result<RecordPage> {
-        let (tenant, instance) = (self.tenant.as_str(), self.instance.as_str());
-        let rows = self
-            .pool
-            .query(self.sql, &[&tenant, &instance, &self.version, &READ_BYTES])
-            .await?;
+        let times = match self.times {
+            Some(times) => times,
+            None => match RecordTimes::of(self.pool, self.tenant, self.instance).await? {
+                Some(times) => *self.times.insert(times),
+                None => return Ok(RecordPage::NONE),
+            },
+        };
+        let params: [(&(dyn ToSql + Sync), Type); 6] = [
+            (&self.tenant.as_str(), Type::TEXT),
+            (&self.instance.as_str(), Type::TEXT),
+            (&self.version, Type::INT8),
+            (&READ_BYTES, Type::INT8),
+            (&times.first, Type::TIMESTAMPTZ),
+            (&times.last, Type::TIMESTAMPTZ),
+        ];
+        let rows = self.pool.query_planned(self.sql, &params, "").await?;
         let at = columns!(rows; version, first_entry, began_at, body, candidates)?;
         let candidates = rows.first().map_or(0, |row| row.get::<_, i64>(at.candidates));
         let is_last = candidates < CANDIDATES && usize::try_from(candidates).is_ok_and(|all| all == rows.len());

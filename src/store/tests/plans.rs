@@ -40,7 +40,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 45] = [
+const HOT: [Hot; 47] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -155,10 +155,12 @@ const HOT: [Hot; 45] = [
          array[row(0,'new','a','{}',0)::schedule_start], false, 'node'",
         true
     ),
-    hot!("instance/delete", "'', 'i1', now()", false),
-    hot!("record/list_journal", "'', 'i7', 100, 0", true),
-    hot!("record/list_after", "'', 'i7', 0, 4194304", true),
-    hot!("record/list_before", "'', 'i7', 9223372036854775807, 4194304", true),
+    hot!("instance/delete", "'', 'i1'", false),
+    hot!("record/list_journal", "'', 'i7', 100, 0, now() - interval '1 day', now()", true),
+    hot!("record/list_after", "'', 'i7', 0, 4194304, now() - interval '1 day', now()", true),
+    hot!("record/list_before", "'', 'i7', 9223372036854775807, 4194304, now() - interval '1 day', now()", true),
+    hot!("record/delete", "'', array['i7'], now() - interval '1 day', now()", true),
+    hot!("record/times", "'', 'i7'", true),
     hot!("work/delete_cancelled", "'', 'i1', 0, 1000", false),
 ];
 
