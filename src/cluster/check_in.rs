@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 use super::failure_detector::FailureDetector;
+use super::queue_start::QueueStarts;
 use crate::db::{Connector, Session, within};
-use crate::id::{Incarnation, InstanceId, TenantId};
-use crate::store::node::{self, CheckIn};
+use crate::id::{FanOutId, Incarnation, InstanceId, TenantId};
+use crate::store::node::{self, CheckIn, QueueStart};
 use crate::watchdog::Watchdog;
 use crate::{Error, Result};
 
@@ -38,6 +39,8 @@ pub(crate) struct CheckInReport {
     /// When the answer came: what it shows as due is not due before.
     pub(crate) received: Instant,
     pub(crate) check_in: CheckIn,
+    /// All fan-outs before this one are finished.
+    pub(crate) fan_outs_from: FanOutId,
     /// Nodes that this node must take over from, as they missed their check-ins.
     pub(crate) expired: Vec<Incarnation>,
     /// This registration has ended.
@@ -68,6 +71,7 @@ impl CheckInReport {
                 next_due: Some(Duration::ZERO),
                 ..CheckIn::default()
             },
+            fan_outs_from: QueueStart::WHOLE.fan_out,
             expired: Vec::new(),
             is_removed: false,
             writes: None,
@@ -180,9 +184,10 @@ async fn run(
 ) {
     let mut detector = FailureDetector::new(timing.interval, timing.tolerance);
     let mut previous: Option<(Instant, i64)> = None;
+    let mut starts = QueueStarts::new();
     loop {
         let sent = Instant::now();
-        match check_in(connector, connection, incarnation, timing).await {
+        match check_in(connector, connection, incarnation, starts.next(sent), timing).await {
             Ok(check_in) => {
                 connector.last_answer().record(sent);
                 let (received, is_removed) = (Instant::now(), !check_in.registered);
@@ -196,6 +201,7 @@ async fn run(
                     sent,
                     received,
                     expired: detector.expired(received, &check_in),
+                    fan_outs_from: starts.found(sent, &check_in),
                     check_in,
                     is_removed,
                     writes,
@@ -207,6 +213,8 @@ async fn run(
             }
             Err(error) => {
                 *connection = None;
+                // The next one may meet another server.
+                starts = QueueStarts::new();
                 tracing::warn!(%error, "a check-in failed");
             }
         }
@@ -223,6 +231,7 @@ async fn check_in(
     connector: &Connector,
     connection: &mut Option<Connection>,
     incarnation: Incarnation,
+    start: QueueStart,
     timing: Timing,
 ) -> Result<CheckIn> {
     let (session, statement) = match connection {
@@ -238,5 +247,5 @@ async fn check_in(
             connection.insert(within(timeout, opens).await?)
         }
     };
-    node::check_in(&session.client, statement, incarnation, timing.tolerance / 2).await
+    node::check_in(&session.client, statement, incarnation, start, timing.tolerance / 2).await
 }

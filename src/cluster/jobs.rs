@@ -82,7 +82,7 @@ async fn run(
             Ok(())
         }
         Job::PurgeExpired => {
-            while maintenance::purge_expired(pool, dead_letter_lifetime).await? >= maintenance::PURGE_BATCH {}
+            maintenance::purge_expired(pool, dead_letter_lifetime).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
             activation::finish_all_publishes(pool, take_over.connector().schema().lock_class()).await

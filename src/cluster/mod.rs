@@ -17,7 +17,8 @@
 //!
 //! # Layout
 //!
-//! - `membership`: joins and leaves; `check_in`: the check-ins; `failure_detector`: which nodes have expired.
+//! - `membership`: joins and leaves; `check_in`: the check-ins; `queue_start`: from where they read the queues;
+//!   `failure_detector`: which nodes have expired.
 //! - `liveness_watch`: waits for the end of a neighbour; `take_over`: removes nodes and releases their claims.
 //! - `jobs`: what the cluster runs once per interval; `election`: the leader among the schedulers.
 
@@ -27,6 +28,7 @@ mod failure_detector;
 mod jobs;
 mod liveness_watch;
 mod membership;
+mod queue_start;
 mod take_over;
 #[cfg(test)]
 mod tests;

@@ -120,16 +120,17 @@ struct Locked {
     cursor: i64,
 }
 
-/// Does the next step of the oldest fan-out that no other node works on, except of those in `except`. `page`: how its page is
-/// written. If the future is dropped halfway, the step is not done.
+/// Does the next step of the oldest fan-out from `from` on that no other node works on, except of those in `except`. `page`: how
+/// its page is written. If the future is dropped halfway, the step is not done.
 pub(crate) async fn step(
     pool: &Pool,
     lock_class: i32,
+    from: FanOutId,
     except: &[FanOutId],
     page: impl Fn(FanOutId) -> FanOutPage,
 ) -> Result<(Option<FanOutId>, FanOutStep), FanOutError> {
     let mut at = None;
-    let step = within(ANSWER_TIMEOUT, try_step(pool, lock_class, except, page, &mut at)).await;
+    let step = within(ANSWER_TIMEOUT, try_step(pool, lock_class, from, except, page, &mut at)).await;
     let fan_out = at.map(|(fan_out, _)| fan_out);
     step.map(|step| (fan_out, step)).map_err(|error| FanOutError {
         fan_out,
@@ -141,6 +142,7 @@ pub(crate) async fn step(
 async fn try_step(
     pool: &Pool,
     lock_class: i32,
+    from: FanOutId,
     except: &[FanOutId],
     page: impl Fn(FanOutId) -> FanOutPage,
     at: &mut Option<(FanOutId, bool)>,
@@ -150,7 +152,7 @@ async fn try_step(
     let except: Vec<i64> = except.iter().map(|id| id.0).collect();
     let next = client.prepare_cached(NEXT).await?;
     client.batch_execute(BEGIN).await?;
-    let Some(row) = client.query_opt(&next, &[&except]).await? else {
+    let Some(row) = client.query_opt(&next, &[&except, &from.0]).await? else {
         client.batch_execute("ROLLBACK").await?;
         connection.give_back();
         return Ok(FanOutStep::Idle);
@@ -379,8 +381,10 @@ pub(crate) async fn list(pool: &Pool, limit: i64) -> Result<Vec<FanOutRow>> {
 /// Deletes fan-outs that finished a while ago.
 pub(crate) async fn purge(pool: &Pool) -> Result<()> {
     let retention = i64::try_from(RETENTION.as_micros()).unwrap_or(i64::MAX);
+    let mut reached: Option<DateTime<Utc>> = None;
     for _ in 0..PURGE_PAGES {
-        if pool.query(PURGE, &[&retention]).await?.is_empty() {
+        reached = pool.query_one(PURGE, &[&retention, &reached]).await?.get("reached");
+        if reached.is_none() {
             break;
         }
     }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, Connector, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Connector, Pool, columns, within};
 use crate::id::Incarnation;
 
 const CLAIM_JOB: &str = include_str!("../../sql/queries/maintenance/claim_job.sql");
@@ -39,12 +41,23 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
 }
 
 /// The most rows of a table that one batch purges; fewer mean that nothing is left.
-pub(crate) const PURGE_BATCH: i64 = 1000;
+const PURGE_BATCH: i64 = 1000;
 
-/// Deletes a bounded batch of expired rows; returns their number. `retention`: how long the dead letter of a stimulus is kept.
-pub(crate) async fn purge_expired(pool: &Pool, retention: Duration) -> Result<i64> {
+/// Deletes expired rows batch by batch. `retention`: how long the dead letter of a stimulus is kept. If the future is dropped,
+/// the batches before are deleted.
+pub(crate) async fn purge_expired(pool: &Pool, retention: Duration) -> Result<()> {
     let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
-    Ok(pool.query_one(PURGE_EXPIRED, &[&retention]).await?.get("purged"))
+    let mut reached: Vec<Option<DateTime<Utc>>> = Vec::new();
+    loop {
+        let row = pool.query_one(PURGE_EXPIRED, &[&retention, &reached]).await?;
+        let at = columns!(row; purged, reached)?;
+        if row.get::<_, i64>(at.purged) < PURGE_BATCH {
+            return Ok(());
+        }
+        let next: Vec<Option<DateTime<Utc>>> = row.get(at.reached);
+        let before = reached.into_iter().chain(std::iter::repeat(None));
+        reached = next.into_iter().zip(before).map(|(next, last)| next.or(last)).collect();
+    }
 }
 
 /// Makes a bounded batch of rows due that were postponed before the server's clock was stepped back; returns how many.

@@ -4,27 +4,33 @@
 -- caller:  store::maintenance
 -- index:   inbox_expiry, idempotency_key_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
 -- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter; locked ones are skipped
+-- $2, and the result for the next batch: up to where the last batch came in each of the four; deleted rows stay in the indexes
+-- while an old snapshot exists, and would be walked over by each batch.
 WITH stale AS MATERIALIZED (
-    SELECT tenant_id, id FROM inbox WHERE expires_at <= now()
+    SELECT ctid AS place, expires_at FROM inbox
+    WHERE expires_at <= now() AND expires_at >= coalesce(($2::timestamptz[])[1], '-infinity')
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), spent AS MATERIALIZED (
-    SELECT tenant_id, route, key FROM idempotency_key WHERE expires_at <= now()
+    SELECT ctid AS place, expires_at FROM idempotency_key
+    WHERE expires_at <= now() AND expires_at >= coalesce(($2::timestamptz[])[2], '-infinity')
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), unmatched_old AS MATERIALIZED (
     -- Longer than the idempotency keys that may refer to it.
-    SELECT tenant_id, work_id FROM unmatched_work WHERE ended_at < now() - interval '25 hours'
+    SELECT ctid AS place, ended_at FROM unmatched_work
+    WHERE ended_at < now() - interval '25 hours' AND ended_at >= coalesce(($2::timestamptz[])[3], '-infinity')
     ORDER BY ended_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), dead_letter_old AS MATERIALIZED (
-    SELECT ctid AS place FROM dead_letter
+    SELECT ctid AS place, created_at FROM dead_letter
     WHERE kind = 6 /* inbox */ AND created_at < now() - $1::bigint * interval '1 microsecond'
+      AND created_at >= coalesce(($2::timestamptz[])[4], '-infinity')
     ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), dead_letter_deleted AS (
     -- By ctid: the plan of a join would read the whole table.
     DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM dead_letter_old o)) RETURNING 1
 ), unmatched_deleted AS (
-    DELETE FROM unmatched_work u USING unmatched_old o WHERE u.tenant_id = o.tenant_id AND u.work_id = o.work_id RETURNING 1
+    DELETE FROM unmatched_work u WHERE u.ctid = ANY (ARRAY(SELECT o.place FROM unmatched_old o)) RETURNING 1
 ), inbox_deleted AS (
-    DELETE FROM inbox x USING stale s WHERE x.tenant_id = s.tenant_id AND x.id = s.id
+    DELETE FROM inbox x WHERE x.ctid = ANY (ARRAY(SELECT s.place FROM stale s))
     RETURNING x.tenant_id, x.id, x.hash, x.name, x.payload, x.correlation_id, x.instance_id, x.activity_execution_id,
               x.created_at
 ), dead_letters AS (
@@ -40,8 +46,9 @@ WITH stale AS MATERIALIZED (
     FROM inbox_deleted x
     WHERE x.instance_id IS NOT NULL OR x.correlation_id IS NOT NULL OR x.activity_execution_id IS NOT NULL
 ), request_deleted AS (
-    DELETE FROM idempotency_key q USING spent s WHERE q.tenant_id = s.tenant_id AND q.route = s.route AND q.key = s.key
-    RETURNING 1
+    DELETE FROM idempotency_key q WHERE q.ctid = ANY (ARRAY(SELECT s.place FROM spent s)) RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_deleted) + (SELECT count(*) FROM request_deleted)
-       + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted) AS purged
+       + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted) AS purged,
+       ARRAY[(SELECT max(s.expires_at) FROM stale s), (SELECT max(s.expires_at) FROM spent s),
+             (SELECT max(o.ended_at) FROM unmatched_old o), (SELECT max(o.created_at) FROM dead_letter_old o)] AS reached

@@ -2,7 +2,17 @@
 -- caller:  store::node, from the check-in thread
 -- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued, fan_out_unfinished, bulk_action_unfinished
 -- locks:   own node row
-WITH checked_in AS (
+-- $2 and $3: unclaimed rows are looked for from this time on (null: any), unfinished fan-outs from this id on; those before
+-- are consumed, and stay in the indexes while an old snapshot exists in the database.
+WITH head AS MATERIALIZED (
+    SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL AND t.available_at >= s.since
+                  ORDER BY t.available_at LIMIT 1),
+                 (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL AND w.available_at >= s.since
+                  ORDER BY w.available_at, w.id LIMIT 1)) AS at
+    -- Not after now: the clock may have been stepped back.
+    FROM (SELECT CASE WHEN $2::timestamptz IS NULL THEN '-infinity'
+                      ELSE least($2, now() - interval '30 seconds') END AS since) s
+), checked_in AS (
     UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
 ), late AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
@@ -28,6 +38,7 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
        u.fan_outs,
        u.fan_out_numbers,
+       u.first_fan_out,
        EXISTS (SELECT 1 FROM bulk_action b WHERE b.finished_at IS NULL) AS has_bulk_actions,
        EXISTS (SELECT 1 FROM inbox_match) AS has_inbox_matches,
        EXISTS (SELECT 1 FROM others o WHERE 'api' = ANY (o.roles)) AS has_api_peers,
@@ -47,12 +58,13 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        -- Of the whole server; its growth is the number of transactions that write.
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
        clock_timestamp() AS clock
-FROM (SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL ORDER BY t.available_at LIMIT 1),
-                   (SELECT w.available_at FROM work w WHERE w.claimed_by IS NULL
-                    ORDER BY w.available_at, w.id LIMIT 1))) h(at),
+FROM head h,
      -- Those whose turn comes first, as many as cost a check-in nothing.
-     (SELECT count(*) AS fan_outs, coalesce(sum(o.cut - o.cursor), 0)::bigint AS fan_out_numbers
-      FROM (SELECT f.cut, f.cursor FROM fan_out f WHERE f.finished_at IS NULL ORDER BY f.id + 0 LIMIT 1000) o) u,
+     (SELECT count(*) AS fan_outs, coalesce(sum(o.cut - o.cursor), 0)::bigint AS fan_out_numbers,
+             -- Else the last id that was given away.
+             coalesce(min(o.id), (SELECT q.last_value FROM fan_out_id_seq q)) AS first_fan_out
+      FROM (SELECT f.id, f.cut, f.cursor FROM fan_out f
+            WHERE f.finished_at IS NULL AND f.id + 0 >= $3::bigint ORDER BY f.id + 0 LIMIT 1000) o) u,
      -- A node that cannot run every version polls for itself, and has no shard of a backlog.
      (SELECT count(*) AS worker_peers, count(*) FILTER (WHERE o.incarnation < $1) AS rank
       FROM others o

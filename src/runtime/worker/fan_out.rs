@@ -81,7 +81,8 @@ impl PagingJob for FanOuts<'_> {
                     .map_or(FanOutPage::Rows(PAGE_ROWS), |failing| failing.page)
             };
             let database = &node.database;
-            let step = fan_out::step(&database.pool, database.lock_class(), &paused, page).await;
+            let from = node.lifecycle.reports.borrow().fan_outs_from;
+            let step = fan_out::step(&database.pool, database.lock_class(), from, &paused, page).await;
             if step.is_ok() {
                 failing.remove(&NO_FAN_OUT);
             }

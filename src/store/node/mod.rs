@@ -5,13 +5,14 @@ pub(crate) mod removal;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use postgres_types::ToSql;
 use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
 use super::pause::Pause;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
-use crate::id::{Incarnation, InstanceId, NodeId, TenantId};
+use crate::id::{FanOutId, Incarnation, InstanceId, NodeId, TenantId};
 use crate::{Error, Result};
 
 const INCARNATION: &str = include_str!("../../../sql/queries/node/next_incarnation.sql");
@@ -171,6 +172,8 @@ pub(crate) struct CheckIn {
     pub(crate) jobs_due: bool,
     /// A fan-out is unfinished.
     pub(crate) has_fan_outs: bool,
+    /// The first unfinished one, else the last one that was accepted.
+    pub(crate) first_fan_out: FanOutId,
     /// A bulk action is unfinished.
     pub(crate) has_bulk_actions: bool,
     /// The inbox keeps events that start what was published.
@@ -206,14 +209,33 @@ pub(crate) async fn prepare_check_in(client: &Client) -> Result<Statement> {
     within(ANSWER_TIMEOUT, client.prepare(CHECK_IN)).await
 }
 
+/// From where a check-in reads the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueStart {
+    /// Unclaimed work that is due from then on, by the database's clock; `None`: all.
+    pub(crate) due: Option<DateTime<Utc>>,
+    /// Unfinished fan-outs from this one on.
+    pub(crate) fan_out: FanOutId,
+}
+
+impl QueueStart {
+    /// Whole queues.
+    pub(crate) const WHOLE: Self = Self {
+        due: None,
+        fan_out: FanOutId(0),
+    };
+}
+
 /// Checks in.
 pub(crate) async fn check_in(
     client: &Client,
     statement: &Statement,
     incarnation: Incarnation,
+    start: QueueStart,
     deadline: Duration,
 ) -> Result<CheckIn> {
-    let row = within(deadline, client.query_one(statement, &[&incarnation.0])).await?;
+    let params: [&(dyn ToSql + Sync); 3] = [&incarnation.0, &start.due, &start.fan_out.0];
+    let row = within(deadline, client.query_one(statement, &params)).await?;
     let (fan_outs, numbers): (i64, i64) = (row.get("fan_outs"), row.get("fan_out_numbers"));
     metrics::gauge!("mainspring_fan_outs_unfinished").set(fan_outs as f64);
     metrics::gauge!("mainspring_fan_out_numbers_left").set(numbers as f64);
@@ -235,6 +257,7 @@ pub(crate) async fn check_in(
         members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
         jobs_due: row.get("jobs_due"),
         has_fan_outs: fan_outs > 0,
+        first_fan_out: FanOutId(row.get("first_fan_out")),
         has_bulk_actions: row.get("has_bulk_actions"),
         has_inbox_matches: row.get("has_inbox_matches"),
         has_api_peers: row.get("has_api_peers"),

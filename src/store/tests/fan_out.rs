@@ -86,7 +86,10 @@ impl Crowd {
     }
 
     pub(super) async fn step_by(&self, rows: i64) -> FanOutStep {
-        let step = fan_out::step(&self.writer.pool, self.class, &[], |_| FanOutPage::Rows(rows)).await;
+        let step = fan_out::step(&self.writer.pool, self.class, FanOutId(0), &[], |_| {
+            FanOutPage::Rows(rows)
+        })
+        .await;
         step.unwrap().1
     }
 
@@ -204,7 +207,10 @@ async fn an_event_behind_an_unfinished_one_waits_for_its_turn_though_few_wait_fo
     assert_eq!(crowd.publish(&targeted).await.resumed, 1);
     crowd.fixture.execute("DELETE FROM work").await;
     assert_eq!(crowd.step().await, turned(0));
-    let other_node = fan_out::step(&crowd.writer.pool, crowd.class, &[first], |_| FanOutPage::Rows(1)).await;
+    let other_node = fan_out::step(&crowd.writer.pool, crowd.class, FanOutId(0), &[first], |_| {
+        FanOutPage::Rows(1)
+    })
+    .await;
     assert_eq!(other_node.unwrap().1, FanOutStep::Idle, "the second before the first");
     crowd.finish().await;
     let in_order =
@@ -486,7 +492,7 @@ async fn nodes_that_step_at_once_write_no_page_twice() {
     let unfinished = "SELECT count(*) FROM fan_out WHERE finished_at IS NULL";
     let node = async |pool: &Pool| {
         while crowd.fixture.count(unfinished).await > 0 {
-            let step = fan_out::step(pool, crowd.class, &[], |_| FanOutPage::Rows(90)).await;
+            let step = fan_out::step(pool, crowd.class, FanOutId(0), &[], |_| FanOutPage::Rows(90)).await;
             step.unwrap();
         }
     };

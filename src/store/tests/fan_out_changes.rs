@@ -10,7 +10,7 @@ use crate::store::commit::{CommitRequest, WaitingBookmark};
 use crate::store::definition::delete::delete;
 use crate::store::definition::retract::{RetractOutcome, retract};
 use crate::store::fan_out::FanOutStep;
-use crate::store::node;
+use crate::store::node::{self, QueueStart};
 use crate::testing::metrics::Recorded;
 use crate::testing::store::{burst, waiting};
 
@@ -58,7 +58,14 @@ async fn a_check_in_reports_how_many_fan_outs_are_unfinished_and_what_is_left_of
     let gauges = async || {
         let _guard = metrics::set_default_local_recorder(&recorded);
         let incarnation = crowd.writer.incarnation;
-        let read = node::check_in(client, &check_in, incarnation, Duration::from_secs(10)).await;
+        let read = node::check_in(
+            client,
+            &check_in,
+            incarnation,
+            QueueStart::WHOLE,
+            Duration::from_secs(10),
+        )
+        .await;
         let [unfinished, left] =
             ["mainspring_fan_outs_unfinished", "mainspring_fan_out_numbers_left"].map(|name| recorded.gauge(name));
         assert_eq!(read.unwrap().has_fan_outs, unfinished > 0.0);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::definitions::trigger;
 use super::fan_out::{Crowd, HASH, MANY, event, loops};
 use crate::db::Pool;
-use crate::id::{InstanceId, TenantId};
+use crate::id::{FanOutId, InstanceId, TenantId};
 use crate::store::check;
 use crate::store::claim::{self, ClaimBounds, InstanceKey, Release, ReleaseCause};
 use crate::store::commit::{Claim, WaitingBookmark};
@@ -27,7 +27,8 @@ async fn a_bookmark_that_cannot_be_resumed_becomes_a_dead_letter_and_all_others_
     let crowd = Crowd::of(MANY).await;
     let id = crowd.defers(&event("a")).await;
     crowd.fixture.execute(REFUSE).await;
-    let step = async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, &[], |_| page).await;
+    let step =
+        async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, FanOutId(0), &[], |_| page).await;
     step(FanOutPage::Rows(500)).await.unwrap();
     step(FanOutPage::Rows(500)).await.unwrap();
     let failed = step(FanOutPage::Rows(500)).await.unwrap_err();
@@ -67,7 +68,7 @@ async fn a_bookmark_behind_the_one_that_was_given_up_elsewhere_gets_its_event() 
     let nodes = [1, 2].map(|_| Pool::new(&crowd.fixture.base, 2).unwrap());
     let mut steps = Vec::new();
     for pool in &nodes {
-        let step = fan_out::step(pool, crowd.class, &[], |_| FanOutPage::RowOrDeadLetter).await;
+        let step = fan_out::step(pool, crowd.class, FanOutId(0), &[], |_| FanOutPage::RowOrDeadLetter).await;
         steps.push(step.unwrap().1);
     }
     let paged = |resumed, dead_letters| FanOutStep::Paged { resumed, dead_letters };
@@ -86,7 +87,8 @@ async fn an_event_whose_turn_is_refused_becomes_a_dead_letter_and_the_next_one_h
     let ids = [crowd.defers(&event("a")).await, crowd.defers(&event("b")).await];
     let refuse = "ALTER TABLE work ADD CONSTRAINT refuse CHECK (kind <> 0 OR body->'payload'->>'said' <> 'a')";
     crowd.fixture.execute(refuse).await;
-    let step = async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, &[], |_| page).await;
+    let step =
+        async |page: FanOutPage| fan_out::step(&crowd.writer.pool, crowd.class, FanOutId(0), &[], |_| page).await;
     let failed = step(FanOutPage::Rows(500)).await.unwrap_err();
     assert_eq!((failed.fan_out, failed.at_page), (Some(ids[0]), false));
     let (id, given_up) = step(FanOutPage::RowOrDeadLetter).await.unwrap();

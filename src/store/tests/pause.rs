@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::definitions::{definition, start};
 use crate::Result;
-use crate::id::{InstanceId, TenantId};
+use crate::id::{FanOutId, InstanceId, TenantId};
 use crate::store::claim::{self, ClaimBounds, InstanceKey, Shard};
 use crate::store::definition::{self as definitions, StartSources};
 use crate::store::event::{self as events, NewEvent};
@@ -252,7 +252,7 @@ async fn a_paused_cluster_repeats_answers_and_cancels() {
         )
         .await;
     let page = |_| fan_out::FanOutPage::Rows(1);
-    let step = fan_out::step(pool, bench.class, &[], page).await.unwrap();
+    let step = fan_out::step(pool, bench.class, FanOutId(0), &[], page).await.unwrap();
     assert_eq!(step.1, fan_out::FanOutStep::Idle);
     assert!(inbox_match::page(pool).await.unwrap().is_none());
 
@@ -273,7 +273,10 @@ async fn a_paused_cluster_repeats_answers_and_cancels() {
     assert!(bench.pause(PauseMode::Running).await);
     assert!(!bench.pause(PauseMode::Running).await);
     assert_eq!(
-        fan_out::step(pool, bench.class, &[], page).await.unwrap().0,
+        fan_out::step(pool, bench.class, FanOutId(0), &[], page)
+            .await
+            .unwrap()
+            .0,
         Some(crate::id::FanOutId(1))
     );
 }

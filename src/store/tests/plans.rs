@@ -103,13 +103,13 @@ const HOT: [Hot; 47] = [
         "7, '', sha256('7'), 'c7', 'i7', null, 0, 500, 2000, 1000000, 'Elsa.Event', false, null",
         false
     ),
-    hot!("fan_out/next", "'{}'", false),
+    hot!("fan_out/next", "'{}', 7", false),
     hot!("fan_out/has_turn", "7, '', sha256('7'), null, null", false),
     hot!("task/find", "'', 'i7:3'", false),
     hot!("task/list", "'', 5000, 101", false),
     hot!("fan_out/list", "100", false),
-    hot!("fan_out/purge", "600000000", false),
-    hot!("node/check_in", "4711", false),
+    hot!("fan_out/purge", "600000000, now() - interval '1 hour'", false),
+    hot!("node/check_in", "4711, now() - interval '1 minute', 7", false),
     hot!("inbox_match/begin", "'', 'd7', array[sha256('7')]", true),
     hot!(
         "inbox_match/page",
@@ -130,7 +130,7 @@ const HOT: [Hot; 47] = [
         "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL)::start_request]",
         true
     ),
-    hot!("maintenance/purge_expired", "86400000000", false),
+    hot!("maintenance/purge_expired", "86400000000, array[now(), null, now(), null]", false),
     hot!(
         "work/next_supported_due",
         "array['']::text[], array['d9']::text[]",
@@ -537,4 +537,55 @@ async fn a_backlog_that_a_node_cannot_run_does_not_slow_its_polls() {
     // 20 rows that are due; a thousand others that are not due yet, at three or four pages each.
     assert!(poll < 300, "{poll} pages for a poll");
     assert!(next < 8_000, "{next} pages to find the next due time");
+}
+
+/// As beside a backup or a replica that holds an old snapshot: what is consumed stays in the indexes.
+#[tokio::test]
+async fn reads_of_a_queue_pass_over_what_was_consumed_beside_a_held_snapshot() {
+    let fixture = Fixture::new().await;
+    let client = &fixture.admin.client;
+    let fill = "
+        INSERT INTO work (tenant_id, instance_id, kind, body, available_at)
+            SELECT '', 'i' || n, 1, '{}', now() - interval '1 hour' FROM generate_series(1, 20000) n;
+        INSERT INTO timer (tenant_id, instance_id, id, due, available_at)
+            SELECT '', 'i' || n, 'b', now(), now() - interval '1 hour' FROM generate_series(1, 20000) n;
+        INSERT INTO fan_out (tenant_id, hash, name, expires_at) SELECT '', 'h', 'n', now() FROM generate_series(1, 20000);
+        INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
+            SELECT '', '', n, '', '2026-01-01Z'::timestamptz + n * interval '1 millisecond' FROM generate_series(1, 20000) n;
+        ANALYZE";
+    client.batch_execute(fill).await.unwrap();
+    let holder = fixture
+        .begin("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .await;
+    let consume = "
+        DELETE FROM work; DELETE FROM timer;
+        UPDATE fan_out SET finished_at = '2026-01-01Z'::timestamptz + id * interval '1 millisecond';
+        DELETE FROM fan_out WHERE id <= 19900;
+        DELETE FROM idempotency_key WHERE expires_at <= '2026-01-01 00:00:19.9Z'";
+    client.batch_execute(consume).await.unwrap();
+    let [check_in, whole] = [
+        hot!("node/check_in", "4711, now(), 20000", false),
+        hot!("node/check_in", "4711, null, 0", false),
+    ];
+    let purges = [
+        hot!("fan_out/purge", "600000000, '2026-01-01 00:00:19.9Z'", false),
+        hot!(
+            "maintenance/purge_expired",
+            "86400000000, array[null, '2026-01-01 00:00:19.9Z'::timestamptz, null, null]",
+            false
+        ),
+    ];
+    for read in [check_in, hot!("fan_out/next", "'{}', 20000", false)] {
+        let pages = pages(&fixture, &read).await;
+        assert!(pages < 100, "{} reads {pages} pages", read.name);
+    }
+    for purge in purges {
+        let pages = pages(&fixture, &purge).await;
+        // The purges delete a hundred rows each.
+        assert!(pages < 900, "{} reads {pages} pages", purge.name);
+    }
+    // All rows were due at one time, so that the entries of one page of the table follow each other.
+    let whole = pages(&fixture, &whole).await;
+    assert!(whole > 1_000, "the snapshot is not held: {whole} pages");
+    drop(holder);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::definitions::{definition, trigger};
 use crate::db::Session;
-use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
+use crate::id::{DefinitionId, FanOutId, InstanceId, StimulusHash, TenantId};
 use crate::store::commit::{BookmarkRow, CommitOutcome, CommitRequest, WaitingBookmark};
 use crate::store::dead_letter::stimulus;
 use crate::store::definition::retract::{RetractOutcome, retract};
@@ -246,7 +246,7 @@ impl Case {
             self.defers(&event).await;
             return async move {
                 loop {
-                    let step = fan_out::step(&pool, class, &[], |_| FanOutPage::Rows(10)).await;
+                    let step = fan_out::step(&pool, class, FanOutId(0), &[], |_| FanOutPage::Rows(10)).await;
                     if step.unwrap().1 == FanOutStep::Idle {
                         break;
                     }
