@@ -1,5 +1,6 @@
 //! Methods of strings. Positions count UTF-16; an ASCII text, as most are, is not converted for that.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -268,18 +269,22 @@ fn split(text: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let meter = arguments.meter();
     while has_separators && parts.len() + 1 < most {
         meter.hold(40)?;
-        let searched = by.iter().map(|part| 32 + part.len() + rest.len()).sum::<usize>();
-        meter.steps(searched.max(rest.len()) / 256)?;
         let next = if by.is_empty() {
+            meter.steps(rest.len() / 256)?;
             rest.char_indices()
                 .find(|(_, c)| c.is_whitespace())
-                .map(|(at, c)| (at, c.len_utf8()))
+                .map(|(at, c)| (at, Reverse(c.len_utf8())))
         } else {
-            by.iter()
-                .filter_map(|part| Some((rest.find(&**part)?, part.len())))
-                .min_by_key(|(at, length)| (*at, usize::MAX - length))
+            let mut first = None;
+            for part in &by {
+                // Before each search: all of them together may take longer than the script has.
+                meter.steps(1 + (part.len() + rest.len()) / 256)?;
+                let found = rest.find(&**part).map(|at| (at, Reverse(part.len())));
+                first = first.into_iter().chain(found).min();
+            }
+            first
         };
-        let Some((at, length)) = next else { break };
+        let Some((at, Reverse(length))) = next else { break };
         keep(&mut parts, rest.get(..at).unwrap_or_default(), drops_empty, trims);
         rest = rest.get(at + length..).unwrap_or_default();
     }

@@ -314,6 +314,39 @@ fn the_caller_stops_a_script() {
     assert_eq!(run(Stopped::Cancelled), StopKind::Cancelled);
 }
 
+/// A caller that stops a script at a time.
+struct Until(Instant);
+
+impl Steps for Until {
+    fn check(&self) -> Result<(), Stopped> {
+        if Instant::now() < self.0 {
+            Ok(())
+        } else {
+            Err(Stopped::OutOfTime)
+        }
+    }
+}
+
+/// Each separator is searched for by itself, which takes minutes for all of them: the caller is asked between two searches.
+#[test]
+fn the_caller_stops_a_split_by_many_separators() {
+    let text = "var by = Enumerable.Range(0, 50000).Select(i => \"a\" + i).ToArray(); \
+                return new string('a', 1000000).Split(by).Length;";
+    let script = compile(text).unwrap();
+    let began = Instant::now();
+    let ended = on_stack(|| {
+        let caller = Until(began + Duration::from_millis(500));
+        let bounds = Bounds {
+            steps: u64::MAX,
+            caller: Some(&caller),
+            ..large()
+        };
+        script.run(&Fixture::new(), bounds).map(|result| result.value)
+    });
+    assert_eq!(ended.map_err(|stop| stop.kind), Err(StopKind::Time));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
 /// The stack of a worker thread of the runtime holds the deepest script, also without optimisation.
 #[test]
 fn the_deepest_script_fits_into_a_small_stack() {
