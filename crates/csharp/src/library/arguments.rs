@@ -125,6 +125,11 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
+    /// Whether the method runs something of the script.
+    pub(super) fn has_lambda(&self) -> bool {
+        self.list.iter().any(|argument| matches!(argument, Argument::Lambda(_)))
+    }
+
     pub(super) fn optional_lambda(&self, number: usize) -> Option<&'a Lambda> {
         match self.list.get(number) {
             Some(Argument::Lambda(lambda)) => Some(lambda),

@@ -1,5 +1,6 @@
 //! LINQ. A sequence is computed at once, not when it is read: a script is pure, so the result is the same.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -16,8 +17,18 @@ use std::cell::RefCell;
 
 pub(super) fn call(target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let name = &*call.name;
-    let items = items_of(target, arguments.meter())?;
     let item = item_type(target);
+    // A list that no lambda can change meanwhile is read where it is.
+    if let Value::List(list) = target
+        && !arguments.has_lambda()
+    {
+        let items = list.items.borrow();
+        arguments.meter().steps(items.len() / 8)?;
+        if let Some(value) = one(name, &items, &item, call, arguments)? {
+            return Ok(Some(value));
+        }
+    }
+    let items = items_of(target, arguments.meter())?;
     arguments.meter().hold(80 + 8 * items.len())?;
     if let Some(value) = one(name, &items, &item, call, arguments)? {
         return Ok(Some(value));
@@ -41,9 +52,9 @@ fn made_type(call: &Call, items: &[Value]) -> Ty {
 }
 
 /// Those that match the condition, if there is one.
-fn matching(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Vec<Value>> {
+fn matching<'i>(items: &'i [Value], arguments: &Arguments<'_, '_>) -> Evaluated<Cow<'i, [Value]>> {
     let Some(lambda) = arguments.optional_lambda(0) else {
-        return Ok(items.to_vec());
+        return Ok(Cow::Borrowed(items));
     };
     let mut found = Vec::new();
     for item in items {
@@ -51,7 +62,7 @@ fn matching(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Vec<Val
             found.push(item.clone());
         }
     }
-    Ok(found)
+    Ok(Cow::Owned(found))
 }
 
 /// What returns one value.
@@ -100,18 +111,18 @@ fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Argument
                 None => default(),
             }
         }
-        "Last" => matching(items, arguments)?.pop().ok_or_else(empty)?,
-        "LastOrDefault" => matching(items, arguments)?.pop().unwrap_or_else(default),
+        "Last" => matching(items, arguments)?.last().cloned().ok_or_else(empty)?,
+        "LastOrDefault" => matching(items, arguments)?.last().cloned().unwrap_or_else(default),
         "Single" | "SingleOrDefault" => {
-            let mut found = matching(items, arguments)?;
+            let found = matching(items, arguments)?;
             if found.len() > 1 {
                 return Err(Stop::thrown(
                     "InvalidOperationException",
                     "the sequence contains more than one matching element",
                 ));
             }
-            match found.pop() {
-                Some(value) => value,
+            match found.first() {
+                Some(value) => value.clone(),
                 None if name == "Single" => return Err(empty()),
                 None => default(),
             }

@@ -12,9 +12,11 @@ use crate::value::{Map, Value};
 
 pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Evaluated<Value> {
     let entries = map.entries.borrow();
+    if name == "Count" {
+        return Ok(count(entries.len()));
+    }
     meter.hold(40 * entries.len())?;
     Ok(match name {
-        "Count" => count(entries.len()),
         "Keys" => Value::list(
             ListKind::Sequence,
             map.key.clone(),

@@ -253,6 +253,41 @@ fn much_at_once_is_counted() {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
+/// These end with their result: to read is work, and takes no memory, however often it is done.
+#[test]
+fn what_only_reads_takes_no_memory() {
+    for (text, value) in [
+        ("var s = new string('a', 200000);", "s.Substring(i, 1).Length"),
+        (
+            "var s = new string('a', 100000); var t = s + \"b\";",
+            "string.CompareOrdinal(s, t) + 2",
+        ),
+        (
+            "var d = Enumerable.Range(0, 10000).ToDictionary(x => x);",
+            "d.Count / 10000",
+        ),
+        ("var l = Enumerable.Range(1, 20000).ToList();", "l.First()"),
+        ("var l = Enumerable.Range(1, 20000).Reverse().ToList();", "l.Last()"),
+        (
+            "var l = Enumerable.Range(1, 20000).ToList();",
+            "(l.Contains(1) ? 1 : 0)",
+        ),
+        ("var l = Enumerable.Range(1, 20000).ToArray();", "l.Count() / 20000"),
+        ("var l = Enumerable.Range(1, 20000).ToArray();", "l.ElementAt(0)"),
+        ("var l = new int[20000]; l[19999] = 1;", "l.Sum()"),
+        ("var l = new int[20000]; l[19999] = 1;", "l.Max()"),
+    ] {
+        let text = format!("{text} var n = 0; for (var i = 0; i < 300; i++) {{ n += {value}; }} return n;");
+        let script = compile(&text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let bounds = || Bounds {
+            bytes: 8 << 20,
+            ..large()
+        };
+        let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map_err(|stop| stop.to_string()));
+        assert_eq!(ended.map(|result| result.value), Ok(300.into()), "{text}");
+    }
+}
+
 /// These end with their result: what takes them long would be a search in a search.
 #[test]
 fn searches_are_linear() {
