@@ -129,10 +129,10 @@ fn one(name: &str, items: &[Value], item: &Ty, call: &Call, arguments: &Argument
         }
         "Count" => count(matching(items, arguments)?.len()),
         "LongCount" => Value::Long(i64::try_from(matching(items, arguments)?.len()).unwrap_or(i64::MAX)),
-        "Sum" => sum(items.to_vec(), &call.result, arguments)?,
-        "Average" => average(items.to_vec(), arguments)?,
-        "Min" | "Max" => extreme(items.to_vec(), name == "Max", false, &call.result, arguments)?,
-        "MinBy" | "MaxBy" => extreme(items.to_vec(), name == "MaxBy", true, item, arguments)?,
+        "Sum" => sum(items, &call.result, arguments)?,
+        "Average" => average(items, arguments)?,
+        "Min" | "Max" => extreme(items, name == "Max", false, &call.result, arguments)?,
+        "MinBy" | "MaxBy" => extreme(items, name == "MaxBy", true, item, arguments)?,
         "Contains" => {
             let wanted = arguments.value(0)?;
             Value::Bool(arguments.meter().place_of(items, wanted)?.is_some())

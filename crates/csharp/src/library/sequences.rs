@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::ordering::order;
-use crate::convert::{cast, default_of};
+use crate::convert::default_of;
 use crate::problem::{Evaluated, Stop};
 use crate::types::Ty;
 use crate::value::Value;
@@ -28,12 +28,19 @@ pub(super) fn common_type(values: &[Value]) -> Ty {
     }
 }
 
-/// What is measured: the items, or what the lambda returns for them.
-fn measured(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Evaluated<Vec<Value>> {
-    match arguments.optional_lambda(0) {
-        Some(lambda) => items.into_iter().map(|item| arguments.call(lambda, &[item])).collect(),
-        None => Ok(items),
-    }
+/// The items, each with what is measured: itself, or what the lambda returns for it.
+fn measured<'i>(
+    items: &'i [Value],
+    arguments: &'i Arguments<'_, '_>,
+) -> impl Iterator<Item = Evaluated<(&'i Value, Value)>> {
+    let lambda = arguments.optional_lambda(0);
+    items.iter().map(move |item| {
+        let value = match lambda {
+            Some(lambda) => arguments.call(lambda, std::slice::from_ref(item))?,
+            None => item.clone(),
+        };
+        Ok((item, value))
+    })
 }
 
 fn overflow() -> Box<Stop> {
@@ -44,10 +51,10 @@ fn overflow() -> Box<Stop> {
 }
 
 /// Sums of whole numbers are checked, other than `+`.
-pub(super) fn sum(items: Vec<Value>, known: &Ty, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
-    let values = measured(items, arguments)?;
+pub(super) fn sum(items: &[Value], known: &Ty, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let mut total: Option<Value> = None;
-    for value in values {
+    for measured in measured(items, arguments) {
+        let (_, value) = measured?;
         if value.is_null() {
             continue;
         }
@@ -89,30 +96,20 @@ fn plus(a: &Value, b: &Value) -> Evaluated<Value> {
     })
 }
 
+/// The sum is exact until an item is a double, as it is in .NET.
 #[allow(clippy::cast_precision_loss)]
-pub(super) fn average(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
-    let values: Vec<Value> = measured(items, arguments)?
-        .into_iter()
-        .filter(|value| !value.is_null())
-        .collect();
-    if values.is_empty() {
+pub(super) fn average(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
+    let (mut total, mut count) = (Value::Long(0), 0_i64);
+    for measured in measured(items, arguments) {
+        let (_, value) = measured?;
+        if !value.is_null() {
+            total = plus(&total, &value)?;
+            count += 1;
+        }
+    }
+    if count == 0 {
         return Err(empty());
     }
-    let is_decimal = values.iter().any(|value| matches!(value, Value::Decimal(_)));
-    let mut total = if is_decimal {
-        Value::Decimal(Decimal::ZERO)
-    } else {
-        Value::Double(0.0)
-    };
-    for value in &values {
-        let value = if is_decimal {
-            value.clone()
-        } else {
-            cast(value.clone(), &Ty::Double)?
-        };
-        total = plus(&total, &value)?;
-    }
-    let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
     Ok(match total {
         Value::Decimal(total) => Value::Decimal(total.divide(Decimal::from_i64(count)).ok_or_else(overflow)?),
         other => Value::Double(other.as_f64().unwrap_or(f64::NAN) / count as f64),
@@ -121,15 +118,15 @@ pub(super) fn average(items: Vec<Value>, arguments: &Arguments<'_, '_>) -> Evalu
 
 /// The least or the greatest of what is measured; with `returns_item` the item of which it is.
 pub(super) fn extreme(
-    items: Vec<Value>,
+    items: &[Value],
     is_most: bool,
     returns_item: bool,
     known: &Ty,
     arguments: &Arguments<'_, '_>,
 ) -> Evaluated<Value> {
-    let values = measured(items.clone(), arguments)?;
-    let mut best: Option<(Value, Value)> = None;
-    for (item, value) in items.into_iter().zip(values) {
+    let mut best: Option<(&Value, Value)> = None;
+    for measured in measured(items, arguments) {
+        let (item, value) = measured?;
         if value.is_null() {
             continue;
         }
@@ -146,7 +143,7 @@ pub(super) fn extreme(
         }
     }
     match best {
-        Some((item, value)) => Ok(if returns_item { item } else { value }),
+        Some((item, value)) => Ok(if returns_item { item.clone() } else { value }),
         None if known.is_value() => Err(empty()),
         None => Ok(Value::Null),
     }

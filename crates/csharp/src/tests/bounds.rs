@@ -276,6 +276,10 @@ fn what_only_reads_takes_no_memory() {
         ("var l = Enumerable.Range(1, 20000).ToArray();", "l.ElementAt(0)"),
         ("var l = new int[20000]; l[19999] = 1;", "l.Sum()"),
         ("var l = new int[20000]; l[19999] = 1;", "l.Max()"),
+        (
+            "var l = new int[20000]; l[19999] = 20000;",
+            "(l.Average() == 1 ? 1 : 0)",
+        ),
     ] {
         let text = format!("{text} var n = 0; for (var i = 0; i < 300; i++) {{ n += {value}; }} return n;");
         let script = compile(&text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
