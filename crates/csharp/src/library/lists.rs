@@ -89,7 +89,7 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
         "Add" => {
             meter.hold(40)?;
             let value = arguments.value(0)?.clone();
-            meter.put(&value, Value::List(Rc::clone(list)));
+            meter.put(&value, Value::List(Rc::clone(list)))?;
             list.items.borrow_mut().push(value);
             changed(Value::Null)
         }
@@ -97,14 +97,14 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
             let items = items_of(arguments.value(0)?, meter)?;
             meter.hold(40 * items.len())?;
             if let Some(container) = items.iter().find(|item| item.is_container()) {
-                meter.put(container, Value::List(Rc::clone(list)));
+                meter.put(container, Value::List(Rc::clone(list)))?;
             }
             list.items.borrow_mut().extend(items);
             changed(Value::Null)
         }
         "Insert" => {
             let (at, value) = (arguments.place(0)?, arguments.value(1)?.clone());
-            meter.put(&value, Value::List(Rc::clone(list)));
+            meter.put(&value, Value::List(Rc::clone(list)))?;
             let mut items = list.items.borrow_mut();
             meter.hold(40)?;
             meter.steps(items.len() / 16)?;

@@ -56,7 +56,7 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
             if !exists {
                 let value = arguments.value(1)?.clone();
                 arguments.meter().hold(160)?;
-                arguments.meter().put(&value, Value::Map(Rc::clone(map)));
+                arguments.meter().put(&value, Value::Map(Rc::clone(map)))?;
                 arguments.meter().set(&mut map.entries.borrow_mut(), key, value)?;
             }
             if name == "Add" {

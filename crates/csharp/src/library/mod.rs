@@ -144,7 +144,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
             meter.hold(160)?;
-            meter.put(&value, target.clone());
+            meter.put(&value, target.clone())?;
             meter.set(&mut map.entries.borrow_mut(), index.clone(), value)?;
             Ok(())
         }
@@ -152,8 +152,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             let place = place_of(index)?;
             let mut items = list.items.borrow_mut();
             let item = items.get_mut(place).ok_or_else(out_of_range)?;
-            meter.hold(8)?;
-            meter.put(&value, target.clone());
+            meter.put(&value, target.clone())?;
             *item = value;
             Ok(())
         }

@@ -121,7 +121,7 @@ impl Machine<'_> {
             Target::Member(of, name) => match of {
                 Value::Map(map) if map.is_object => {
                     self.meter.hold(160)?;
-                    self.meter.put(&value, Value::Map(std::rc::Rc::clone(map)));
+                    self.meter.put(&value, Value::Map(std::rc::Rc::clone(map)))?;
                     let name = Value::Text(std::sync::Arc::clone(name));
                     self.meter.set(&mut map.entries.borrow_mut(), name, value)?;
                 }

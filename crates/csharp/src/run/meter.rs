@@ -70,11 +70,13 @@ impl<'a> Meter<'a> {
         self.bounds.result_bytes
     }
 
-    /// Says that a value was put into a container.
-    pub(crate) fn put(&self, value: &Value, into: Value) {
+    /// Says that a value is put into a container, and counts what it takes to know that.
+    pub(crate) fn put(&self, value: &Value, into: Value) -> Evaluated<()> {
         if value.is_container() {
+            self.hold(40)?;
             self.changed.borrow_mut().push(into);
         }
+        Ok(())
     }
 
     pub(crate) fn step(&self) -> Evaluated<()> {

@@ -292,6 +292,20 @@ fn what_only_reads_takes_no_memory() {
     }
 }
 
+/// A little of each stays: many of them are stopped.
+#[test]
+fn what_stays_is_counted() {
+    for text in ["var l = new List<object> { 1 }; for (var i = 0; i < 100000; i++) { l[0] = l; } return 1;"] {
+        let script = compile(text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let bounds = || Bounds {
+            bytes: 2 << 20,
+            ..large()
+        };
+        let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map(|result| result.value));
+        assert_eq!(ended.map_err(|stop| stop.kind), Err(StopKind::Memory), "{text}");
+    }
+}
+
 /// These end with their result: what takes them long would be a search in a search.
 #[test]
 fn searches_are_linear() {
