@@ -19,6 +19,9 @@ const DEEPEST: usize = 100;
 /// In bytes: a value of JSON without its text.
 const NODE: usize = 80;
 
+/// In bytes: what the first member of an object of JSON takes besides; the next ones have room beside it.
+const FIRST_MEMBER: usize = 320;
+
 /// JSON as a value of a type; null is the default of a type that is never null, as in Elsa.
 pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     meter.step()?;
@@ -88,11 +91,36 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
     }
 }
 
-/// Text as JSON. Each comma and bracket may begin a value, whose node is counted before it is made.
+/// Text as JSON, whose nodes are counted before they are made.
 pub(super) fn read_json(text: &str, meter: &Meter<'_>) -> Evaluated<serde_json::Result<Json>> {
-    let nodes = text.bytes().filter(|byte| b",[{".contains(byte)).count();
-    meter.hold(text.len() + NODE * nodes)?;
+    meter.hold(text.len() + node_bytes(text))?;
     Ok(serde_json::from_str(text))
+}
+
+/// About how many bytes the nodes of a text of JSON take: each comma and bracket outside of a string may begin a value.
+fn node_bytes(text: &str) -> usize {
+    let (mut total, mut last) = (0, b' ');
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' | b'[' => total += NODE,
+            b'{' => total += NODE + FIRST_MEMBER,
+            b'}' if last == b'{' => total -= FIRST_MEMBER,
+            b'"' => {
+                // To the end of the string, past each character that is escaped.
+                while let Some(inner) = bytes.next().filter(|inner| *inner != b'"') {
+                    if inner == b'\\' {
+                        bytes.next();
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            last = byte;
+        }
+    }
+    total
 }
 
 fn dynamic(json: &Json, meter: &Meter<'_>) -> Evaluated<Value> {
@@ -165,7 +193,7 @@ fn take(left: &mut usize, bytes: usize) -> Evaluated<()> {
 }
 
 fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> Evaluated<Json> {
-    meter.step()?;
+    meter.hold(NODE)?;
     if depth > DEEPEST {
         return Err(Stop::new(
             StopKind::TooLarge,
@@ -202,7 +230,9 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
         }
         Value::Map(map) => {
             let mut fields = JsonMap::new();
-            for (key, value) in map.entries.borrow().iter() {
+            let entries = map.entries.borrow();
+            meter.hold(if entries.len() > 0 { FIRST_MEMBER } else { 0 })?;
+            for (key, value) in entries.iter() {
                 let key = text_of(key);
                 take(left, key.len())?;
                 fields.insert(checked(&key)?.to_owned(), json_of(value, meter, depth + 1, left)?);
@@ -210,6 +240,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
             Json::Object(fields)
         }
         Value::Record(record) => {
+            meter.hold(FIRST_MEMBER)?;
             let mut fields = JsonMap::new();
             for (name, value) in &record.fields {
                 take(left, name.len())?;

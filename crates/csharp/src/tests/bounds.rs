@@ -151,12 +151,29 @@ const MUCH_AT_ONCE: &[(&str, StopKind)] = &[
         StopKind::Memory,
     ),
     (
-        "var l = Enumerable.Range(0, 100000).ToList(); for (var i = 0; i < 11; i++) { Variables.Set(\"x\" + i, l); } return 1;",
+        "var l = Enumerable.Repeat(new string('x', 100), 4000).ToList(); \
+         for (var i = 0; i < 11; i++) { Variables.Set(\"x\" + i, l); } return 1;",
         StopKind::TooLarge,
     ),
     (
         "var s = \"[0\"; var z = \",0\"; for (var i = 0; i < 20; i++) { z = z + z; } \
          return JsonSerializer.Deserialize<List<int>>(s + z + \"]\").Count;",
+        StopKind::Memory,
+    ),
+    (
+        "var s = \"[\\\"\\\\\\\\\\\"\"; var z = \",0\"; for (var i = 0; i < 20; i++) { z = z + z; } \
+         return JsonSerializer.Deserialize<List<object>>(s + z + \"]\").Count;",
+        StopKind::Memory,
+    ),
+    (
+        "var s = string.Join(\",\", Enumerable.Repeat(\"{\\\"a\\\":0}\", 100000)); \
+         return JsonSerializer.Deserialize<List<object>>(\"[\" + s + \"]\").Count;",
+        StopKind::Memory,
+    ),
+    ("return Enumerable.Repeat(1, 700000);", StopKind::Memory),
+    ("return Enumerable.Repeat(new { A = 1 }, 150000);", StopKind::Memory),
+    (
+        "return Enumerable.Repeat(new Dictionary<string, int> { [\"A\"] = 1 }, 150000);",
         StopKind::Memory,
     ),
     (
@@ -330,6 +347,29 @@ fn searches_are_linear() {
             began.elapsed()
         );
     }
+}
+
+/// What is inside of a string of JSON begins no value, and an object without members has no room for one.
+#[test]
+fn json_counts_the_values_that_it_has() {
+    for (text, value) in [
+        ("\"\\\"\" + new string(',', 1000000) + \"\\\"\"", 1_000_000),
+        ("\"\\\"\\\\\\\"\" + new string('[', 1000000) + \"\\\"\"", 1_000_001),
+        (
+            "\"\\\"\\\\\\\\\\\\\\\"\" + new string('{', 1000000) + \"\\\"\"",
+            1_000_002,
+        ),
+    ] {
+        let text = format!("return JsonSerializer.Deserialize<string>({text}).Length;");
+        let script = compile(&text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let ended = on_stack(|| script.run(&Fixture::new(), large()).map_err(|stop| stop.to_string()));
+        assert_eq!(ended.map(|result| result.value), Ok(value.into()), "{text}");
+    }
+    let text = "var s = string.Join(\",\", Enumerable.Repeat(\"{ }\", 100000)); \
+                return JsonSerializer.Deserialize<List<object>>(\"[\" + s + \"]\").Count;";
+    let script = compile(text).unwrap();
+    let ended = on_stack(|| script.run(&Fixture::new(), large()).map_err(|stop| stop.to_string()));
+    assert_eq!(ended.map(|result| result.value), Ok(100_000.into()));
 }
 
 /// Equal tuples are equal, however many parts they have.
