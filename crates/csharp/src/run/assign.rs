@@ -100,7 +100,7 @@ impl Machine<'_> {
                     } else {
                         self.converted(&value, &ty.nullable())?
                     },
-                );
+                )?;
             }
             Target::Global(global) => {
                 let text = if value.is_null() {

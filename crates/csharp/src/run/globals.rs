@@ -1,5 +1,6 @@
 //! What Elsa provides to a script: variables, inputs, outputs, outcomes and the instance.
 
+use std::cell::Ref;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -13,12 +14,16 @@ use crate::text::text_of;
 use crate::types::Ty;
 use crate::value::Value;
 
+/// In bytes: a variable that the script has read or set, without its name and what its value refers to.
+const CELL: usize = 200;
+
 impl Machine<'_> {
     /// A variable, as the type that its declaration gives it. It is read once: what the script changes in place stays.
     pub(super) fn variable(&self, name: &str) -> Evaluated<Value> {
-        if let Some(cell) = self.variables.borrow().iter().find(|cell| *cell.name == *name) {
+        if let Some(cell) = self.cells()?.iter().find(|cell| *cell.name == *name) {
             return Ok(cell.value.clone());
         }
+        self.meter.hold(CELL + name.len())?;
         let json = self.world.variable(name).unwrap_or_default();
         let value = from_json(&json, &self.world.variable_type(name).0, &self.meter)?;
         self.variables.borrow_mut().push(Cell {
@@ -29,16 +34,28 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    pub(super) fn set_variable(&self, name: &str, value: Value) {
+    pub(super) fn set_variable(&self, name: &str, value: Value) -> Evaluated<()> {
+        let place = self.cells()?.iter().position(|cell| *cell.name == *name);
         let mut cells = self.variables.borrow_mut();
-        match cells.iter_mut().find(|cell| *cell.name == *name) {
+        match place.and_then(|place| cells.get_mut(place)) {
             Some(cell) => (cell.value, cell.before) = (value, None),
-            None => cells.push(Cell {
-                name: name.into(),
-                value,
-                before: None,
-            }),
+            None => {
+                self.meter.hold(CELL + name.len())?;
+                cells.push(Cell {
+                    name: name.into(),
+                    value,
+                    before: None,
+                });
+            }
         }
+        Ok(())
+    }
+
+    /// The variables that the script has read or set, to search them.
+    fn cells(&self) -> Evaluated<Ref<'_, Vec<Cell>>> {
+        let cells = self.variables.borrow();
+        self.meter.steps(cells.len() / 16)?;
+        Ok(cells)
     }
 
     pub(super) fn input(&self, name: &str, ty: &Ty) -> Evaluated<Value> {
@@ -78,7 +95,7 @@ impl Machine<'_> {
         let ty = call.types.first().cloned().unwrap_or(Ty::Dynamic);
         match (global, &*call.name) {
             (Global::Variables, "Get") | (Global::ExecutionContext, "GetVariable") | (Global::Arguments, "Get") => {
-                let name = self.known_name(&text(0)?);
+                let name = self.known_name(&text(0)?)?;
                 let value = self.variable(&name)?;
                 if value.is_null() {
                     return Ok(default_of(&ty));
@@ -86,7 +103,7 @@ impl Machine<'_> {
                 self.converted(&value, &ty)
             }
             (Global::Variables, "Set") | (Global::ExecutionContext, "SetVariable") => {
-                let name = self.known_name(&text(0)?);
+                let name = self.known_name(&text(0)?)?;
                 self.meter.hold(value(1).bytes())?;
                 let ty = self.world.variable_type(&name).0.nullable();
                 // As in Elsa, a value that does not fit the declaration is kept as it is.
@@ -94,7 +111,7 @@ impl Machine<'_> {
                     Err(stop) if matches!(stop.kind, StopKind::Thrown | StopKind::TooLarge) => value(1),
                     converted => converted?,
                 };
-                self.set_variable(&name, converted);
+                self.set_variable(&name, converted)?;
                 Ok(Value::Null)
             }
             (Global::Arguments, "ContainsKey") => Ok(Value::Bool(self.world.has_variable(&text(0)?))),
@@ -130,15 +147,14 @@ impl Machine<'_> {
     }
 
     /// The variable of that name, or the one whose member in C# has it.
-    fn known_name(&self, name: &Arc<str>) -> Arc<str> {
-        let is_read = self.variables.borrow().iter().any(|cell| cell.name == *name);
+    fn known_name(&self, name: &Arc<str>) -> Evaluated<Arc<str>> {
+        let is_read = self.cells()?.iter().any(|cell| cell.name == *name);
         if is_read || self.world.has_variable(name) {
-            return Arc::clone(name);
+            return Ok(Arc::clone(name));
         }
         let known = self.world.variable_names();
-        known
-            .into_iter()
-            .find(|known| pascal(known) == **name)
-            .map_or_else(|| Arc::clone(name), Arc::from)
+        self.meter.steps(known.len())?;
+        let found = known.into_iter().find(|known| pascal(known) == **name);
+        Ok(found.map_or_else(|| Arc::clone(name), Arc::from))
     }
 }

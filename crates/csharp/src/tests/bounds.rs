@@ -312,10 +312,14 @@ fn what_only_reads_takes_no_memory() {
 /// A little of each stays: many of them are stopped.
 #[test]
 fn what_stays_is_counted() {
-    for text in ["var l = new List<object> { 1 }; for (var i = 0; i < 100000; i++) { l[0] = l; } return 1;"] {
+    for text in [
+        "var l = new List<object> { 1 }; for (var i = 0; i < 100000; i++) { l[0] = l; } return 1;",
+        "for (var i = 0; i < 6000; i++) { Variables.Get<object>(\"x\" + i); } return 1;",
+        "for (var i = 0; i < 6000; i++) { Variables.Set(\"x\" + i, 1); } return 1;",
+    ] {
         let script = compile(text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
         let bounds = || Bounds {
-            bytes: 2 << 20,
+            bytes: 1 << 20,
             ..large()
         };
         let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map(|result| result.value));
@@ -379,6 +383,34 @@ fn many_parts_are_compared() {
     let script = compile(text).unwrap();
     let ended = on_stack(|| script.run(&Fixture::new(), bounds()).map_err(|stop| stop.to_string()));
     assert_eq!(ended.map(|result| result.value), Ok(true.into()));
+}
+
+/// A search among many variables takes as many steps: of those of the instance, and of those that the script has read.
+#[test]
+fn searches_of_variables_are_counted() {
+    let mut many = Fixture::new();
+    for number in 0..20_000 {
+        let name: &str = Box::leak(format!("v{number}").into_boxed_str());
+        many.variables.insert(name, Default::default());
+    }
+    for (world, text) in [
+        (
+            &many,
+            "for (var i = 0; i < 5000; i++) { Variables.Get<object>(\"x\" + i); } return 1;",
+        ),
+        (
+            &Fixture::new(),
+            "for (var i = 0; i < 5000; i++) { Variables.Get<object>(\"x\" + i); } return 1;",
+        ),
+    ] {
+        let script = compile(text).unwrap();
+        let bounds = Bounds {
+            steps: 500_000,
+            ..large()
+        };
+        let ended = script.run(world, bounds).map(|result| result.value);
+        assert_eq!(ended.map_err(|stop| stop.kind), Err(StopKind::Steps), "{text}");
+    }
 }
 
 /// A caller that stops a script when it is asked for the third time.
