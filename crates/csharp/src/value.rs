@@ -1,6 +1,6 @@
 //! The values of a script while it runs. They never leave the thread that runs it: the result is JSON.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::date_time::{DateTime, DateTimeOffset};
+use super::problem::{Evaluated, Stop};
 use super::types::{EnumKind, ListKind, Ty};
 use mainspring_language::Decimal;
 
@@ -44,6 +45,8 @@ pub(super) struct List {
     /// Of what `OrderBy` has sorted: equal for items that `ThenBy` may still order.
     pub(super) ranks: Vec<usize>,
     pub(super) items: RefCell<Vec<Value>>,
+    /// How often its items were changed: who reads them one after another sees by it that they are others.
+    pub(super) version: Cell<u64>,
 }
 
 /// A dictionary, or an object of JSON, whose keys are its members.
@@ -107,6 +110,23 @@ fn release(mut values: Vec<Value>) {
             }
             _ => {}
         }
+    }
+}
+
+impl List {
+    /// The items, to change them.
+    pub(super) fn change(&self) -> RefMut<'_, Vec<Value>> {
+        self.version.set(self.version.get().wrapping_add(1));
+        self.items.borrow_mut()
+    }
+
+    /// As .NET does, a list that changes while it is read ends who reads it.
+    pub(super) fn unchanged_since(&self, version: u64, reader: &str) -> Evaluated<()> {
+        if self.version.get() == version {
+            return Ok(());
+        }
+        let message = format!("the list was changed while {reader} read it");
+        Err(Stop::thrown("InvalidOperationException", message))
     }
 }
 
@@ -257,6 +277,7 @@ impl Value {
             key: None,
             ranks: Vec::new(),
             items: RefCell::new(items),
+            version: Cell::new(0),
         }))
     }
 

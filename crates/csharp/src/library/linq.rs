@@ -13,7 +13,7 @@ use crate::problem::{Evaluated, Stop};
 use crate::syntax::Call;
 use crate::types::{ListKind, Ty};
 use crate::value::{Entries, List, RecordKind, Value, identity};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 pub(super) fn call(target: &Value, call: &Call, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let name = &*call.name;
@@ -339,6 +339,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
             key: Some(key.clone()),
             ranks: Vec::new(),
             items: RefCell::new(vec![value]),
+            version: Cell::new(0),
         };
         arguments.meter().hold(240)?;
         arguments.meter().set(&mut groups, key, Value::List(Rc::new(group)))?;
@@ -412,6 +413,7 @@ fn shaped(
                 key: None,
                 ranks,
                 items: RefCell::new(items),
+                version: Cell::new(0),
             }))
         }
         "Take" => {

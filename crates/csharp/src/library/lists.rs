@@ -26,8 +26,10 @@ pub(super) fn call(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -
         }
         "ForEach" => {
             let lambda = arguments.lambda(0)?;
+            let version = list.version.get();
             for item in items_in_place(list) {
                 arguments.call(lambda, &[item])?;
+                list.unchanged_since(version, "ForEach")?;
             }
             Value::Null
         }
@@ -90,7 +92,7 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
             meter.hold(40)?;
             let value = arguments.value(0)?.clone();
             meter.put(&value, Value::List(Rc::clone(list)))?;
-            list.items.borrow_mut().push(value);
+            list.change().push(value);
             changed(Value::Null)
         }
         "AddRange" => {
@@ -99,13 +101,15 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
             if let Some(container) = items.iter().find(|item| item.is_container()) {
                 meter.put(container, Value::List(Rc::clone(list)))?;
             }
-            list.items.borrow_mut().extend(items);
+            if !items.is_empty() {
+                list.change().extend(items);
+            }
             changed(Value::Null)
         }
         "Insert" => {
             let (at, value) = (arguments.place(0)?, arguments.value(1)?.clone());
             meter.put(&value, Value::List(Rc::clone(list)))?;
-            let mut items = list.items.borrow_mut();
+            let mut items = list.change();
             meter.hold(40)?;
             meter.steps(items.len() / 16)?;
             if at > items.len() {
@@ -115,18 +119,16 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
             changed(Value::Null)
         }
         "Remove" => {
-            let wanted = arguments.value(0)?;
-            let mut items = list.items.borrow_mut();
-            let place = meter.place_of(&items, wanted)?;
-            meter.steps(items.len())?;
+            let place = meter.place_of(&list.items.borrow(), arguments.value(0)?)?;
+            meter.steps(list.items.borrow().len())?;
             if let Some(place) = place {
-                items.remove(place);
+                list.change().remove(place);
             }
             changed(Value::Bool(place.is_some()))
         }
         "RemoveAt" => {
             let at = arguments.place(0)?;
-            let mut items = list.items.borrow_mut();
+            let mut items = list.change();
             meter.steps(items.len() / 16)?;
             if at >= items.len() {
                 return Err(out_of_range());
@@ -136,13 +138,15 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
         }
         "RemoveRange" => {
             let (start, length) = (arguments.place(0)?, arguments.place(1)?);
-            let mut items = list.items.borrow_mut();
-            meter.steps(items.len() / 16)?;
+            let count = list.items.borrow().len();
+            meter.steps(count / 16)?;
             let end = start
                 .checked_add(length)
-                .filter(|end| *end <= items.len())
+                .filter(|end| *end <= count)
                 .ok_or_else(out_of_range)?;
-            items.drain(start..end);
+            if length > 0 {
+                list.change().drain(start..end);
+            }
             changed(Value::Null)
         }
         "RemoveAll" => {
@@ -156,23 +160,25 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
                 }
             }
             let removed = before - kept.len();
-            *list.items.borrow_mut() = kept;
+            if removed > 0 {
+                *list.change() = kept;
+            }
             changed(count(removed))
         }
         "Clear" => {
-            list.items.borrow_mut().clear();
+            list.change().clear();
             changed(Value::Null)
         }
         "Sort" => {
             let items = items_of(&Value::List(Rc::clone(list)), meter)?;
             let keys = items.clone();
             let (items, _) = sorted(items, keys, false, &[], meter)?;
-            *list.items.borrow_mut() = items;
+            *list.change() = items;
             changed(Value::Null)
         }
         // In place, other than that of arrays and sequences.
         "Reverse" => {
-            let mut items = list.items.borrow_mut();
+            let mut items = list.change();
             meter.steps(items.len() / 8)?;
             items.reverse();
             changed(Value::Null)

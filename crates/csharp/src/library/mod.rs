@@ -150,7 +150,12 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
         }
         Value::List(list) if list.kind != ListKind::Sequence => {
             let place = place_of(index)?;
-            let mut items = list.items.borrow_mut();
+            // An array has no version in .NET: who reads it sees what was set.
+            let mut items = if list.kind == ListKind::List {
+                list.change()
+            } else {
+                list.items.borrow_mut()
+            };
             let item = items.get_mut(place).ok_or_else(out_of_range)?;
             meter.put(&value, target.clone())?;
             *item = value;

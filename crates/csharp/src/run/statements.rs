@@ -71,6 +71,11 @@ impl Machine<'_> {
                     _ => None,
                 };
                 let count = of_list().map_or(copied.len(), |items| items.len());
+                let version = if let Value::List(list) = &list {
+                    list.version.get()
+                } else {
+                    0
+                };
                 for number in 0..count {
                     let item =
                         of_list().map_or_else(|| copied.get(number).cloned(), |items| items.get(number).cloned());
@@ -81,12 +86,8 @@ impl Machine<'_> {
                         returned @ Flow::Return(_) => return Ok(returned),
                         Flow::Next | Flow::Continue => {}
                     }
-                    // As .NET does, a list that changes while it is read stops the loop.
-                    if let Value::List(list) = &list
-                        && list.items.borrow().len() != count
-                    {
-                        let message = "the list was changed while foreach read it";
-                        return super::located(Err(Stop::thrown("InvalidOperationException", message)), statement.at);
+                    if let Value::List(list) = &list {
+                        super::located(list.unchanged_since(version, "foreach"), statement.at)?;
                     }
                 }
                 Ok(Flow::Next)
