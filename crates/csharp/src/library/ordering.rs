@@ -49,7 +49,7 @@ pub(super) fn sorted(
         .map(|(place, (item, key))| (within.get(place).copied().unwrap_or(0), key, item))
         .collect();
     let count = all.len();
-    meter.hold(400 * count)?;
+    meter.hold(240 * count)?;
     let mut has_order = true;
     let mut compare = |a: &Value, b: &Value| {
         let order = order(a, b, meter)?;

@@ -353,6 +353,14 @@ fn searches_are_linear() {
     }
 }
 
+/// A sort counts what it takes, which leaves room for a list of this length.
+#[test]
+fn a_long_list_is_sorted() {
+    let script = compile("Enumerable.Range(0, 150000).OrderBy(x => -x).Count()").unwrap();
+    let ended = on_stack(|| script.run(&Fixture::new(), large()).map_err(|stop| stop.to_string()));
+    assert_eq!(ended.map(|result| result.value), Ok(150_000.into()));
+}
+
 /// What is inside of a string of JSON begins no value, and an object without members has no room for one.
 #[test]
 fn json_counts_the_values_that_it_has() {
