@@ -220,7 +220,9 @@ fn combined(
             sequence(item, distinct(all, arguments, false)?)
         }
         "Intersect" | "Except" => {
-            let with = keys(&other()?)?;
+            // Some keys are addresses: what is there lives as long as they do.
+            let other = other()?;
+            let with = keys(&other)?;
             let kept = distinct(items.to_vec(), arguments, false)?;
             let mut found = Vec::new();
             for one in kept {
@@ -296,6 +298,8 @@ fn combined(
 fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> Evaluated<Vec<Value>> {
     let mut seen = HashSet::new();
     let mut kept = Vec::new();
+    // The key of a container may be its address, which another one would have after it.
+    let mut containers = Vec::new();
     for item in items {
         arguments.meter().hold(60)?;
         let key = if by_key {
@@ -308,6 +312,10 @@ fn distinct(items: Vec<Value>, arguments: &Arguments<'_, '_>, by_key: bool) -> E
         let length = identity.len();
         if seen.insert(identity) {
             arguments.meter().hold(length)?;
+            if by_key && key.is_container() {
+                arguments.meter().hold(40)?;
+                containers.push(key);
+            }
             kept.push(item);
         }
     }
