@@ -31,7 +31,7 @@ pub(super) fn equal<'a>(
     Ok(match left {
         Value::Number(number) => match right {
             Value::Nil | Value::Empty | Value::Blank => false,
-            right => *number == right.number(),
+            right => *number == right.number(budget)?,
         },
         Value::Text(text) => match right {
             Value::Nil | Value::Empty | Value::Blank => equal(right, left, budget)?,
@@ -154,7 +154,7 @@ fn order<'a>(
         return Ok(Some(or_equal && left.is_nil() && right.is_nil()));
     }
     let ordering = match left {
-        Value::Number(number) => number.cmp(&right.number()),
+        Value::Number(number) => number.cmp(&right.number(budget)?),
         Value::Text(text) => {
             let right = right.text(budget)?;
             budget.spend_bytes(text.len().min(right.len()))?;

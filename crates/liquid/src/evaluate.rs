@@ -27,8 +27,8 @@ impl<'a> Renderer<'a, '_> {
             TemplateExpression::Path(path) => self.path(path)?,
             TemplateExpression::Range(ends) => {
                 let (from, to) = &**ends;
-                let from = self.evaluate(from)?.integer("the start of a range")?;
-                let to = self.evaluate(to)?.integer("the end of a range")?;
+                let from = self.evaluate(from)?.integer("the start of a range", &self.budget)?;
+                let to = self.evaluate(to)?.integer("the end of a range", &self.budget)?;
                 Value::Range(from, to)
             }
             TemplateExpression::Compare(parts) => {

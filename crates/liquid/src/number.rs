@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset, Utc};
 use serde_json::Number;
 
+use super::budget::TemplateBudget;
 use super::error::TemplateFailure;
 use mainspring_language::Decimal;
 
@@ -23,18 +24,17 @@ pub(super) fn from_json(number: &Number) -> Result<Decimal, TemplateFailure> {
     })
 }
 
-/// A text without the white space around it; `None` if it is too long for a number or a date, so that nothing has to count
-/// the search.
-pub(super) fn trimmed(text: &str) -> Option<&str> {
-    const LONGEST: usize = 1 << 10;
-    (text.len() <= LONGEST).then(|| text.trim())
+/// The text of a number or a date without the white space around it. Counts the search for its ends.
+pub(super) fn trimmed<'t>(text: &'t str, budget: &TemplateBudget<'_>) -> Result<&'t str, TemplateFailure> {
+    budget.spend_bytes(text.len())?;
+    Ok(text.trim())
 }
 
-/// A text as a number, as .NET reads it: with signs, thousands, a point, an exponent, or in parentheses as negative.
-pub(super) fn parse(text: &str) -> Option<Decimal> {
+/// A text without white space around it as a number, as .NET reads it: with signs, thousands, a point, an exponent, or in
+/// parentheses as negative.
+pub(super) fn parse(mut text: &str) -> Option<Decimal> {
     /// A decimal has 29 digits; longer texts are numbers only by their zeros.
     const LONGEST: usize = 100;
-    let mut text = trimmed(text)?;
     if text.is_empty() || text.len() > LONGEST || !text.is_ascii() {
         return None;
     }

@@ -231,7 +231,7 @@ impl<'a, 's> Renderer<'a, 's> {
             Statement::Count { name, by } => {
                 let value = match self.slot(Slot::Counter, name, None)? {
                     Some(value) => {
-                        let number = value.number();
+                        let number = value.number(&self.budget)?;
                         Value::Number(number.add(i64::from(*by).into()).unwrap_or(number))
                     }
                     None => Value::whole(0),
@@ -295,7 +295,7 @@ impl<'a, 's> Renderer<'a, 's> {
             None => String::new(),
         };
         let seen = self.slot(Slot::Cycle, "", Some(&group))?;
-        let seen = seen.map_or(Ok(0), |seen| seen.integer("a cycle"))?;
+        let seen = seen.map_or(Ok(0), |seen| seen.integer("a cycle", &self.budget))?;
         let index = usize::try_from(seen).unwrap_or(0) % values.len().max(1);
         if let Some(value) = values.get(index) {
             let value = self.evaluate(value)?;
@@ -322,11 +322,11 @@ impl<'a, 's> Renderer<'a, 's> {
         if length > 0 {
             start = match &repeated.offset {
                 None => 0,
-                Some(LoopOffset::Value(offset)) => self.evaluate(offset)?.integer("the offset")?,
+                Some(LoopOffset::Value(offset)) => self.evaluate(offset)?.integer("the offset", &self.budget)?,
                 Some(LoopOffset::Continue) => {
                     let end = continued.map(|name| self.slot(Slot::LoopEnd, name, None));
                     let end = end.transpose()?.flatten();
-                    end.map_or(Ok(0), |end| end.integer("the offset"))?
+                    end.map_or(Ok(0), |end| end.integer("the offset", &self.budget))?
                 }
             };
             if start < 0 {
@@ -336,7 +336,7 @@ impl<'a, 's> Renderer<'a, 's> {
             }
             count = (length - start).max(0);
             if let Some(limit) = &repeated.limit {
-                let limit = self.evaluate(limit)?.integer("the limit")?;
+                let limit = self.evaluate(limit)?.integer("the limit", &self.budget)?;
                 // Less than 0: so many from the end are left out.
                 count = if limit >= 0 {
                     count.min(limit)

@@ -217,23 +217,23 @@ impl<'a> Value<'a> {
     }
 
     /// As a number; what is none is 0.
-    pub(super) fn number(&self) -> Decimal {
-        match self.bare() {
+    pub(super) fn number(&self, budget: &TemplateBudget<'_>) -> Result<Decimal, TemplateFailure> {
+        Ok(match self.bare() {
             Self::Number(number) => *number,
             Self::Boolean(flag) => Decimal::from(i64::from(*flag)),
-            Self::Text(text) => number::parse(text).unwrap_or_default(),
+            Self::Text(text) => number::parse(number::trimmed(text, budget)?).unwrap_or_default(),
             list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => {
                 Decimal::from(i64::try_from(list.len()).unwrap_or(i64::MAX))
             }
             // .NET's ticks, of 100 ns since the year 1.
             Self::Date(date) => Decimal::from(number::ticks(date)),
             _ => Decimal::ZERO,
-        }
+        })
     }
 
     /// As an integer of 32 bits, rounded to the even one.
-    pub(super) fn integer(&self, what: &str) -> Result<i64, TemplateFailure> {
-        let rounded = self.number().round(0, Rounding::HalfEven);
+    pub(super) fn integer(&self, what: &str, budget: &TemplateBudget<'_>) -> Result<i64, TemplateFailure> {
+        let rounded = self.number(budget)?.round(0, Rounding::HalfEven);
         let whole = rounded.to_i64().filter(|whole| i32::try_from(*whole).is_ok());
         whole.ok_or_else(|| TemplateFailure::invalid(format!("{what} is {rounded}, which is not a 32-bit integer")))
     }
@@ -359,7 +359,10 @@ impl<'a> Value<'a> {
     pub(super) fn index(&self, index: &Value<'a>, budget: &TemplateBudget<'_>) -> Result<Value<'a>, TemplateFailure> {
         match self.bare() {
             list @ (Self::Items(_) | Self::List(_) | Self::Range(..)) => {
-                let index = index.number().to_i64().and_then(|index| usize::try_from(index).ok());
+                let index = index
+                    .number(budget)?
+                    .to_i64()
+                    .and_then(|index| usize::try_from(index).ok());
                 Ok(index.map_or(Ok(None), |index| list.item(index))?.unwrap_or(Value::Nil))
             }
             Self::Map(fields) => {

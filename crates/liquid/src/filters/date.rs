@@ -10,10 +10,11 @@ use crate::budget::Builder;
 use crate::error::TemplateFailure;
 use crate::number;
 use crate::value::Value;
+use mainspring_language::Decimal;
 
 pub(super) static FILTERS: [Filter; 3] = [
     filter("date", |call| {
-        let Some(date) = date_of(&call) else {
+        let Some(date) = date_of(&call)? else {
             return Ok(Value::Nil);
         };
         if call.argument(0).is_nil() {
@@ -25,7 +26,7 @@ pub(super) static FILTERS: [Filter; 3] = [
         call.made(text)
     }),
     filter("format_date", |call| {
-        let Some(date) = date_of(&call).filter(|_| !call.argument(0).is_nil()) else {
+        let Some(date) = date_of(&call)?.filter(|_| !call.argument(0).is_nil()) else {
             return Ok(Value::Nil);
         };
         super::format::invariant_culture(call.given(1), call.budget)?;
@@ -38,21 +39,22 @@ pub(super) static FILTERS: [Filter; 3] = [
 ];
 
 /// A value as a date: a date, the seconds since 1970, or a text.
-fn date_of(call: &Call<'_, '_>) -> Option<DateTime<FixedOffset>> {
-    match call.input.bare() {
+fn date_of(call: &Call<'_, '_>) -> Result<Option<DateTime<FixedOffset>>, TemplateFailure> {
+    Ok(match call.input.bare() {
         Value::Date(date) => Some(*date),
-        Value::Number(number) => {
-            let milliseconds = number.multiply(1000_i64.into())?.to_i64()?;
-            DateTime::from_timestamp_millis(milliseconds)
+        Value::Number(seconds) => {
+            let milliseconds = seconds.multiply(1000_i64.into()).and_then(Decimal::to_i64);
+            milliseconds
+                .and_then(DateTime::from_timestamp_millis)
                 .filter(|date| (1..=9999).contains(&date.year()))
                 .map(|date| date.fixed_offset())
         }
         Value::Text(text) => match &**text {
             "now" | "today" => Some(DateTime::<Utc>::from(call.data.now()).fixed_offset()),
-            text => parse(number::trimmed(text)?),
+            text => parse(number::trimmed(text, call.budget)?),
         },
         _ => None,
-    }
+    })
 }
 
 /// Formats of dates, with and without a time.
@@ -147,7 +149,7 @@ fn local_date(text: &str) -> Option<NaiveDateTime> {
 
 /// The same time elsewhere; in a zone that is unknown, as it is.
 fn time_zone<'a>(call: Call<'a, '_>) -> Filtered<'a> {
-    let Some(date) = date_of(&call).filter(|_| !call.argument(0).is_nil()) else {
+    let Some(date) = date_of(&call)?.filter(|_| !call.argument(0).is_nil()) else {
         return Ok(Value::Nil);
     };
     let name = call.argument_text(0)?;

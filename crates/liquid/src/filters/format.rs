@@ -18,7 +18,7 @@ pub(super) static FILTERS: [Filter; 2] = [
         invariant_culture(call.given(1), call.budget)?;
         let format = call.argument_text(0)?;
         let mut text = call.builder();
-        number(call.input.number(), &format, &mut text)?;
+        number(call.input.number(call.budget)?, &format, &mut text)?;
         call.made(text)
     }),
     filter("format_string", format_string),

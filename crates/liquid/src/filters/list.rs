@@ -215,7 +215,7 @@ fn by_value(
             by_text(one, other)
         }
         (Value::Date(one), Value::Date(other)) => one.cmp(other),
-        (one, other) => one.number().cmp(&other.number()),
+        (one, other) => one.number(budget)?.cmp(&other.number(budget)?),
     })
 }
 
@@ -230,8 +230,8 @@ fn sum(value: &Value<'_>, member: Option<&str>, budget: &TemplateBudget<'_>) -> 
     value.each(budget, |item| {
         let number = match (item.bare(), member) {
             (list, _) if list.kind() == Kind::List => sum(list, member, budget)?,
-            (Value::Number(_) | Value::Text(_), None) => item.number(),
-            (Value::Map(_), Some(member)) => item.member(member, budget)?.number(),
+            (Value::Number(_) | Value::Text(_), None) => item.number(budget)?,
+            (Value::Map(_), Some(member)) => item.member(member, budget)?.number(budget)?,
             _ => Decimal::ZERO,
         };
         let added = total.add(number);

@@ -6,10 +6,10 @@ use crate::value::Value;
 use mainspring_language::{Decimal, Rounding};
 
 pub(super) static FILTERS: [Filter; 11] = [
-    filter("abs", |call| Ok(Value::Number(call.input.number().abs()))),
+    filter("abs", |call| Ok(Value::Number(call.input.number(call.budget)?.abs()))),
     filter("at_least", |call| {
         let least = call.argument(0);
-        Ok(if call.input.number() < least.number() {
+        Ok(if call.input.number(call.budget)? < least.number(call.budget)? {
             least
         } else {
             call.input
@@ -17,17 +17,19 @@ pub(super) static FILTERS: [Filter; 11] = [
     }),
     filter("at_most", |call| {
         let most = call.argument(0);
-        Ok(if call.input.number() > most.number() {
+        Ok(if call.input.number(call.budget)? > most.number(call.budget)? {
             most
         } else {
             call.input
         })
     }),
     filter("ceil", |call| {
-        Ok(Value::Number(call.input.number().round(0, Rounding::Ceiling)))
+        Ok(Value::Number(
+            call.input.number(call.budget)?.round(0, Rounding::Ceiling),
+        ))
     }),
     filter("floor", |call| {
-        Ok(Value::Number(call.input.number().round(0, Rounding::Floor)))
+        Ok(Value::Number(call.input.number(call.budget)?.round(0, Rounding::Floor)))
     }),
     with("divided_by", 1, "divided_by: 2", divided_by),
     filter("minus", |call| of_two(&call, Decimal::subtract)),
@@ -38,7 +40,10 @@ pub(super) static FILTERS: [Filter; 11] = [
 ];
 
 fn of_two<'a>(call: &Call<'a, '_>, compute: fn(Decimal, Decimal) -> Option<Decimal>) -> Filtered<'a> {
-    computed(compute(call.input.number(), call.argument(0).number()))
+    computed(compute(
+        call.input.number(call.budget)?,
+        call.argument(0).number(call.budget)?,
+    ))
 }
 
 fn computed<'a>(result: Option<Decimal>) -> Filtered<'a> {
@@ -56,7 +61,7 @@ fn division_by_zero() -> TemplateFailure {
 
 /// By a whole number the result is one, too, rounded down.
 fn divided_by<'a>(call: Call<'a, '_>) -> Filtered<'a> {
-    let (dividend, divisor) = (call.input.number(), call.argument(0).number());
+    let (dividend, divisor) = (call.input.number(call.budget)?, call.argument(0).number(call.budget)?);
     if divisor.is_zero() {
         return Err(division_by_zero());
     }
@@ -70,8 +75,8 @@ fn divided_by<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 /// Of integers: both are rounded to one.
 fn modulo<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let (dividend, divisor) = (
-        call.input.integer("the dividend")?,
-        call.argument(0).integer("the divisor")?,
+        call.input.integer("the dividend", call.budget)?,
+        call.argument(0).integer("the divisor", call.budget)?,
     );
     match dividend.checked_rem(divisor) {
         Some(rest) => Ok(Value::whole(rest)),
@@ -87,5 +92,7 @@ fn round<'a>(call: Call<'a, '_>) -> Filtered<'a> {
             "{digits} digits cannot be kept; use 0 to 28"
         )));
     };
-    Ok(Value::Number(call.input.number().round(digits, Rounding::HalfEven)))
+    Ok(Value::Number(
+        call.input.number(call.budget)?.round(digits, Rounding::HalfEven),
+    ))
 }

@@ -173,7 +173,7 @@ impl<'a, 'b> Call<'a, 'b> {
     /// An argument as an integer; nil is `default`.
     fn argument_integer(&self, place: usize, default: i64) -> Result<i64, TemplateFailure> {
         match self.given(place) {
-            Some(value) if !value.is_nil() => value.integer("the argument"),
+            Some(value) if !value.is_nil() => value.integer("the argument", self.budget),
             _ => Ok(default),
         }
     }

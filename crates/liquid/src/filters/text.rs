@@ -171,7 +171,7 @@ fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     {
         return Err(TemplateFailure::invalid("the length is not an integer"));
     }
-    let start = first.integer("the offset")?;
+    let start = first.integer("the offset", call.budget)?;
     let length = call.argument_integer(1, 1)?;
     let is_list = call.input.kind() == Kind::List;
     let text = if is_list { Text::of("") } else { call.text()? };
@@ -205,7 +205,7 @@ fn slice<'a>(call: Call<'a, '_>) -> Filtered<'a> {
 
 fn is_integer<'a>(value: &Value<'a>, call: &Call<'a, '_>) -> Result<bool, TemplateFailure> {
     Ok(match value.kind() {
-        Kind::Number => value.number().scale() == 0,
+        Kind::Number => value.number(call.budget)?.scale() == 0,
         Kind::Nil | Kind::Empty => false,
         _ => call.text_of(value)?.trim().parse::<i32>().is_ok(),
     })

@@ -24,6 +24,26 @@ fn templates_give_what_fluid_gives() {
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// As in Fluid, a number or a date is read in any amount of white space.
+#[test]
+fn white_space_around_a_number_or_a_date_says_nothing() {
+    let blanks = " \t\n".repeat(1_000);
+    for (template, expected) in [
+        ("{{ x | plus: 1 }}", "8"),
+        ("{{ 1 | times: x }}", "7"),
+        ("{% if 7 == x %}same{% endif %}", "same"),
+        ("{% if 8 > x %}more{% endif %}", "more"),
+        ("{{ 'abcdefghij' | slice: x }}", "h"),
+        ("{{ Variables.Words[y] }}", "A"),
+        ("{{ z | date: '%d' }}", "31"),
+        ("{{ z | format_date: 'yyyy' }}", "2026"),
+    ] {
+        let given = |name: &str, text: &str| format!("{{% assign {name} = '{blanks}{text}{blanks}' %}}");
+        let given = given("x", "7") + &given("y", "1") + &given("z", "2026-01-31");
+        assert_eq!(rendered(&(given + template)).as_deref(), Ok(expected), "{template}");
+    }
+}
+
 fn plain(field: &str) -> String {
     let escaped = field.replace("\\\\", "\u{1}");
     let shown = escaped.replace("\\n", "\n").replace("\\t", "\t").replace("\\_", " ");
