@@ -654,11 +654,14 @@ CREATE TABLE work (
 ALTER TABLE work ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX work_ready ON work (available_at, id) WHERE claimed_by IS NULL;
 CREATE INDEX work_claimed ON work (claimed_by) WHERE claimed_by IS NOT NULL;
--- The order in which the rows of an instance are claimed: cancels, rows of a burst that began, others. `+ 0` keeps lookups by
--- id from this index.
-CREATE INDEX work_instance ON work (instance_id, (CASE WHEN id < 0 THEN 0 WHEN has_begun THEN 1 ELSE 2 END), (id + 0));
--- By definition_id and not by kind: a start that goes on as a continue changes no indexed column.
-CREATE UNIQUE INDEX work_start ON work (instance_id, tenant_id) WHERE definition_id IS NOT NULL;
+-- The order of the rows of an instance: cancels, whose ids are negative, its start at 0, others by their ids. By definition_id
+-- and not by kind: a start that goes on as a continue changes no indexed column.
+CREATE FUNCTION work_order(id bigint, definition_id text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN definition_id IS NULL THEN id ELSE 0 END $$;
+-- Unique: an instance has one start. `work_order(…) = 0` finds it.
+CREATE UNIQUE INDEX work_instance ON work (instance_id, work_order(id, definition_id), tenant_id);
+-- The rows of a burst that began, except for a start, which the index above finds. `+ 0` keeps lookups by id from this index.
+CREATE INDEX work_begun ON work (instance_id, (id + 0)) WHERE has_begun AND definition_id IS NULL AND id > 0;
 CREATE INDEX work_fan_out ON work (fan_out, id) WHERE fan_out IS NOT NULL;
 
 -- The row is claimed like work, and deleted by the commit of the burst that it resumes.
@@ -918,7 +921,7 @@ BEGIN
 END $$;
 
 -- Fails a start whose id an instance took after the snapshot of its statement: that instance is in neither the
--- snapshot nor, once its row of work is deleted, in work_start. plpgsql reads in a newer snapshot. The error is that of
+-- snapshot nor, once its row of work is deleted, in work_instance. plpgsql reads in a newer snapshot. The error is that of
 -- the index.
 CREATE FUNCTION raise_if_instance_exists(of_tenant text, of_instance text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
@@ -938,7 +941,8 @@ LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext(current_schema()), hashtext('import ' || of_instance));
     PERFORM 1 FROM work w
-    WHERE w.tenant_id = of_tenant AND w.instance_id = of_instance AND w.definition_id IS NOT NULL AND w.kind = 0 /* start */;
+    WHERE w.tenant_id = of_tenant AND w.instance_id = of_instance
+      AND work_order(w.id, w.definition_id) = 0 AND w.kind = 0 /* start */;
     IF FOUND THEN
         RAISE EXCEPTION 'a start took the id while its instance was imported'
             USING ERRCODE = 'unique_violation', CONSTRAINT = 'instance_pkey';

@@ -1,7 +1,7 @@
 -- purpose: add the activation keys of running instances and accepted starts to a strategy that was published after
 --          them
 -- caller:  store::activation, in a transaction that begins after all that cannot see the publish have ended
--- index:   instance_by_version, work_start, activation_key
+-- index:   instance_by_version, activation_key
 -- locks:   activation rows that are not exclusive, by instance; waits for commits that write the same one
 WITH counted AS MATERIALIZED (
     SELECT i.id, i.definition_id, nullif(i.correlation_id, '') AS correlation_id

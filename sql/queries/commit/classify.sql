@@ -1,6 +1,6 @@
 -- purpose: read why each loser of a batch lost, in a snapshot that is newer than that of the batch
 -- caller:  store::commit::pipeline
--- index:   fence_pkey, instance_pkey, work_pkey, work_instance, timer_pkey, activation_instance
+-- index:   fence_pkey, instance_pkey, work_pkey, work_instance, work_begun, timer_pkey, activation_instance
 -- locks:   none
 SELECT r.no,
        EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2) AS is_registered,
@@ -20,9 +20,14 @@ SELECT r.no,
             THEN EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = r.tenant_id AND p.id = n.root_instance_id
                          AND p.version = n.expected)
             ELSE true END AS is_under,
-       (SELECT w.id FROM work w WHERE w.tenant_id = r.tenant_id AND w.instance_id = r.instance_id
-           AND w.kind = 4 /* continue */ AND CASE WHEN w.id < 0 THEN 0 WHEN w.has_begun THEN 1 ELSE 2 END = 1
-        AND w.claimed_by = $1 ORDER BY w.id + 0 DESC LIMIT 1) AS continued,
+       (SELECT max(w.id)
+        FROM (SELECT s.id, s.kind, s.claimed_by FROM work s
+              WHERE s.tenant_id = r.tenant_id AND s.instance_id = r.instance_id AND work_order(s.id, s.definition_id) = 0
+              UNION ALL
+              SELECT b.id, b.kind, b.claimed_by FROM work b
+              WHERE b.tenant_id = r.tenant_id AND b.instance_id = r.instance_id
+                AND b.has_begun AND b.definition_id IS NULL AND b.id > 0) w
+        WHERE w.kind = 4 /* continue */ AND w.claimed_by = $1) AS continued,
        i.created_at, i.updated_at,
        (SELECT true FROM activation a WHERE a.instance_id = r.instance_id AND a.tenant_id = r.tenant_id
            LIMIT 1) AS is_holder

@@ -3,7 +3,7 @@
 --          activation strategy that is published now and against the overlap policy of its schedule; if refused, it
 --          stays a dead letter
 -- caller:  store::dead_letter
--- index:   dead_letter_pkey, schedule_pkey, definition_published, instance_pkey, work_start, activation_held
+-- index:   dead_letter_pkey, schedule_pkey, definition_published, instance_pkey, work_instance, activation_held
 -- locks:   the dead letter, then its schedule, then activation, then work, then the schedule's own activation row
 -- Without NOT EXISTS, whose plan may walk over all instances while the table seems empty.
 WITH target AS MATERIALIZED (
@@ -24,7 +24,7 @@ WITH target AS MATERIALIZED (
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
            WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 /* start */
-             AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
+             AND work_order(w.id, w.definition_id) = 0 LIMIT 1) IS NULL
     FOR NO KEY UPDATE OF s
 ), wanted AS MATERIALIZED (
     SELECT l.tenant_id, l.instance_id, l.definition_id, d.activation_strategy, l.body->>'correlationId' AS correlation_id,
@@ -39,7 +39,7 @@ WITH target AS MATERIALIZED (
       AND (SELECT true FROM instance i WHERE i.tenant_id = l.tenant_id AND i.id = l.instance_id LIMIT 1) IS NULL
       AND (SELECT true FROM work w
            WHERE w.tenant_id = l.tenant_id AND w.instance_id = l.instance_id AND w.kind = 0 /* start */
-             AND w.definition_id IS NOT NULL LIMIT 1) IS NULL
+             AND work_order(w.id, w.definition_id) = 0 LIMIT 1) IS NULL
       AND NOT EXISTS (SELECT 1 FROM alone a WHERE a.runs)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)

@@ -1,7 +1,7 @@
 -- purpose: list the instances of a bulk operation: by ids, definitions, a version, or several of these; with starts
 --          that have not run yet. While few instances run, unfinished ones are found by the rows that wait for them
 -- caller:  store::instance::delete
--- index:   instance_pkey, instance_by_version, definition_pkey, work_start, bookmark_pkey
+-- index:   instance_pkey, instance_by_version, definition_pkey, bookmark_pkey
 -- locks:   none
 SELECT u.id
 FROM (SELECT i.id, i.definition_id, i.version_id, i.definition_version, i.status

@@ -2,7 +2,7 @@
 --          the version that is published now and as its activation strategy allows. A schedule that changed, or that
 --          another session has locked, is skipped; $3 also fires paused ones
 -- caller:  store::schedule
--- index:   schedule_pkey, definition_published, instance_pkey, work_start, activation_held
+-- index:   schedule_pkey, definition_published, instance_pkey, work_instance, activation_held
 -- locks:   schedule by id (locked ones are skipped), then activation by key, then work
 WITH firing AS MATERIALIZED (
     SELECT t.*, s.definition_id, s.overlap
@@ -50,7 +50,7 @@ WITH firing AS MATERIALIZED (
        OR EXISTS (SELECT 1 FROM activated a WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id)
     ORDER BY w.tenant_id, w.instance_id
     -- An occurrence starts once.
-    ON CONFLICT (tenant_id, instance_id) WHERE definition_id IS NOT NULL DO NOTHING
+    ON CONFLICT (instance_id, work_order(id, definition_id), tenant_id) DO NOTHING
     RETURNING tenant_id, instance_id
 ), busy AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)

@@ -3,7 +3,7 @@
 --          is still being seeded, nor one that was checked for another version. While the cluster is paused the statement fails
 -- caller:  store::start::form, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
--- index:   definition_published, instance_pkey, idempotency_key_pkey, work_start, activation_held
+-- index:   definition_published, instance_pkey, idempotency_key_pkey, work_instance, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work; last, for starts that are not claimed, the lock of an
 --          import of their id (shared)
 -- Without EXISTS, whose plan may hash all starts, dead ones included.
@@ -14,7 +14,7 @@ WITH wanted AS MATERIALIZED (
            NOT s.claimed AND
            coalesce((SELECT true FROM instance i WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                     AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
+                     AND w.kind = 0 /* start */ AND work_order(w.id, w.definition_id) = 0 LIMIT 1),
                     false) AS taken,
            s.route, s.key, s.fingerprint, d.activation_strategy,
            CASE WHEN d.activation_strategy > 0 /* always */
@@ -37,7 +37,7 @@ WITH wanted AS MATERIALIZED (
                                    WHERE i.tenant_id = s.tenant_id AND i.id = s.instance_id LIMIT 1),
                                   (SELECT false FROM work w
                                    WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
-                                     AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL LIMIT 1),
+                                     AND w.kind = 0 /* start */ AND work_order(w.id, w.definition_id) = 0 LIMIT 1),
                                   true))
 --]
 --[unchecked

@@ -1,13 +1,13 @@
 -- purpose: accept a cancel of an instance and fence the burst that may be running it, in one statement: by the
 --          version of the instance, or, before its first commit, by the claim on its start
 -- caller:  store::work
--- index:   instance_pkey, work_start
+-- index:   instance_pkey, work_instance
 -- locks:   instance or the start, then work
 WITH fenced AS (
     UPDATE instance SET version = version + 1 WHERE tenant_id = $1 AND id = $2 AND status = 0 /* running */ RETURNING id
 ), unclaimed AS (
     UPDATE work w SET claimed_by = NULL, claim_no = w.claim_no + 1, available_at = now()
-    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 /* start */ AND w.definition_id IS NOT NULL
+    WHERE w.tenant_id = $1 AND w.instance_id = $2 AND w.kind = 0 /* start */ AND work_order(w.id, w.definition_id) = 0
     RETURNING w.id
 ), known AS (
     SELECT 1 FROM fenced

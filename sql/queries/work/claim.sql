@@ -4,7 +4,7 @@
 --          are claimed, and what exceeds that, in the order of the instances, as long as it is at most $5 bytes, or if $7 at
 --          least one row; an instance of which a row is left out is named. While the cluster is paused nothing is claimed
 -- caller:  store::claim::rows
--- index:   work_instance, timer_pkey, fan_out_pkey
+-- index:   work_instance, work_begun, timer_pkey, fan_out_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
 -- coalesce(claimed_by, 0): no incarnation is 0. With IS NULL a plan that is made while nothing is due may walk over all
 -- that is due, once for each instance.
@@ -14,18 +14,21 @@
 -- of its rows.
 WITH target AS MATERIALIZED (
     SELECT u.tenant_id, u.instance_id, u.no,
-           -- 0: a cancel, 1: a row of a burst that began. It is the first in the order of the index.
-           (SELECT CASE WHEN f.id < 0 THEN 0 WHEN f.has_begun THEN 1 ELSE 2 END FROM work f
-            WHERE f.instance_id = u.instance_id AND f.tenant_id = u.tenant_id
-            ORDER BY CASE WHEN f.id < 0 THEN 0 WHEN f.has_begun THEN 1 ELSE 2 END, f.id + 0 LIMIT 1) < 2
-           OR coalesce((SELECT true FROM timer f
-                        WHERE f.instance_id = u.instance_id AND f.tenant_id = u.tenant_id AND f.has_begun LIMIT 1), false)
+           -- A cancel, or a start whose burst began; another row of such a burst.
+           coalesce((SELECT true FROM work f
+                     WHERE f.instance_id = u.instance_id AND f.tenant_id = u.tenant_id
+                       AND work_order(f.id, f.definition_id) <= 0 AND (f.id < 0 OR f.has_begun) LIMIT 1),
+                    (SELECT true FROM work f
+                     WHERE f.instance_id = u.instance_id AND f.tenant_id = u.tenant_id
+                       AND f.has_begun AND f.definition_id IS NULL AND f.id > 0 LIMIT 1),
+                    (SELECT true FROM timer f
+                     WHERE f.instance_id = u.instance_id AND f.tenant_id = u.tenant_id AND f.has_begun LIMIT 1), false)
                AS has_order
     FROM unnest($2::text[], $3::text[]) WITH ORDINALITY u(tenant_id, instance_id, no)
 ), free AS MATERIALIZED (
     SELECT t.tenant_id, t.instance_id, t.no
     FROM target t
-    WHERE t.has_order IS NOT TRUE AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
+    WHERE NOT t.has_order AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)
 ), work_free AS MATERIALIZED (
     --[together
     SELECT f.place, f.bytes
@@ -49,7 +52,7 @@ WITH target AS MATERIALIZED (
         --]
         WHERE w.tenant_id = t.tenant_id AND w.instance_id = t.instance_id AND coalesce(w.claimed_by, 0) = 0
           AND w.available_at <= now()
-        ORDER BY CASE WHEN w.id < 0 THEN 0 WHEN w.has_begun THEN 1 ELSE 2 END, w.id + 0 LIMIT $4
+        ORDER BY work_order(w.id, w.definition_id) LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED) f
     --[together
 ), exceeded AS MATERIALIZED (

@@ -6,7 +6,7 @@
 --          `bounded`. An instance of which nothing is claimed is named, with the microseconds until its first row is due, and
 --          one of which rows of the lost burst are left
 -- caller:  store::claim::rows
--- index:   work_instance, work_start, timer_pkey, fan_out_pkey
+-- index:   work_instance, work_begun, timer_pkey, fan_out_pkey
 -- locks:   work by id, then timer by id; rows that another session has locked are skipped
 -- Rows are read first and locked by ctid, as FOR UPDATE SKIP LOCKED alone would not show which row was skipped. One that
 -- another transaction changed after the snapshot is not found at its ctid, and counts as locked.
@@ -14,7 +14,7 @@ WITH target AS MATERIALIZED (
     SELECT u.tenant_id, u.instance_id, u.no,
            coalesce((SELECT true FROM work c
                      WHERE c.instance_id = u.instance_id AND c.tenant_id = u.tenant_id
-                       AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
+                       AND work_order(c.id, c.definition_id) < 0
                        AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes < 2 LIMIT 1),
                     false) AS is_cancelled
     FROM unnest($2::text[], $3::text[]) WITH ORDINALITY u(tenant_id, instance_id, no)
@@ -24,7 +24,7 @@ WITH target AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT c.id FROM work c
         WHERE c.instance_id = t.instance_id AND c.tenant_id = t.tenant_id
-          AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
+          AND work_order(c.id, c.definition_id) < 0
           AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND c.crashes >= 2
         ORDER BY c.id + 0 LIMIT 1) w
     WHERE $5::boolean AND NOT t.is_cancelled
@@ -36,12 +36,12 @@ WITH target AS MATERIALIZED (
     CROSS JOIN LATERAL (
         (SELECT c.ctid AS place, c.id, c.crashes FROM work c
          WHERE c.instance_id = t.instance_id AND c.tenant_id = t.tenant_id
-           AND CASE WHEN c.id < 0 THEN 0 WHEN c.has_begun THEN 1 ELSE 2 END = 0
+           AND work_order(c.id, c.definition_id) < 0
            AND coalesce(c.claimed_by, 0) = 0 AND c.available_at <= now() AND (c.crashes < 2 OR c.id = o.id)
          ORDER BY c.id + 0 LIMIT $4)
         UNION ALL
         (SELECT s.ctid, s.id, 0 FROM work s
-         WHERE s.instance_id = t.instance_id AND s.tenant_id = t.tenant_id AND s.definition_id IS NOT NULL
+         WHERE s.instance_id = t.instance_id AND s.tenant_id = t.tenant_id AND work_order(s.id, s.definition_id) = 0
            AND s.kind = 0 /* start */ AND coalesce(s.claimed_by, 0) = 0 AND s.available_at <= now() LIMIT 1)) w
     WHERE t.is_cancelled OR o.id IS NOT NULL
 ), begun AS MATERIALIZED (
@@ -50,14 +50,18 @@ WITH target AS MATERIALIZED (
            row_number() OVER (PARTITION BY t.no, f.goes_on ORDER BY f.due NULLS LAST, f.timer_id, f.id) AS position
     FROM target t
     CROSS JOIN LATERAL (
-        (SELECT w.ctid AS place, w.id, NULL::text AS timer_id, NULL::timestamptz AS due, w.kind = 4 /* continue */ AS goes_on,
+        (SELECT w.place, w.id, NULL::text AS timer_id, NULL::timestamptz AS due, w.kind = 4 /* continue */ AS goes_on,
                 w.crashes, w.available_at, coalesce(w.claimed_by, 0) = 0 AS is_free, pg_column_size(w.body)
                    + CASE WHEN w.fan_out IS NULL OR w.kind <> 2 /* stimulus */ THEN 0 ELSE
                        (SELECT coalesce(pg_column_size(o.payload), 0) FROM fan_out o WHERE o.id = w.fan_out) END AS bytes
-         FROM work w
-         WHERE w.instance_id = t.instance_id AND w.tenant_id = t.tenant_id
-           AND CASE WHEN w.id < 0 THEN 0 WHEN w.has_begun THEN 1 ELSE 2 END = 1
-         ORDER BY w.id + 0)
+         FROM (SELECT s.ctid AS place, s.* FROM work s
+               WHERE s.instance_id = t.instance_id AND s.tenant_id = t.tenant_id
+                 AND work_order(s.id, s.definition_id) = 0 AND s.has_begun
+               UNION ALL
+               SELECT b.ctid, b.* FROM work b
+               WHERE b.instance_id = t.instance_id AND b.tenant_id = t.tenant_id
+                 AND b.has_begun AND b.definition_id IS NULL AND b.id > 0) w
+         ORDER BY w.id)
         UNION ALL
         (SELECT m.ctid, NULL, m.id, m.due, false, m.crashes, m.available_at, coalesce(m.claimed_by, 0) = 0, 0
          FROM timer m

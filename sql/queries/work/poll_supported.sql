@@ -1,7 +1,7 @@
 -- purpose: as work/poll, for a node that cannot run every version: without instances of the versions $5, $6. Rows due
 --          before $7, the oldest that an earlier poll found, are left out. With the time of the poll
 -- caller:  store::claim
--- index:   work_ready, timer_due, instance_pkey, work_start, work_pkey
+-- index:   work_ready, timer_due, instance_pkey, work_instance, work_pkey
 -- locks:   none
 -- The version is looked up row by row, in the order of the queue, so that the walk ends when enough rows are found.
 SELECT now() AS polled_at, f.tenant_id, f.instance_id, f.count, f.oldest
@@ -19,7 +19,7 @@ LEFT JOIN LATERAL (
                     (SELECT i.version_id FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id),
                     (SELECT s.version_id FROM work s
                      WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0 /* start */
-                       AND s.definition_id IS NOT NULL), ''))
+                       AND work_order(s.id, s.definition_id) = 0), ''))
                NOT IN (SELECT * FROM unnest($5::text[], $6::text[]))
          ORDER BY w.available_at, w.id LIMIT $1)
         UNION ALL
@@ -43,7 +43,7 @@ LEFT JOIN LATERAL (
                     (SELECT i.version_id FROM instance i WHERE i.tenant_id = w.tenant_id AND i.id = w.instance_id),
                     (SELECT s.version_id FROM work s
                      WHERE s.tenant_id = w.tenant_id AND s.instance_id = w.instance_id AND s.kind = 0 /* start */
-                       AND s.definition_id IS NOT NULL), ''))
+                       AND work_order(s.id, s.definition_id) = 0), ''))
                NOT IN (SELECT * FROM unnest($5, $6))
          ORDER BY w.id LIMIT $1)
     ) p

@@ -38,12 +38,12 @@ const fn cost(wal_bytes: f64, rows: f64, index_entries: f64, transactions: f64) 
 }
 
 const EXPECTED: [(&str, Cost); 6] = [
-    ("dispatch", cost(2516.0, 4.0, 8.0, 2.0)),
-    ("execute", cost(2511.0, 4.0, 8.0, 2.0)),
-    ("two steps", cost(4313.0, 7.0, 9.0, 3.0)),
+    ("dispatch", cost(2428.0, 4.0, 7.0, 2.0)),
+    ("execute", cost(2425.0, 4.0, 7.0, 2.0)),
+    ("two steps", cost(4226.0, 7.0, 8.0, 3.0)),
     ("event", cost(6363.0, 12.0, 19.0, 5.0)),
-    ("timer", cost(5716.0, 11.0, 14.0, 4.0)),
-    ("child", cost(10824.0, 18.0, 31.0, 6.0)),
+    ("timer", cost(5630.0, 11.0, 13.0, 4.0)),
+    ("child", cost(10740.0, 18.0, 29.0, 6.0)),
 ];
 
 /// The records of the log between two places, in bytes, by relation.
