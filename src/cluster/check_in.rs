@@ -19,6 +19,11 @@ use crate::{Error, Result};
 /// The shortest timeout of a connection, however short the tolerance is: a busy machine is slow, not lost.
 const SHORTEST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long after the moment at which another node expires a check-in is sent, and how much later at random: not all nodes find
+/// it at once.
+const AFTER_EXPIRY: Duration = Duration::from_millis(5);
+const EXPIRY_SPREAD: Duration = Duration::from_millis(40);
+
 /// How long the record of a hang may take, which the end of the process waits for.
 const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -187,10 +192,12 @@ async fn run(
     let mut starts = QueueStarts::new();
     loop {
         let sent = Instant::now();
+        let mut next_expiry = None;
         match check_in(connector, connection, incarnation, starts.next(sent), timing).await {
             Ok(check_in) => {
                 connector.last_answer().record(sent);
                 let (received, is_removed) = (Instant::now(), !check_in.registered);
+                next_expiry = check_in.next_expiry;
                 let last = previous.replace((received, check_in.transactions));
                 let check_ins = check_in.members.len() as f64 / timing.interval.as_secs_f64();
                 let writes = last.map(|(at, transactions)| {
@@ -219,7 +226,12 @@ async fn run(
             }
         }
         // Jittered, so that nodes that were started together do not check in together.
-        let pause = timing.interval.mul_f64(rand::random_range(0.9..1.0));
+        let mut pause = timing.interval.mul_f64(rand::random_range(0.9..1.0));
+        // A node that is late expires before the next check-in: it is not found later than that.
+        if let Some(expiry) = next_expiry {
+            let after = AFTER_EXPIRY + EXPIRY_SPREAD.mul_f64(rand::random());
+            pause = pause.min(sent.elapsed() + expiry + after);
+        }
         tokio::time::sleep(pause.saturating_sub(sent.elapsed())).await;
         if sender.is_closed() {
             return;

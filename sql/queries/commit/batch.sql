@@ -169,6 +169,9 @@ WITH fence_held AS MATERIALIZED (
            --[existing
            , l.place, l.created_at, l.updated_at
            --]
+           --[new
+           , NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at
+           --]
     --[single
     -- In no order: locked rows are skipped, and a contended request is alone.
     FROM request e
@@ -441,16 +444,7 @@ WITH fence_held AS MATERIALIZED (
       AND (SELECT true FROM instance p
            WHERE p.id = h.parent_instance_id AND p.tenant_id = h.tenant_id AND p.status = 0 /* running */ LIMIT 1)
 ), awaited AS MATERIALIZED (
-    SELECT a.*, w.tenant_id, w.instance_id, (extract(epoch FROM
---]
---[family and existing
-               coalesce(w.created_at, now())
---]
---[family and new
-               now()
---]
---[family
-               ) * 1000000)::bigint AS generation
+    SELECT a.*, w.tenant_id, w.instance_id, (extract(epoch FROM coalesce(w.created_at, now())) * 1000000)::bigint AS generation
     FROM child_awaited a JOIN winner w ON w.no = a.no
 ), child_bound AS (
     UPDATE child x SET bookmark_id = a.bookmark_id, parent_generation = a.generation
@@ -474,16 +468,7 @@ WITH fence_held AS MATERIALIZED (
                 WHEN d.activation_strategy > 0 /* always */
                 THEN activation_blocked(w.tenant_id, d.activation_strategy, n.definition_id, n.correlation_id)
                 ELSE false END AS blocked,
-           (extract(epoch FROM
---]
---[family and existing
-               coalesce(w.created_at, now())
---]
---[family and new
-               now()
---]
---[family
-               ) * 1000000)::bigint AS generation
+           (extract(epoch FROM coalesce(w.created_at, now())) * 1000000)::bigint AS generation
     FROM unnest($13::commit_child[]) WITH ORDINALITY n(no, id, definition_id, correlation_id, body, bookmark_id, place)
     JOIN winner w ON w.no = n.no
     LEFT JOIN LATERAL (
@@ -536,13 +521,7 @@ WITH fence_held AS MATERIALIZED (
 ), recorded AS (
     INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
     SELECT w.tenant_id, w.instance_id, w.expected + 1,
-           --[existing
-           greatest(w.created_at, now()),
-           --]
-           --[new
-           now(),
-           --]
-           now() - w.elapsed * interval '1 microsecond', w.first_entry, w.entries, w.record
+           greatest(w.created_at, now()), now() - w.elapsed * interval '1 microsecond', w.first_entry, w.entries, w.record
     FROM winner w WHERE w.record IS NOT NULL
 --[continuing
 ), kept_on AS (
@@ -572,11 +551,8 @@ WITH fence_held AS MATERIALIZED (
 --]
 )
 SELECT w.no, w.expected + 1 AS version,
-       --[new
-       now() AS committed_at
-       --]
-       --[existing
        greatest(w.updated_at, now()) AS committed_at
+       --[existing
        -- Null: created by this commit.
        , w.created_at
        --]

@@ -33,6 +33,9 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        (extract(epoch FROM h.at - clock_timestamp()) * 1000000)::bigint AS next_due,
        ARRAY(SELECT l.incarnation FROM late l ORDER BY l.incarnation) AS expired,
        ARRAY(SELECT l.tolerance FROM late l ORDER BY l.incarnation) AS tolerances,
+       (SELECT (extract(epoch FROM min(n.last_seen + n.tolerance) - clock_timestamp()) * 1000000)::bigint
+        FROM node n
+        WHERE n.incarnation <> $1 AND n.last_seen >= clock_timestamp() - n.tolerance) AS next_expiry,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
        EXISTS (SELECT 1 FROM cluster_job j
                WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,

@@ -82,7 +82,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub(crate) check_in: Duration,
     /// How long a node may miss check-ins before it expires and other nodes take over its work
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3500ms", value_parser = duration)]
     pub(crate) tolerance: Duration,
     /// How long an execute request waits for the workflow before it answers 202
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]

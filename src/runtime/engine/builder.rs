@@ -44,7 +44,7 @@ impl EngineBuilder {
                 pool_size: 8,
                 read_pool_size: 4,
                 check_in: Duration::from_secs(1),
-                tolerance: Duration::from_secs(5),
+                tolerance: Duration::from_millis(3500),
                 answer_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(20),
                 inbox_lifetime: Duration::from_secs(24 * 3600),
@@ -115,7 +115,7 @@ impl EngineBuilder {
     }
 
     /// A node without a check-in for this long expires, and a node with a part that does not answer for this long hangs.
-    /// Default: 5 s.
+    /// Default: 3.5 s.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.settings.tolerance = tolerance;
         self

@@ -166,6 +166,8 @@ pub(crate) struct CheckIn {
     pub(crate) queued: bool,
     /// Expired nodes, which missed their check-in.
     pub(crate) expired: Vec<ExpiredNode>,
+    /// How long until the next node expires, unless it checks in; `None` if there is no other node.
+    pub(crate) next_expiry: Option<Duration>,
     /// Every registered node in order, with this one and the expired nodes.
     pub(crate) members: Vec<Incarnation>,
     /// A job of the cluster is due.
@@ -254,6 +256,7 @@ pub(crate) async fn check_in(
                 tolerance: micros(tolerance),
             })
             .collect(),
+        next_expiry: row.get::<_, Option<i64>>("next_expiry").map(micros),
         members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
         jobs_due: row.get("jobs_due"),
         has_fan_outs: fan_outs > 0,

@@ -55,8 +55,8 @@ const COUNT: &str = "
         FROM place p, pg_get_wal_block_info(p.first, p.last, false) b
         JOIN pg_class c ON pg_relation_filenode(c.oid) = b.relfilenode
         WHERE b.reldatabase = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AND b.relforknumber = 0
-          AND c.relnamespace IN ('mainspring'::regnamespace, 'pg_toast'::regnamespace)
-          AND c.relname !~ '^(node|fence|cluster_job)'
+          -- What is not of the system.
+          AND c.oid >= 16384 AND c.relname !~ '^(node|fence|cluster_job)'
         ORDER BY b.start_lsn, b.block_id
     ), written AS (
         SELECT b.relation, b.xid,
