@@ -286,7 +286,7 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
         client.prepare_cached(LOCK_INSTANCES).await?,
     );
     client.query(&lock_work, &[&tenant, &ids]).await?;
-    let times = client.query_one(&lock_instances, &[&tenant, &ids]).await?;
+    client.query(&lock_instances, &[&tenant, &ids]).await?;
     if !action.deletes {
         let cancel = client.prepare_cached(CANCEL).await?;
         let row = client.query_one(&cancel, &[&tenant, &ids]).await?;
@@ -302,8 +302,6 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
             made: 0,
         });
     }
-    let at = columns!(times; since, until)?;
-    let (since, until): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = (times.get(at.since), times.get(at.until));
     let delete = client.prepare_cached(DELETE).await?;
     let row = client.query_one(&delete, &[&tenant, &ids]).await?;
     let at = columns!(row; processed, works, work_instances, made, missed)?;
@@ -311,10 +309,9 @@ async fn change(client: &deadpool_postgres::Object, action: &BulkActionState, id
         let message = "instances of a page got new work while they were deleted";
         return Err(Error::unavailable("database-busy", message));
     }
-    // Of starts that are not committed there are no records.
-    if let Some((first, last)) = since.zip(until) {
+    if let Some(times) = RecordTimes::deleted(&row)? {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        RecordTimes { first, last }.delete(client, &action.tenant, &ids).await?;
+        times.delete(client, &action.tenant, &ids).await?;
     }
     let instances: Vec<InstanceId> = row
         .get::<_, Vec<String>>(at.work_instances)

@@ -4,9 +4,11 @@
 -- caller:  store::bulk_action, in the transaction that holds their locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
 -- locks:   all of their rows; locked work and timers are skipped, inbox by id
+-- `first` and `last`: between which times their records are, which a statement of its own deletes.
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
-    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY ($2::text[]) RETURNING i.id, i.status
+    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = ANY ($2::text[])
+    RETURNING i.id, i.status, i.created_at, i.updated_at
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = ANY ($2)
     ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
@@ -61,6 +63,7 @@ SELECT (SELECT count(*)
         FROM (SELECT d.id FROM deleted d
               UNION SELECT w.instance_id FROM work_deleted w WHERE w.kind = 0 /* start */
               UNION SELECT d.instance_id FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) n) AS processed,
+       (SELECT min(d.created_at) FROM deleted d) AS first, (SELECT max(d.updated_at) FROM deleted d) AS last,
        ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
        (SELECT count(*) FROM parent_woken) + (SELECT count(*) FROM children_cancelled) AS made,
        ARRAY(SELECT w.instance_id FROM work_deleted w ORDER BY w.id) AS work_instances,

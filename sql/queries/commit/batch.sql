@@ -213,7 +213,7 @@ WITH fence_held AS MATERIALIZED (
     UPDATE instance i SET version = i.version + 1, last_burst = w.burst, status = w.status, sub_status = w.sub_status,
         correlation_id = w.correlation_id, name = w.name, incident_count = w.incident_count, state = w.state,
         -- Records lie between the two times of their instance, also after the clock was stepped back.
-        updated_at = greatest(i.updated_at, now()),
+        updated_at = greatest(i.updated_at + interval '1 microsecond', now()),
         finished_at = CASE WHEN w.status = 1 /* finished */ THEN coalesce(i.finished_at, now()) END
     FROM winner w WHERE i.ctid = w.place
 --]
@@ -551,7 +551,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 )
 SELECT w.no, w.expected + 1 AS version,
-       greatest(w.updated_at, now()) AS committed_at
+       greatest(w.updated_at + interval '1 microsecond', now()) AS committed_at
        --[existing
        -- Null: created by this commit.
        , w.created_at

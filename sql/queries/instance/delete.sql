@@ -4,9 +4,11 @@
 -- caller:  store::instance::delete, in the transaction that holds its locks
 -- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
+-- `first` and `last`: between which times their records are, which a statement of its own deletes.
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
 WITH deleted AS (
-    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 RETURNING i.status
+    DELETE FROM instance i WHERE i.tenant_id = $1 AND i.id = $2
+    RETURNING i.status, i.created_at, i.updated_at
 ), work_held AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2
     ORDER BY w.tenant_id, w.id FOR UPDATE SKIP LOCKED
@@ -56,6 +58,7 @@ WITH deleted AS (
 )
 SELECT EXISTS (SELECT 1 FROM deleted) OR EXISTS (SELECT 1 FROM work_deleted w WHERE w.kind = 0 /* start */)
        OR EXISTS (SELECT 1 FROM dead_letter_deleted d WHERE d.kind = 0 /* start */) AS known,
+       (SELECT d.created_at FROM deleted d) AS first, (SELECT d.updated_at FROM deleted d) AS last,
        ARRAY(SELECT w.id FROM work_deleted w ORDER BY w.id) AS works,
        (SELECT count(*) FROM parent_woken) + (SELECT count(*) FROM children_cancelled) AS made,
        (SELECT count(*) FROM work w WHERE w.tenant_id = $1 AND w.instance_id = $2) > (SELECT count(*) FROM work_held)

@@ -3,4 +3,4 @@
 -- caller:  store::instance::delete, in its transaction
 -- index:   instance_pkey
 -- locks:   instance
-SELECT i.created_at, i.updated_at FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 FOR UPDATE
+SELECT 1 FROM instance i WHERE i.tenant_id = $1 AND i.id = $2 FOR UPDATE

@@ -54,14 +54,10 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
             client.batch_execute("BEGIN; SET LOCAL lock_timeout = '5s'").await?;
             client.query(&lock_work, &key).await?;
             failpoint::hit("delete.locked").await?;
-            let existing = client.query_opt(&lock, &key).await?;
+            client.query(&lock, &key).await?;
             failpoint::hit("delete.fenced").await?;
             let row = client.query_one(&delete, &key).await?;
-            // Without an instance there are no records.
-            if let Some(existing) = existing {
-                let at = columns!(existing; created_at, updated_at)?;
-                let (first, last) = (existing.get(at.created_at), existing.get(at.updated_at));
-                let times = RecordTimes { first, last };
+            if let Some(times) = RecordTimes::deleted(&row)? {
                 times.delete(client, tenant, &[instance.as_str()]).await?;
             }
             if !row.get::<_, bool>("missed") {

@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, Utc};
 use postgres_types::{ToSql, Type};
+use tokio_postgres::Row;
 
 use crate::Result;
 use crate::db::{Pool, columns};
@@ -15,8 +16,8 @@ const DELETE: &str = include_str!("../../../sql/queries/record/delete.sql");
 /// When the first of some instances was created, and the last of them updated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordTimes {
-    pub(crate) first: DateTime<Utc>,
-    pub(crate) last: DateTime<Utc>,
+    pub(super) first: DateTime<Utc>,
+    pub(super) last: DateTime<Utc>,
 }
 
 impl RecordTimes {
@@ -31,6 +32,13 @@ impl RecordTimes {
             first: row.get(at.created_at),
             last: row.get(at.updated_at),
         }))
+    }
+
+    /// Those of the instances that a statement has deleted; none if these were starts without a commit, which have no records.
+    pub(crate) fn deleted(row: &Row) -> Result<Option<Self>> {
+        let at = columns!(*row; first, last)?;
+        let times: (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = (row.get(at.first), row.get(at.last));
+        Ok(times.0.zip(times.1).map(|(first, last)| Self { first, last }))
     }
 
     /// Deletes the records of instances that the transaction of this connection deletes.

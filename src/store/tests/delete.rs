@@ -90,6 +90,34 @@ async fn a_delete_includes_what_the_first_commit_in_flight_writes() {
     deleted_in_the_middle(first, stops).await;
 }
 
+/// The statement that deletes has a later snapshot than those that lock.
+#[tokio::test]
+async fn an_instance_that_appears_after_the_locks_is_deleted_with_its_records() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let pool = Pool::new(&fixture.base, 1).unwrap();
+    let delete = async || {
+        delete::delete(&pool, &TenantId::default(), &InstanceId::new("i"))
+            .await
+            .unwrap()
+    };
+    // The statements are prepared.
+    assert_eq!(delete().await, None);
+    // No statement before the last one reads this table.
+    let session = fixture.begin("LOCK child IN ACCESS EXCLUSIVE MODE").await;
+    let appears = async {
+        fixture.so_many_wait(1).await;
+        assert_outcome!(
+            writer.write(journal(burst("i", None), 0)).await,
+            CommitOutcome::Committed(_)
+        );
+        execute(&session, "ROLLBACK").await;
+    };
+    let (deleted, ()) = tokio::join!(delete(), appears);
+    assert!(deleted.is_some());
+    nothing_is_left(&fixture).await;
+}
+
 #[tokio::test]
 async fn a_start_that_has_not_run_is_deleted_and_its_key_starts_nothing_again() {
     let fixture = Fixture::new().await;

@@ -20,7 +20,7 @@ const CELL: usize = 200;
 impl Machine<'_> {
     /// A variable, as the type that its declaration gives it. It is read once: what the script changes in place stays.
     pub(super) fn variable(&self, name: &str) -> Evaluated<Value> {
-        if let Some(cell) = self.cells()?.iter().find(|cell| *cell.name == *name) {
+        if let Some(cell) = self.cells(name)?.iter().find(|cell| *cell.name == *name) {
             return Ok(cell.value.clone());
         }
         self.meter.hold(CELL + name.len())?;
@@ -35,7 +35,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn set_variable(&self, name: &str, value: Value) -> Evaluated<()> {
-        let place = self.cells()?.iter().position(|cell| *cell.name == *name);
+        let place = self.cells(name)?.iter().position(|cell| *cell.name == *name);
         let mut cells = self.variables.borrow_mut();
         match place.and_then(|place| cells.get_mut(place)) {
             Some(cell) => (cell.value, cell.before) = (value, None),
@@ -51,10 +51,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The variables that the script has read or set, to search them.
-    fn cells(&self) -> Evaluated<Ref<'_, Vec<Cell>>> {
+    /// The variables that the script has read or set, to search them for one of this name; names of one length may be equal but for
+    /// their ends.
+    fn cells(&self, name: &str) -> Evaluated<Ref<'_, Vec<Cell>>> {
         let cells = self.variables.borrow();
-        self.meter.steps(cells.len() / 16)?;
+        let of_name = name.len() / 64;
+        self.meter
+            .steps(cells.len().saturating_mul(1 + of_name) / 16 + of_name)?;
         Ok(cells)
     }
 
@@ -114,7 +117,11 @@ impl Machine<'_> {
                 self.set_variable(&name, converted)?;
                 Ok(Value::Null)
             }
-            (Global::Arguments, "ContainsKey") => Ok(Value::Bool(self.world.has_variable(&text(0)?))),
+            (Global::Arguments, "ContainsKey") => {
+                let name = text(0)?;
+                self.meter.steps(name.len() / 64)?;
+                Ok(Value::Bool(self.world.has_variable(&name)))
+            }
             (Global::Input, "Get") | (Global::ExecutionContext, "GetInput") => self.input(&text(0)?, &ty),
             (Global::Output, "From" | "Get") => {
                 let activity = text(0)?;
@@ -148,7 +155,7 @@ impl Machine<'_> {
 
     /// The variable of that name, or the one whose member in C# has it.
     fn known_name(&self, name: &Arc<str>) -> Evaluated<Arc<str>> {
-        let is_read = self.cells()?.iter().any(|cell| cell.name == *name);
+        let is_read = self.cells(name)?.iter().any(|cell| cell.name == *name);
         if is_read || self.world.has_variable(name) {
             return Ok(Arc::clone(name));
         }
