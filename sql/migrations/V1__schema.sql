@@ -407,7 +407,9 @@ CREATE TABLE instance (
     parent_instance_id text COLLATE "C",
     state bytea NOT NULL,
     PRIMARY KEY (id, tenant_id)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+        -- As create_partition has them, and why.
+        autovacuum_freeze_min_age = 0, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000);
 -- A state of more than two kilobytes is compressed, with lz4 if the server has it.
 DO $$
 BEGIN
@@ -583,7 +585,11 @@ BEGIN
     IF to_regclass(quote_ident(current_schema()) || '.' || quote_ident(partition)) IS NOT NULL THEN
         RETURN false;
     END IF;
-    EXECUTE format('CREATE TABLE %I (LIKE burst_record INCLUDING ALL)', partition);
+    -- A page that is frozen before the next checkpoint costs a few bytes of WAL, and after it an image of the page. A vacuum
+    -- skips what an earlier one has frozen, so it visits a page once or, if it was the last one, twice. At more than 33 rows a
+    -- second it comes within the five minutes of a default checkpoint_timeout; at fewer the WAL is small either way.
+    EXECUTE format('CREATE TABLE %I (LIKE burst_record INCLUDING ALL) WITH (autovacuum_freeze_min_age = 0,
+                        autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000)', partition);
     -- A body of more than two kilobytes is compressed, with lz4 if the server has it, and stays in its row as long as it fits a
     -- page then.
     EXECUTE format('ALTER TABLE %I ALTER COLUMN body SET STORAGE MAIN', partition);

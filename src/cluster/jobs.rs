@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::check_in::CheckInReport;
 use super::take_over::TakeOver;
 use crate::Result;
-use crate::db::Pool;
+use crate::db::{Connector, Pool};
 use crate::id::Incarnation;
-use crate::store::maintenance::Job;
+use crate::store::maintenance::{Freeze, Job};
 use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
@@ -31,6 +32,8 @@ pub(super) async fn run_due(
     mut reports: watch::Receiver<CheckInReport>,
     dead_letter_lifetime: Duration,
 ) {
+    // Beside the jobs, of which some are due every few seconds. It ends before the next one begins.
+    let mut _freezing = None;
     while reports.changed().await.is_ok() {
         if !reports.borrow_and_update().check_in.jobs_due {
             continue;
@@ -44,25 +47,46 @@ pub(super) async fn run_due(
             }
         };
         for job in Job::ALL {
-            if let Err(error) = run(own, &pool, &take_over, job, dead_letter_lifetime).await {
-                tracing::warn!(?job, %error, "a cluster job failed; it runs again at its next time");
+            match run(own, &pool, &take_over, job, dead_letter_lifetime).await {
+                Ok(true) if job == Job::CreatePartitions => {
+                    let freeze = freeze_yesterday(take_over.connector().clone());
+                    _freezing = Some(AbortOnDropHandle::new(tokio::spawn(freeze)));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(?job, %error, "a cluster job failed; it runs again at its next time"),
             }
         }
     }
 }
 
-/// Runs a job if it is due.
+/// A vacuum that fails is harmless, and the next hour brings another one.
+async fn freeze_yesterday(connector: Connector) {
+    match maintenance::freeze_yesterday(&connector).await {
+        Ok(Freeze::Needless | Freeze::Vacuumed) => {}
+        Ok(Freeze::Forbidden(partition)) => tracing::warn!(
+            partition,
+            "yesterday's records are not frozen, so a vacuum writes them again later: the node's role may not vacuum them; \
+             grant it the role that owns the schema"
+        ),
+        Err(error) => tracing::warn!(
+            %error,
+            "yesterday's records are not all frozen, so a vacuum writes them again later; the next try is in an hour"
+        ),
+    }
+}
+
+/// Runs a job; false: it is not due.
 async fn run(
     own: Incarnation,
     pool: &Pool,
     take_over: &TakeOver,
     job: Job,
     dead_letter_lifetime: Duration,
-) -> Result<()> {
+) -> Result<bool> {
     if !maintenance::claim_job(pool, own, job, interval(job)).await? {
-        return Ok(());
+        return Ok(false);
     }
-    match job {
+    let done = match job {
         Job::ReleaseOrphaned => {
             take_over.release_orphaned().await?;
             let mut due_again = 0;
@@ -101,5 +125,6 @@ async fn run(
             }
             Ok(())
         }
-    }
+    };
+    done.map(|()| true)
 }

@@ -13,6 +13,7 @@ const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_part
 const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
 const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
 const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
+const UNFROZEN: &str = include_str!("../../sql/queries/maintenance/unfrozen_partition.sql");
 const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
 
 /// Without the lock that truncating takes, for which polls would wait; a table that another vacuum holds is skipped.
@@ -90,6 +91,43 @@ pub(crate) async fn vacuum(connector: &Connector) -> Result<()> {
     Ok(())
 }
 
+/// How long a freeze may take. The pages that it has frozen by then stay so, and the next one goes on with the others.
+const FREEZE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// [`FREEZE_TIMEOUT`] at the server, too; with the pauses of an autovacuum, so that commits do not wait for its disk.
+const FREEZE_SESSION: &str = "SET statement_timeout = '10min'; SET vacuum_cost_delay = '2ms'";
+
+/// What became of yesterday's partition.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Freeze {
+    /// There is none, or its pages are all frozen.
+    Needless,
+    /// It was vacuumed, unless another vacuum held it.
+    Vacuumed,
+    /// The role may not vacuum the partition of this name.
+    Forbidden(String),
+}
+
+/// Freezes the rows of yesterday's partition, which no commit writes any more: a later freeze, which wraparound enforces, would
+/// read and log each page again. Uses a connection of its own. If the future is dropped, the server ends it with the connection.
+pub(crate) async fn freeze_yesterday(connector: &Connector) -> Result<Freeze> {
+    let session = connector.open().await?;
+    let client = &session.client;
+    let Some(row) = within(ANSWER_TIMEOUT, client.query_opt(UNFROZEN, &[])).await? else {
+        return Ok(Freeze::Needless);
+    };
+    let at = columns!(row; name, permitted)?;
+    let name: String = row.get(at.name);
+    // The server would only send a warning.
+    if !row.get::<_, bool>(at.permitted) {
+        return Ok(Freeze::Forbidden(name));
+    }
+    within(ANSWER_TIMEOUT, client.batch_execute(FREEZE_SESSION)).await?;
+    let vacuum = format!("VACUUM (FREEZE, SKIP_LOCKED, TRUNCATE false) {name}");
+    within(FREEZE_TIMEOUT + ANSWER_TIMEOUT, client.batch_execute(&vacuum)).await?;
+    Ok(Freeze::Vacuumed)
+}
+
 /// A job that one node does for the cluster; the names are those of `cluster_job.name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
@@ -97,7 +135,7 @@ pub(crate) enum Job {
     ReleaseOrphaned,
     /// The purge of expired stimuli and idempotency keys, and unfinished activation steps of publishers that crashed.
     PurgeExpired,
-    /// Creates partitions ahead of time.
+    /// Creates partitions ahead of time, and freezes yesterday's.
     CreatePartitions,
     /// Logs work that no node can run.
     ReportUnsupported,

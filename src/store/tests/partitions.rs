@@ -28,3 +28,15 @@ async fn nodes_that_start_at_once_make_each_partition_once() {
     }
     assert_eq!(fixture.count(partitions).await, 9);
 }
+
+/// By which autovacuum freezes a page before the next checkpoint, instead of once more after it.
+#[tokio::test]
+async fn records_and_instances_are_frozen_early() {
+    let fixture = Fixture::new().await;
+    let early = "SELECT count(*) FROM pg_class c
+                 WHERE (c.oid = 'instance'::regclass
+                        OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'burst_record'::regclass))
+                   AND c.reloptions @> '{autovacuum_freeze_min_age=0,autovacuum_vacuum_insert_scale_factor=0,
+                                         autovacuum_vacuum_insert_threshold=10000}'";
+    assert_eq!(fixture.count(early).await, 10, "nine days, and the instances");
+}
