@@ -146,6 +146,22 @@ CREATE TABLE cluster_pause (
 ) WITH (fillfactor = 50);
 INSERT INTO cluster_pause DEFAULT VALUES;
 
+-- Raises a sequence, and never lowers it: ALTER waits for all transactions that have drawn from it, and none draws until this
+-- one ends. False: it was there already.
+CREATE FUNCTION raise_sequence(sequence text, reached bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    drawn bigint;
+BEGIN
+    EXECUTE format('ALTER SEQUENCE %I NO CYCLE', sequence);
+    EXECUTE format('SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM %I', sequence) INTO drawn;
+    IF drawn >= reached THEN
+        RETURN false;
+    END IF;
+    PERFORM setval(format('%I', sequence)::regclass, reached);
+    RETURN true;
+END $$;
+
 -- Fails a statement that accepts a request; MSP01 is the class of its error.
 CREATE FUNCTION raise_paused(reason text) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -12,7 +12,10 @@ mod embedded {
 /// How long a node waits for another one that migrates.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Runs the missing migrations. Any number of processes may call it at once: one migrates, the others retry until a timeout.
+/// How long the sequences may take: the numbers of all bookmarks are read.
+const SEQUENCES_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Runs the missing migrations, and raises sequences that have begun again. Any number of processes may call it at once: one migrates, the others retry until a timeout.
 /// None waits in the lock queue of the server, where a waiter holds back the vacuum of the whole database.
 pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     let mut session = connector.open().await?;
@@ -20,6 +23,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
     // The usual case. The lock is only for a migration: nodes that start together would queue for it.
     let before = applied(&session.client).await?;
     if is_current(&before) {
+        raise_sequences(&session.client).await?;
         return Ok(Vec::new());
     }
     refuse_unreleased(schema, &before)?;
@@ -76,11 +80,37 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
         .run_async(&mut session.client)
         .await
         .map_err(|error| Error::unavailable("migration-failed", "a migration failed").caused_by(error))?;
+    raise_sequences(&session.client).await?;
     Ok(report
         .applied_migrations()
         .iter()
         .map(|migration| migration.to_string())
         .collect())
+}
+
+/// Raises the sequences that have begun again: an upgrade of the server by logical replication copies the rows without them.
+/// Any number of processes may do so at once. Cheap unless there are such sequences.
+async fn raise_sequences(client: &tokio_postgres::Client) -> Result<()> {
+    let behind: bool = within(ANSWER_TIMEOUT, client.query_one(SEQUENCES_BEHIND, &[]))
+        .await?
+        .get("behind");
+    if !behind {
+        return Ok(());
+    }
+    within(ANSWER_TIMEOUT, client.batch_execute("SET statement_timeout = 0")).await?;
+    let targets = within(SEQUENCES_TIMEOUT, client.query(SEQUENCE_TARGETS, &[])).await?;
+    let at = columns!(targets; name, target)?;
+    for row in &targets {
+        let (name, target): (&str, i64) = (row.get(at.name), row.get(at.target));
+        // Each in a transaction of its own, so that no other one waits for two of them.
+        let raised: bool = within(ANSWER_TIMEOUT, client.query_one(RAISE_SEQUENCE, &[&name, &target]))
+            .await?
+            .get("raised");
+        if raised {
+            tracing::warn!(sequence = name, target, "a sequence had begun again, and was raised");
+        }
+    }
+    Ok(())
 }
 
 /// Drops the schema with all its content. Only for a program that created it for itself.
@@ -114,6 +144,9 @@ pub(crate) async fn verify(connector: &Connector) -> Result<()> {
 const TRY_LOCK: &str = include_str!("../../sql/queries/migrate/try_lock.sql");
 const APPLIED: &str = include_str!("../../sql/queries/migrate/applied.sql");
 const SCHEMA_EXISTS: &str = include_str!("../../sql/queries/migrate/schema_exists.sql");
+const SEQUENCES_BEHIND: &str = include_str!("../../sql/queries/migrate/sequences_behind.sql");
+const SEQUENCE_TARGETS: &str = include_str!("../../sql/queries/migrate/sequence_targets.sql");
+const RAISE_SEQUENCE: &str = include_str!("../../sql/queries/migrate/raise_sequence.sql");
 const HISTORY: &str = include_str!("../../sql/queries/migrate/history.sql");
 
 fn newest() -> i32 {

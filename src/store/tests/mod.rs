@@ -29,6 +29,7 @@ mod plan_tables;
 mod plans;
 mod record;
 mod retract;
+mod sequences;
 mod sql;
 mod starts;
 mod stimulus_keys;
