@@ -153,7 +153,7 @@ async fn the_payload_of_a_fan_out_counts_for_each_of_its_rows() {
         WITH f AS (
             INSERT INTO mainspring.fan_out (tenant_id, hash, name, payload, expires_at, began_at, cut, finished_at)
             SELECT b.tenant_id, b.hash, b.name, json_build_object('text', repeat('x', 1000000)), now() + interval '1 day',
-                   now(), 1000000, now()
+                   now(), nextval('mainspring.bookmark_number'), now()
             FROM mainspring.bookmark b LIMIT 1
             RETURNING id)
         INSERT INTO mainspring.work (tenant_id, instance_id, kind, fan_out, body)

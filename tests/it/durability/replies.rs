@@ -148,7 +148,9 @@ async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     };
     test.engine.accept_resume(request.clone()).await.unwrap();
     let client = test.database.connect().await;
-    let reborn = "UPDATE mainspring.instance SET created_at = created_at + interval '1 microsecond'";
+    let reborn = "WITH moved AS (UPDATE mainspring.burst_record SET at = at + interval '1 microsecond')
+                  UPDATE mainspring.instance
+                  SET created_at = created_at + interval '1 microsecond', updated_at = updated_at + interval '1 microsecond'";
     assert_eq!(client.execute(reborn, &[]).await.unwrap(), 1);
     let worker = test.worker().await;
     assert_eq!(test.engine.resume(request).await.unwrap_err().code(), "already-resumed");
