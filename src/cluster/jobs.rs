@@ -32,7 +32,7 @@ pub(super) async fn run_due(
     mut reports: watch::Receiver<CheckInReport>,
     dead_letter_lifetime: Duration,
 ) {
-    // Beside the jobs, of which some are due every few seconds. It ends before the next one begins.
+    // Beside the jobs, of which some are due every few seconds. A freeze takes ten minutes at most, and the next begins in an hour.
     let mut _freezing = None;
     while reports.changed().await.is_ok() {
         if !reports.borrow_and_update().check_in.jobs_due {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::id::FanOutId;
 use crate::store::node::{CheckIn, QueueStart};
 
-/// At least so long a statement may take (also in check_in.sql).
+/// Longer than the server lets a statement or an idle transaction take. check_in.sql has it, too.
 const MARGIN: Duration = Duration::from_secs(30);
 
 const WHOLE: Duration = Duration::from_secs(60);

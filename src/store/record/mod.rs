@@ -2,8 +2,8 @@
 //!
 //! The body has each activity execution once; entries and states refer to it by index. An execution is named by its number
 //! within the instance, because the row has the instance. `body` reads it, as the views `journal` and `activity_execution`
-//! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them. `times` tells between which
-//! times they are.
+//! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them. `times` has the times
+//! between which they are.
 
 mod body;
 pub(crate) mod execution;

@@ -99,13 +99,13 @@ async fn records_are_between_the_times_of_their_instance_after_the_clock_was_ste
     let CommitOutcome::Committed(commit) = outcome else {
         panic!("{outcome:?}")
     };
-    let told = fixture
+    let same = fixture
         .admin
         .client
         .query_one("SELECT updated_at = $1 FROM instance", &[&commit.committed_at])
         .await
         .unwrap();
-    assert!(told.get::<_, bool>(0), "{commit:?}");
+    assert!(same.get::<_, bool>(0), "{commit:?}");
     let pool = Pool::new(&fixture.base, 2).unwrap();
     assert_eq!(reads(&pool).await, [3; 4]);
     fixture.is_sound().await;
