@@ -543,11 +543,15 @@ CREATE TABLE burst_record (
     -- The journal entries have the numbers from first_entry on, without a gap.
     first_entry bigint NOT NULL,
     entries integer NOT NULL,
-    -- JSON: {"activities": [[number, parent, activity, node, type, type version, name, scheduled after]],
-    --        "journal": [[place in activities, microseconds since began_at, event, message, source, state, payload]],
+    -- JSON: {"values": [each text and value, once],
+    --        "activities": [[number, parent, node, type, type version, name, activity, scheduled after]],
+    --        "journal": [[place in activities, microseconds since began_at, event, state, payload, message, source]],
     --        "executions": [[place in activities, status, started, completed, state, outputs, payload, properties,
     --                        exception, has bookmarks, faults]]}.
 
+    -- The lines are numbers, without the nulls at their ends. A text or a value is its place in `values`, so that what most of
+    -- a burst repeats is written once; one of more than a kilobyte has one place only, so that a read of all lines stays small.
+    -- `activity` is left out where it is the end of `node`; `has bookmarks` is 1 or left out, and so are no faults.
     -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is `instance:number`);
     -- the last one is left out where the parent scheduled the execution by itself, and after the burst in which it started.
 
@@ -556,18 +560,26 @@ CREATE TABLE burst_record (
     PRIMARY KEY (instance_id, version, at, tenant_id)
 ) PARTITION BY RANGE (at);
 
+-- A value to which a field of a line of a body refers.
+CREATE FUNCTION record_value(list json[], line json, field integer) RETURNS json
+LANGUAGE sql IMMUTABLE AS $$ SELECT list[(line->>field)::integer + 1] $$;
+
 -- One row per entry.
 CREATE VIEW journal AS
 SELECT r.tenant_id, r.instance_id, r.first_entry + j.place - 1 AS sequence, r.at, r.version,
-       r.began_at + (j.entry->>1)::bigint * interval '1 microsecond' AS happened_at, j.entry->>2 AS event_name,
+       r.began_at + (j.entry->>1)::bigint * interval '1 microsecond' AS happened_at,
+       record_value(v.list, j.entry, 2) #>> '{}' AS event_name,
        r.instance_id || ':' || (a.activity->>0) AS activity_execution_id,
        r.instance_id || ':' || (a.activity->>1) AS parent_activity_execution_id,
-       a.activity->>2 AS activity_id, a.activity->>4 AS activity_type,
-       (a.activity->>5)::integer AS activity_type_version, a.activity->>6 AS activity_name, a.activity->>3 AS node_id,
-       j.entry->>3 AS message, j.entry->>4 AS source,
-       CASE WHEN json_typeof(j.entry->5) <> 'null' THEN j.entry->5 END AS activity_state,
-       CASE WHEN json_typeof(j.entry->6) <> 'null' THEN j.entry->6 END AS payload
+       coalesce(record_value(v.list, a.activity, 6) #>> '{}', substring(record_value(v.list, a.activity, 2) #>> '{}' FROM '[^:]*$'))
+           AS activity_id,
+       record_value(v.list, a.activity, 3) #>> '{}' AS activity_type,
+       (a.activity->>4)::integer AS activity_type_version, record_value(v.list, a.activity, 5) #>> '{}' AS activity_name,
+       record_value(v.list, a.activity, 2) #>> '{}' AS node_id,
+       record_value(v.list, j.entry, 5) #>> '{}' AS message, record_value(v.list, j.entry, 6) #>> '{}' AS source,
+       record_value(v.list, j.entry, 3) AS activity_state, record_value(v.list, j.entry, 4) AS payload
 FROM burst_record r
+CROSS JOIN LATERAL (SELECT ARRAY(SELECT json_array_elements(r.body::json->'values')) OFFSET 0) v(list)
 CROSS JOIN LATERAL json_array_elements(r.body::json->'journal') WITH ORDINALITY j(entry, place)
 JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(activity, place)
     ON a.place = (j.entry->>0)::bigint + 1;
@@ -575,19 +587,21 @@ JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(a
 -- One row per burst that touched the execution; the newest version of an id is its present state.
 CREATE VIEW activity_execution AS
 SELECT r.tenant_id, r.instance_id, r.instance_id || ':' || (a.activity->>0) AS id, r.version, r.at,
-       r.instance_id || ':' || (a.activity->>1) AS parent_activity_execution_id, a.activity->>2 AS activity_id, a.activity->>3 AS node_id,
-       a.activity->>4 AS activity_type, (a.activity->>5)::integer AS activity_type_version,
-       a.activity->>6 AS activity_name, e.done->>1 AS status,
+       r.instance_id || ':' || (a.activity->>1) AS parent_activity_execution_id,
+       coalesce(record_value(v.list, a.activity, 6) #>> '{}', substring(record_value(v.list, a.activity, 2) #>> '{}' FROM '[^:]*$'))
+           AS activity_id,
+       record_value(v.list, a.activity, 2) #>> '{}' AS node_id, record_value(v.list, a.activity, 3) #>> '{}' AS activity_type,
+       (a.activity->>4)::integer AS activity_type_version, record_value(v.list, a.activity, 5) #>> '{}' AS activity_name,
+       record_value(v.list, e.done, 1) #>> '{}' AS status,
        -- Null: in an earlier commit.
        r.began_at + (e.done->>2)::bigint * interval '1 microsecond' AS started_at,
        r.began_at + (e.done->>3)::bigint * interval '1 microsecond' AS completed_at,
-       CASE WHEN json_typeof(e.done->4) <> 'null' THEN e.done->4 END AS activity_state,
-       CASE WHEN json_typeof(e.done->5) <> 'null' THEN e.done->5 END AS outputs,
-       CASE WHEN json_typeof(e.done->6) <> 'null' THEN e.done->6 END AS payload,
-       CASE WHEN json_typeof(e.done->7) <> 'null' THEN e.done->7 END AS properties,
-       CASE WHEN json_typeof(e.done->8) <> 'null' THEN e.done->8 END AS exception,
-       (e.done->>9)::boolean AS has_bookmarks, (e.done->>10)::integer AS fault_count
+       record_value(v.list, e.done, 4) AS activity_state, record_value(v.list, e.done, 5) AS outputs,
+       record_value(v.list, e.done, 6) AS payload, record_value(v.list, e.done, 7) AS properties,
+       record_value(v.list, e.done, 8) AS exception,
+       (e.done->>9) IS NOT NULL AS has_bookmarks, coalesce((e.done->>10)::integer, 0) AS fault_count
 FROM burst_record r
+CROSS JOIN LATERAL (SELECT ARRAY(SELECT json_array_elements(r.body::json->'values')) OFFSET 0) v(list)
 CROSS JOIN LATERAL json_array_elements(r.body::json->'executions') e(done)
 JOIN LATERAL json_array_elements(r.body::json->'activities') WITH ORDINALITY a(activity, place)
     ON a.place = (e.done->>0)::bigint + 1;

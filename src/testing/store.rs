@@ -352,7 +352,7 @@ pub(crate) fn journal_of(mut request: CommitRequest, sequences: &[i64]) -> Commi
     };
     let mut record = Record::default();
     for sequence in sequences {
-        record.entry(who(sequence.unsigned_abs() + 1), entry);
+        record.entry(who(sequence.unsigned_abs() + 1), entry).unwrap();
     }
     request.effects.record = record.into_row(sequences[0]).unwrap();
     request

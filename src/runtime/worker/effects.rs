@@ -247,7 +247,7 @@ fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
             has_bookmarks: execution.has_bookmarks,
             fault_count: execution.fault_count,
         };
-        record.execution(execution_ref, execution);
+        record.execution(execution_ref, execution)?;
     }
     for entry in &result.journal {
         let execution_ref = ExecutionRef {
@@ -271,7 +271,7 @@ fn record(result: &BurstResult) -> Result<Option<RecordRow>> {
             activity_state: entry.activity_state.as_ref(),
             payload: entry.payload.as_ref(),
         };
-        record.entry(execution_ref, entry);
+        record.entry(execution_ref, entry)?;
     }
     record.into_row(result.journal.first().map_or(0, |entry| entry.sequence))
 }

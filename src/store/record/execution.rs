@@ -115,7 +115,7 @@ struct Collector {
 impl Collector {
     fn add(&mut self, page: &RecordPage) -> Result<()> {
         for record in &page.records {
-            let executions: Executions<'_> = body::read(&record.body)?;
+            let executions = Executions::read(&record.body)?;
             for (activity, execution) in executions.states() {
                 self.add_state(record, activity, execution)?;
             }
@@ -210,7 +210,7 @@ impl Collector {
             node_id: reference.node_id.to_string(),
             activity_type: reference.activity_type.to_string(),
             activity_type_version: reference.activity_type_version,
-            activity_name: reference.activity_name.clone(),
+            activity_name: reference.activity_name.as_deref().map(str::to_owned),
         });
         self.activities.insert(activity.node_id.clone(), Arc::clone(&activity));
         activity

@@ -77,10 +77,10 @@ fn row(
         activity_id: activity.activity_id.to_string(),
         activity_type: activity.activity_type.to_string(),
         activity_type_version: activity.activity_type_version,
-        activity_name: activity.activity_name.clone(),
+        activity_name: activity.activity_name.as_deref().map(str::to_owned),
         node_id: activity.node_id.to_string(),
-        message: entry.message.clone(),
-        source: entry.source.clone(),
+        message: entry.message.as_deref().map(str::to_owned),
+        source: entry.source.as_deref().map(str::to_owned),
         activity_state: body::value(entry.activity_state)?,
         payload: body::value(entry.payload)?,
     })
@@ -129,7 +129,7 @@ pub(crate) async fn list(
 fn window(id: &InstanceId, records: &[(i64, StoredRecord)], limit: i64, offset: i64) -> Result<Vec<JournalEntryRow>> {
     let mut entries = Vec::new();
     for (earlier, record) in records {
-        let journal: Journal<'_> = body::read(&record.body)?;
+        let journal = Journal::read(&record.body)?;
         for (place, (_, activity, entry)) in (0..).zip(journal.entries()) {
             if earlier + place >= offset && earlier + place < offset + limit {
                 entries.push(row(id, record, record.first_entry + place, activity, entry)?);
@@ -160,7 +160,7 @@ struct FilteredRead {
 impl FilteredRead {
     fn add(&mut self, page: &RecordPage) -> Result<()> {
         for record in &page.records {
-            let journal: Journal<'_> = body::read(&record.body)?;
+            let journal = Journal::read(&record.body)?;
             let admitted: Vec<bool> = journal.activities.iter().map(|it| self.filter.admits(it)).collect();
             for (sequence, (place, activity, entry)) in (record.first_entry..).zip(journal.entries()) {
                 self.examined += 1;
@@ -241,7 +241,7 @@ pub(crate) async fn last(
 /// The last admitted entry of the first record that has one.
 fn last_of(id: &InstanceId, filter: &EntryFilter, page: &RecordPage) -> Result<Option<JournalEntryRow>> {
     for record in &page.records {
-        let journal: Journal<'_> = body::read(&record.body)?;
+        let journal = Journal::read(&record.body)?;
         let admitted = (record.first_entry..)
             .zip(journal.entries())
             .filter(|(_, (_, activity, entry))| filter.admits_event(&entry.event_name) && filter.admits(activity));

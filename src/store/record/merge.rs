@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::RecordRow;
 use super::body::{self, Executions, Journal};
 use super::read::{Reader, StoredRecord};
+use super::values::{MAX_SHARED, Values};
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result, compute};
@@ -19,6 +21,14 @@ const MAX_BYTES: usize = 16 << 20;
 /// The fields of a stored execution: its state, where it started, and where it completed.
 const STARTED: usize = 2;
 const COMPLETED: usize = 3;
+
+/// The fields that are places of values.
+const OF_ACTIVITY: &[usize] = &[2, 3, 5, 6];
+const OF_ENTRY: &[usize] = &[2, 3, 4, 5, 6];
+const OF_EXECUTION: &[usize] = &[1, 4, 5, 6, 7, 8];
+
+/// Numbers, and null.
+type Line = Vec<Option<i64>>;
 
 /// What the bursts of an instance did, as one burst would have recorded it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,54 +43,56 @@ pub(crate) struct History {
 
 /// As the column of a record, not typed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Body {
-    activities: Vec<Vec<Value>>,
-    journal: Vec<Vec<Value>>,
-    executions: Vec<Vec<Value>>,
+pub(crate) struct Body<V = Value> {
+    values: Vec<V>,
+    activities: Vec<Line>,
+    journal: Vec<Line>,
+    executions: Vec<Line>,
 }
 
 #[derive(Default)]
 struct Merge {
     base: Option<(DateTime<Utc>, i64)>,
+    values: Values,
     /// Of each execution its place in the activities.
-    places: HashMap<u64, usize>,
-    activities: Vec<Vec<Value>>,
-    journal: Vec<Vec<Value>>,
+    places: HashMap<u64, i64>,
+    activities: Vec<Line>,
+    journal: Vec<Line>,
     /// The newest state of each, by its place.
-    executions: BTreeMap<usize, Vec<Value>>,
+    executions: BTreeMap<i64, Line>,
 }
 
 impl Merge {
     fn add(&mut self, record: &StoredRecord) -> Result<()> {
-        let unreadable = || Error::internal("the record of a burst cannot be read");
-        let body: Body = body::read(&record.body)?;
+        let mut body: Body<&RawValue> = body::parsed(&record.body)?;
         let (began_at, _) = *self.base.get_or_insert((record.began_at, record.first_entry));
         let shift = (record.began_at - began_at).num_microseconds().unwrap_or(i64::MAX);
+        let values = body.values.iter().map(|value| self.values.place(value));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        body.each_value(|at| at_place(&values, at))
+            .ok_or_else(body::unreadable)?;
         let mut places = Vec::with_capacity(body.activities.len());
         for activity in body.activities {
-            let number = activity.first().and_then(Value::as_u64).ok_or_else(unreadable)?;
-            let next = self.activities.len();
-            let place = *self.places.entry(number).or_insert(next);
+            let number = first(&activity).ok_or_else(body::unreadable)?;
+            let next = i64::try_from(self.activities.len()).map_err(|_| body::unreadable())?;
+            let place = *self.places.entry(number.unsigned_abs()).or_insert(next);
             if place == next {
                 self.activities.push(activity);
             }
             places.push(place);
         }
-        let place_of = |fields: &[Value]| {
-            let old = fields.first().and_then(Value::as_u64)?;
-            places.get(usize::try_from(old).ok()?).copied()
-        };
+        let place_of = |line: &Line| at_place(&places, first(line)?);
         for mut entry in body.journal {
-            let place = place_of(&entry).ok_or_else(unreadable)?;
-            replace(&mut entry, 0, |_| Some(place.into()));
+            let place = place_of(&entry).ok_or_else(body::unreadable)?;
+            replace(&mut entry, 0, |_| Some(place));
             replace(&mut entry, 1, |at| moved(at, shift));
             self.journal.push(entry);
         }
         for mut execution in body.executions {
-            let place = place_of(&execution).ok_or_else(unreadable)?;
-            replace(&mut execution, 0, |_| Some(place.into()));
+            let place = place_of(&execution).ok_or_else(body::unreadable)?;
+            replace(&mut execution, 0, |_| Some(place));
             let earlier = self.executions.get(&place);
-            let started = earlier.and_then(|earlier| earlier.get(STARTED).cloned());
+            let started = earlier.and_then(|earlier| earlier.get(STARTED).copied().flatten());
             replace(&mut execution, STARTED, |at| moved(at, shift).or(started));
             replace(&mut execution, COMPLETED, |at| moved(at, shift));
             self.executions.insert(place, execution);
@@ -88,32 +100,83 @@ impl Merge {
         Ok(())
     }
 
-    fn into_history(self) -> Option<History> {
-        let (began_at, first_entry) = self.base?;
-        let body = Body {
+    fn into_history(self) -> Result<Option<History>> {
+        let Some((began_at, first_entry)) = self.base else {
+            return Ok(None);
+        };
+        let values = format!("[{}]", self.values.into_json()?);
+        let all: Vec<&RawValue> = body::parsed(&values)?;
+        let mut body = Body {
+            values: Vec::new(),
             activities: self.activities,
             journal: self.journal,
             executions: self.executions.into_values().collect(),
         };
-        Some(History {
+        // Values of states that newer ones replaced are left out.
+        let mut used = Vec::new();
+        let mut places = HashMap::new();
+        body.each_value(|at| {
+            Some(*places.entry(at).or_insert_with(|| {
+                used.push(at);
+                used.len() as i64 - 1
+            }))
+        });
+        for at in used {
+            let value = at_place(&all, at).ok_or_else(body::unreadable)?;
+            body.values.push(body::parsed(value.get())?);
+        }
+        Ok(Some(History {
             began_at,
             first_entry,
             body,
-        })
+        }))
     }
 }
 
-/// Replaces a field where there is a new value.
-fn replace(fields: &mut [Value], at: usize, with: impl FnOnce(&Value) -> Option<Value>) {
-    if let Some(field) = fields.get_mut(at)
-        && let Some(new) = with(field)
-    {
-        *field = new;
+impl<V> Body<V> {
+    /// Replaces the place of each value; `None` if one has no new place.
+    fn each_value(&mut self, mut new: impl FnMut(i64) -> Option<i64>) -> Option<()> {
+        let parts = [
+            (&mut self.activities, OF_ACTIVITY),
+            (&mut self.journal, OF_ENTRY),
+            (&mut self.executions, OF_EXECUTION),
+        ];
+        for (lines, fields) in parts {
+            for line in lines {
+                for field in fields {
+                    if let Some(Some(at)) = line.get_mut(*field) {
+                        *at = new(*at)?;
+                    }
+                }
+            }
+        }
+        Some(())
     }
 }
 
-fn moved(at: &Value, by: i64) -> Option<Value> {
-    at.as_i64().map(|at| at.saturating_add(by).into())
+fn first(line: &Line) -> Option<i64> {
+    line.first().copied().flatten()
+}
+
+fn at_place<T: Copy>(list: &[T], at: i64) -> Option<T> {
+    list.get(usize::try_from(at).ok()?).copied()
+}
+
+/// Replaces a field where there is a new number.
+fn replace(line: &mut Line, at: usize, with: impl FnOnce(Option<i64>) -> Option<i64>) {
+    let Some(new) = with(line.get(at).copied().flatten()) else {
+        return;
+    };
+    if line.len() <= at {
+        line.resize(at + 1, None);
+    }
+    if let Some(field) = line.get_mut(at) {
+        *field = Some(new);
+    }
+}
+
+fn moved(at: Option<i64>, by: i64) -> Option<i64> {
+    at.map(|at| at.saturating_add(by))
 }
 
 /// Reads what the commits of an instance up to a version recorded; `None` if they recorded nothing.
@@ -137,7 +200,7 @@ pub(crate) async fn read(pool: &Pool, tenant: &TenantId, id: &InstanceId, versio
         })
         .await??;
         if is_last {
-            return Ok(merge.into_history());
+            return merge.into_history();
         }
     }
 }
@@ -145,12 +208,13 @@ pub(crate) async fn read(pool: &Pool, tenant: &TenantId, id: &InstanceId, versio
 impl History {
     /// The row of a history from a file, if it is one that bursts of an instance can have recorded: with executions up to
     /// `counter`, and entries up to the one before `sequence`.
-    pub(crate) fn into_row(self, counter: u64, sequence: i64) -> std::result::Result<RecordRow, String> {
+    pub(crate) fn into_row(mut self, counter: u64, sequence: i64) -> std::result::Result<RecordRow, String> {
+        self.has_few_long_values()?;
         let body = serde_json::to_string(&self.body).map_err(|error| error.to_string())?;
         let unreadable = |error: Error| format!("it cannot be read: {error:?}");
         {
-            let journal: Journal<'_> = body::read(&body).map_err(unreadable)?;
-            let executions: Executions<'_> = body::read(&body).map_err(unreadable)?;
+            let journal = Journal::read(&body).map_err(unreadable)?;
+            let executions = Executions::read(&body).map_err(unreadable)?;
             let (activities, entries, states) = (
                 journal.activities.len(),
                 journal.entries().count(),
@@ -188,6 +252,20 @@ impl History {
         })
     }
 
+    /// No place shares a long value with another one, as a record keeps it.
+    fn has_few_long_values(&mut self) -> std::result::Result<(), String> {
+        let length = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
+        let mut free: Vec<bool> = self.body.values.iter().map(|_| true).collect();
+        let lengths: Vec<usize> = self.body.values.iter().map(length).collect();
+        let once = |at: i64| {
+            let place = usize::try_from(at).ok()?;
+            let is_free = std::mem::replace(free.get_mut(place)?, false);
+            (is_free || *lengths.get(place)? <= MAX_SHARED).then_some(at)
+        };
+        let found = self.body.each_value(once);
+        found.ok_or_else(|| "it names a value that it does not have, or a long one twice".to_owned())
+    }
+
     /// How long ago it began; nothing if that is in the future.
     pub(crate) fn age(&self, now: DateTime<Utc>) -> std::time::Duration {
         (now - self.began_at)
@@ -213,17 +291,16 @@ mod tests {
 
     /// Two bursts: the second completes what the first began.
     fn two() -> History {
-        let first = json!({"activities": [[1, null, "w", "W", "Elsa.Workflow", 1, null], [2, 1, "e", "W:e", "Elsa.Event", 1, null]],
-            "journal": [[0, 5, "Started", null, null, null, null], [1, 6, "Started", null, null, null, null]],
-            "executions": [[0, "Running", 5, null, {}, {}, null, null, null, false, 0],
-                [1, "Running", 6, null, {}, {}, null, null, null, true, 0]]});
-        let second = json!({"activities": [[2, 1, "e", "W:e", "Elsa.Event", 1, null], [1, null, "w", "W", "Elsa.Workflow", 1, null]],
-            "journal": [[0, 7, "Completed", null, null, null, null]],
-            "executions": [[0, "Completed", null, 7, {}, {}, null, null, null, false, 0]]});
+        let first = json!({"values": ["W", "Elsa.Workflow", "W:e", "Elsa.Event", "Started", {}, "Running", {"Old": 1}],
+            "activities": [[1, null, 0, 1, 1], [2, 1, 2, 3, 1]], "journal": [[0, 5, 4, 5], [1, 6, 4, 5]],
+            "executions": [[0, 6, 5, null, 5, 5], [1, 6, 6, null, 7, 5, null, null, null, 1]]});
+        let second = json!({"values": [{}, "Completed", "W:e", "Elsa.Event", "W", "Elsa.Workflow"],
+            "activities": [[2, 1, 2, 3, 1], [1, null, 4, 5, 1]], "journal": [[0, 7, 1, 0]],
+            "executions": [[0, 1, null, 7, 0, 0]]});
         let mut merge = Merge::default();
         merge.add(&record(100, 0, &first)).unwrap();
         merge.add(&record(101, 2, &second)).unwrap();
-        merge.into_history().unwrap()
+        merge.into_history().unwrap().unwrap()
     }
 
     #[test]
@@ -231,12 +308,16 @@ mod tests {
         let history = two();
         assert_eq!((history.began_at.timestamp(), history.first_entry), (100, 0));
         assert_eq!(history.body.activities.len(), 2);
-        assert_eq!(json!(history.body.journal[2])[1], 1_000_007);
-        let state = json!(history.body.executions[1]);
+        assert_eq!(history.body.journal[2][1], Some(1_000_007));
+        let state = &history.body.executions[1];
+        let status = &history.body.values[state[1].unwrap() as usize];
         assert_eq!(
-            (&state[1], &state[2], &state[3]),
-            (&json!("Completed"), &json!(6), &json!(1_000_007))
+            (status, state[2], state[3]),
+            (&json!("Completed"), Some(6), Some(1_000_007))
         );
+        assert!(!history.body.values.contains(&json!({"Old": 1})), "a replaced state");
+        let values: HashSet<String> = history.body.values.iter().map(Value::to_string).collect();
+        assert_eq!(values.len(), history.body.values.len(), "each once");
         let row = history.into_row(2, 3).unwrap();
         assert_eq!((row.first_entry, row.entries), (0, 3));
     }
@@ -246,15 +327,26 @@ mod tests {
         assert!(two().into_row(1, 3).is_err(), "an execution beyond the counter");
         assert!(two().into_row(2, 4).is_err(), "entries are missing");
         let mut history = two();
-        history.body.journal[2][0] = json!(9);
+        history.body.journal[2][0] = Some(9);
         assert!(history.into_row(2, 3).is_err());
         let mut history = two();
-        history.body.journal[0][2] = json!("Completed");
-        history.body.journal[0][0] = json!(1);
+        history.body.journal[0] = history.body.journal[2].clone();
         assert!(history.into_row(2, 3).is_err());
         let mut history = two();
-        history.body.executions[0].truncate(3);
-        assert!(history.into_row(2, 3).is_err());
+        history.body.executions[0].truncate(1);
+        assert!(history.into_row(2, 3).is_err(), "an execution without a status");
+        let mut history = two();
+        history.body.journal[0][2] = Some(99);
+        assert!(history.into_row(2, 3).is_err(), "a value that is missing");
+        for (length, is_taken) in [(MAX_SHARED - 2, true), (MAX_SHARED, false)] {
+            let mut history = two();
+            history.body.values.push(json!("x".repeat(length)));
+            let long = Some(history.body.values.len() as i64 - 1);
+            history.body.journal[0][3] = long;
+            assert!(history.clone().into_row(2, 3).is_ok());
+            history.body.journal[1][3] = long;
+            assert_eq!(history.into_row(2, 3).is_ok(), is_taken, "{length} bytes, shared");
+        }
         let future = two().age(DateTime::from_timestamp(99, 0).unwrap());
         assert_eq!(future, std::time::Duration::ZERO);
     }

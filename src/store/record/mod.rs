@@ -1,6 +1,7 @@
 //! The record of a burst as one row: its journal entries and the activity executions that it touched.
 //!
-//! The body has each activity execution once; entries and states refer to it by index. An execution is named by its number
+//! The body has lines of numbers, without the nulls at their ends, and a table of the texts and values to which they refer by
+//! index. It has each activity execution once; entries and states refer to it by index, too. An execution is named by its number
 //! within the instance, because the row has the instance. `body` reads it, as the views `journal` and `activity_execution`
 //! do; `journal` and `execution` read the records of an instance, and `merge` makes one record of them. `times` has the times
 //! between which they are.
@@ -11,14 +12,18 @@ pub(crate) mod journal;
 pub(crate) mod merge;
 mod read;
 pub(crate) mod times;
+mod values;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::fmt::Write;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Error, Result};
+use self::body::activity_of;
+use self::values::Values;
+use crate::Result;
 
 /// A record as it is written.
 #[derive(Clone, Debug)]
@@ -71,112 +76,125 @@ pub(crate) struct NewExecution<'a> {
     pub(crate) fault_count: i32,
 }
 
-impl Serialize for ExecutionRef<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let fields = (
-            self.number,
-            self.parent,
-            self.activity_id,
-            self.node_id,
-            self.activity_type,
-            self.activity_type_version,
-            self.activity_name,
-        );
-        let Some(after) = self.scheduled_after else {
-            return fields.serialize(serializer);
-        };
-        let (number, parent, activity, node, type_name, version, name) = fields;
-        (number, parent, activity, node, type_name, version, name, after).serialize(serializer)
-    }
+/// Lines of numbers, as the elements of a JSON array.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    count: i32,
 }
 
-/// With its place in `activities`.
-struct Indexed<T>(usize, T);
-
-impl Serialize for Indexed<NewEntry<'_>> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let Self(index, entry) = self;
-        (
-            index,
-            entry.at,
-            entry.event_name,
-            entry.message,
-            entry.source,
-            entry.activity_state,
-            entry.payload,
-        )
-            .serialize(serializer)
-    }
-}
-
-impl Serialize for Indexed<NewExecution<'_>> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let Self(index, execution) = self;
-        (
-            index,
-            execution.status,
-            execution.started,
-            execution.completed,
-            execution.activity_state,
-            execution.outputs,
-            execution.payload,
-            execution.properties,
-            execution.exception,
-            execution.has_bookmarks,
-            execution.fault_count,
-        )
-            .serialize(serializer)
+impl Lines {
+    fn push(&mut self, fields: &[Option<i64>]) {
+        let length = fields.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        self.text.push_str(if self.count > 0 { ",[" } else { "[" });
+        for (at, field) in fields.iter().take(length).enumerate() {
+            if at > 0 {
+                self.text.push(',');
+            }
+            // A text takes all that is written to it.
+            _ = match field {
+                Some(number) => write!(self.text, "{number}"),
+                None => self.text.write_str("null"),
+            };
+        }
+        self.text.push(']');
+        self.count += 1;
     }
 }
 
 /// Builds the record of a burst.
 #[derive(Default)]
-pub(crate) struct Record<'a> {
-    indexes: HashMap<u64, usize>,
-    body: Body<'a>,
+pub(crate) struct Record {
+    indexes: HashMap<u64, i64>,
+    values: Values,
+    activities: Lines,
+    journal: Lines,
+    executions: Lines,
 }
 
-#[derive(Default, Serialize)]
-struct Body<'a> {
-    activities: Vec<ExecutionRef<'a>>,
-    journal: Vec<Indexed<NewEntry<'a>>>,
-    executions: Vec<Indexed<NewExecution<'a>>>,
-}
-
-impl<'a> Record<'a> {
-    pub(crate) fn entry(&mut self, reference: ExecutionRef<'a>, entry: NewEntry<'a>) {
-        let index = self.index(reference);
-        self.body.journal.push(Indexed(index, entry));
+impl Record {
+    pub(crate) fn entry(&mut self, reference: ExecutionRef<'_>, entry: NewEntry<'_>) -> Result<()> {
+        let line = [
+            Some(self.index(reference)?),
+            Some(entry.at),
+            Some(self.values.place(entry.event_name)?),
+            self.json(entry.activity_state)?,
+            self.json(entry.payload)?,
+            self.optional(entry.message)?,
+            self.optional(entry.source)?,
+        ];
+        self.journal.push(&line);
+        Ok(())
     }
 
-    pub(crate) fn execution(&mut self, reference: ExecutionRef<'a>, execution: NewExecution<'a>) {
-        let index = self.index(reference);
-        self.body.executions.push(Indexed(index, execution));
+    pub(crate) fn execution(&mut self, reference: ExecutionRef<'_>, execution: NewExecution<'_>) -> Result<()> {
+        let line = [
+            Some(self.index(reference)?),
+            Some(self.values.place(execution.status)?),
+            execution.started,
+            execution.completed,
+            self.json(Some(execution.activity_state))?,
+            self.json(Some(execution.outputs))?,
+            self.json(execution.payload)?,
+            self.json(execution.properties)?,
+            self.json(execution.exception)?,
+            execution.has_bookmarks.then_some(1),
+            Some(execution.fault_count.into()).filter(|count| *count != 0),
+        ];
+        self.executions.push(&line);
+        Ok(())
     }
 
-    fn index(&mut self, reference: ExecutionRef<'a>) -> usize {
-        let next = self.body.activities.len();
+    fn optional<T: Serialize + ?Sized>(&mut self, value: Option<&T>) -> Result<Option<i64>> {
+        value.map(|value| self.values.place(value)).transpose()
+    }
+
+    /// Null is left out.
+    fn json(&mut self, value: Option<&Value>) -> Result<Option<i64>> {
+        self.optional(value.filter(|value| !value.is_null()))
+    }
+
+    fn index(&mut self, reference: ExecutionRef<'_>) -> Result<i64> {
+        let next = i64::from(self.activities.count);
         match self.indexes.entry(reference.number) {
-            Slot::Occupied(known) => *known.get(),
-            Slot::Vacant(new) => {
-                new.insert(next);
-                self.body.activities.push(reference);
-                next
-            }
+            Slot::Occupied(known) => return Ok(*known.get()),
+            Slot::Vacant(new) => _ = new.insert(next),
         }
+        // The place in the definition ends with the id.
+        let id = Some(reference.activity_id).filter(|id| *id != activity_of(reference.node_id));
+        let line = [
+            Some(number(reference.number)),
+            reference.parent.map(number),
+            Some(self.values.place(reference.node_id)?),
+            Some(self.values.place(reference.activity_type)?),
+            Some(reference.activity_type_version.into()),
+            self.optional(reference.activity_name)?,
+            self.optional(id)?,
+            reference.scheduled_after.map(number),
+        ];
+        self.activities.push(&line);
+        Ok(next)
     }
 
     /// The row; none if nothing was recorded.
     pub(crate) fn into_row(self, first_entry: i64) -> Result<Option<RecordRow>> {
-        if self.body.activities.is_empty() {
+        if self.activities.count == 0 {
             return Ok(None);
         }
-        let body = serde_json::to_string(&self.body)
-            .map_err(|error| Error::internal("the record of a burst cannot be written").caused_by(error))?;
+        let [activities, journal, executions] = [&self.activities, &self.journal, &self.executions].map(|it| &it.text);
+        let values = self.values.into_json()?;
+        let body = format!(
+            r#"{{"values":[{values}],"activities":[{activities}],"journal":[{journal}],"executions":[{executions}]}}"#
+        );
         Ok(Some(RecordRow {
             first_entry,
-            entries: i32::try_from(self.body.journal.len()).unwrap_or(i32::MAX),
+            entries: self.journal.count,
             body,
         }))
     }
+}
+
+/// A number of an execution as a field; they are counted from 1, and no instance has so many.
+fn number(of: u64) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
 }
