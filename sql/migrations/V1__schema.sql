@@ -421,6 +421,7 @@ CREATE TABLE instance (
     finished_at timestamptz,
     -- The instance whose activity started this one; null: none did.
     parent_instance_id text COLLATE "C",
+    -- JSON without the fields that stand in columns; see whole_state.
     state bytea NOT NULL,
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
@@ -523,12 +524,29 @@ LANGUAGE sql STABLE AS $$
                              'output', '{}'::json, 'reason', reason)
 $$;
 
--- The result of a child by its state, which is JSON.
-CREATE FUNCTION child_so_far(state bytea) RETURNS json
+CREATE FUNCTION status_name(status smallint) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT (ARRAY['Running', 'Finished'])[status + 1] $$;
+
+CREATE FUNCTION sub_status_name(sub_status smallint) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT (ARRAY['Pending', 'Executing', 'Suspended', 'Finished', 'Cancelled', 'Faulted'])[sub_status + 1]
+$$;
+
+-- The state of an instance with the fields that stand in columns.
+CREATE FUNCTION whole_state(i instance) RETURNS bytea
 LANGUAGE sql STABLE AS $$
-    SELECT json_build_object('workflowInstanceId', s->'instanceId', 'status', s->'status', 'subStatus', s->'subStatus',
-                             'output', coalesce(s->'output', '{}'::json))
-    FROM (SELECT convert_from(state, 'UTF8')::json AS s) x
+    SELECT convert_to('{"instanceId":' || to_json(i.id) || ',"definitionId":' || to_json(i.definition_id)
+                      || ',"versionId":' || to_json(i.version_id) || ',"version":' || i.definition_version
+                      || ',"status":"' || status_name(i.status) || '","subStatus":"' || sub_status_name(i.sub_status)
+                      || '",', 'UTF8') || substring(i.state FROM 2)
+$$;
+
+-- The result of a child so far.
+CREATE FUNCTION child_so_far(i instance) RETURNS json
+LANGUAGE sql STABLE AS $$
+    SELECT json_build_object('workflowInstanceId', i.id, 'status', status_name(i.status),
+                             'subStatus', sub_status_name(i.sub_status),
+                             'output', coalesce(convert_from(i.state, 'UTF8')::json->'output', '{}'::json))
 $$;
 
 -- One row per burst: a row per journal entry and per activity execution would be most of the cost of a commit.

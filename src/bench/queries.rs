@@ -21,6 +21,7 @@ const RAN: &str = include_str!("../../sql/queries/bench/timer_latency.sql");
 const COST: &str = include_str!("../../sql/queries/bench/wal_cost.sql");
 const FLUSHES: &str = include_str!("../../sql/queries/bench/wal_flushes.sql");
 const ENDED: &str = include_str!("../../sql/queries/bench/finished_latency.sql");
+const LEAVE_DEAD_ROWS: &str = include_str!("../../sql/queries/bench/leave_dead_rows.sql");
 const SERVER: &str = include_str!("../../sql/queries/bench/server_settings.sql");
 
 /// The instances whose work a node has claimed.
@@ -168,6 +169,19 @@ pub(super) async fn ended(client: &Client, since: DateTime<Utc>) -> Result<(u64,
         u64::try_from(row.get::<_, i64>("count")).unwrap_or(0),
         row.get("percentiles"),
     ))
+}
+
+/// Holds a snapshot until the end of the session.
+pub(super) async fn hold_snapshot(client: &Client) -> Result<()> {
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM instance LIMIT 1";
+    Ok(within(ANSWER_TIMEOUT, client.batch_execute(begin)).await?)
+}
+
+/// Leaves rows that are dead to every new transaction.
+pub(super) async fn leave_dead_rows(client: &Client) -> Result<()> {
+    within(ANSWER_TIMEOUT, client.batch_execute("SET statement_timeout = 0")).await?;
+    // Millions of index entries.
+    Ok(within(20 * ANSWER_TIMEOUT, client.batch_execute(LEAVE_DEAD_ROWS)).await?)
 }
 
 /// The settings of the server that decide how fast it is: names and values.

@@ -215,6 +215,10 @@ pub(crate) struct BenchWorkflows {
     /// measurement and before any worker starts
     #[arg(long, value_name = "COUNT", value_parser = many)]
     pub(crate) instances: Option<usize>,
+    /// Before the measurement, open a transaction that holds a snapshot until its end, as a backup does, and delete 200,000 keys
+    /// of ended instances and 100,000 finished fan-outs, which no vacuum can remove meanwhile
+    #[arg(long)]
+    pub(crate) held_snapshot: bool,
     /// Print the result as one JSON object on the last line
     #[arg(long)]
     pub(crate) json: bool,

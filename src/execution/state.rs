@@ -24,6 +24,9 @@ use crate::{Error, Result};
 /// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
 const FORMAT: u32 = 2;
 
+/// What follows the fields that the row has, too.
+const FIRST_FIELD: &[u8] = br#","format":"#;
+
 /// Beside this many open bookmarks a new one is crowded.
 const CROWDED: usize = 64;
 
@@ -31,13 +34,14 @@ const CROWDED: usize = 64;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceState {
-    pub(super) format: u32,
+    // Up to the sub-status: what the columns of the row say, too.
     pub(super) instance_id: InstanceId,
     pub(super) definition_id: DefinitionId,
     pub(super) version_id: VersionId,
     pub(super) version: i32,
     pub(super) status: Status,
     pub(super) sub_status: SubStatus,
+    pub(super) format: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -334,7 +338,18 @@ impl InstanceState {
         }
     }
 
-    /// The state as bytes for the database.
+    /// The state as bytes for a row that has the ids, the version and the two statuses in columns: without them. The function
+    /// `whole_state` of the schema puts them back.
+    pub(crate) fn to_row(&self) -> Result<Vec<u8>> {
+        let mut bytes = self.to_bytes()?;
+        // No text in JSON has quotes that are not escaped.
+        let columns = bytes.windows(FIRST_FIELD.len()).position(|at| at == FIRST_FIELD);
+        let columns = columns.ok_or_else(|| Error::internal("The state cannot be written"))?;
+        bytes.drain(1..=columns);
+        Ok(bytes)
+    }
+
+    /// The state as bytes, which [`InstanceState::from_bytes`] reads.
     ///
     /// # Errors
     /// `internal-error` if it cannot be serialized, which would be a defect.
@@ -342,7 +357,7 @@ impl InstanceState {
         serde_json::to_vec(self).map_err(|error| Error::internal("The state cannot be written").caused_by(error))
     }
 
-    /// The state from the database.
+    /// The state from its bytes.
     ///
     /// # Errors
     /// `internal-error` if the bytes are invalid or of a newer format.

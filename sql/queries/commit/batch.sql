@@ -455,7 +455,7 @@ WITH fence_held AS MATERIALIZED (
     SELECT a.tenant_id, a.instance_id, 7 /* child end */, child_end(a.bookmark_id, a.generation,
                CASE WHEN a.given_up
                     THEN child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' has a dead letter')
-                    ELSE coalesce((SELECT child_so_far(i.state) FROM instance i
+                    ELSE coalesce((SELECT child_so_far(i) FROM instance i
                                    WHERE i.id = a.child_id AND i.tenant_id = a.tenant_id LIMIT 1),
                                   child_result(a.child_id, 'Faulted', 'the instance ' || a.child_id || ' was deleted')) END)
     FROM awaited a WHERE a.place IS NULL OR a.is_over

@@ -10,4 +10,4 @@ LEFT JOIN LATERAL (
     SELECT v.version_id, v.version, v.activation_strategy, v.seeding FROM definition v
     WHERE v.tenant_id = $1 AND v.definition_id = $2 AND v.is_published LIMIT 1) d ON true
 LEFT JOIN LATERAL (
-    SELECT x.state, x.version AS instance_version FROM instance x WHERE x.id = $3 AND x.tenant_id = $1 LIMIT 1) i ON true
+    SELECT whole_state(x) AS state, x.version AS instance_version FROM instance x WHERE x.id = $3 AND x.tenant_id = $1 LIMIT 1) i ON true

@@ -2,6 +2,6 @@
 -- caller:  store::instance
 -- index:   instance_pkey
 -- locks:   none
-SELECT i.state
+SELECT whole_state(i) AS state
 FROM instance i
 WHERE i.tenant_id = $1 AND i.id = $2 AND i.parent_instance_id IS NOT NULL

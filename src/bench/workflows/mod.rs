@@ -17,8 +17,9 @@ use super::finished_counter::finished_instances;
 use super::measured_workflow::{measured_workflow, name_of};
 use super::nodes::{count_violations, with_schema};
 use super::report::{Measured, describe_environment};
+use crate::bench::queries;
 use crate::bench::settings::{BenchWorkflows, Mode};
-use crate::db::{Connector, DatabaseUrl, SchemaName};
+use crate::db::{Connector, DatabaseUrl, SchemaName, Session};
 use crate::definition::WorkflowDefinition;
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
@@ -36,14 +37,30 @@ struct Scenario {
     nodes: usize,
     workers: usize,
     pool_size: usize,
+    held_snapshot: bool,
     /// Instances that finished in engines of this process.
     counter: Arc<AtomicU64>,
 }
 
 impl Scenario {
     async fn meter(&self) -> Result<Meter, Failure> {
+        Ok(Meter::new(self.session().await?, self.mode == Mode::Http))
+    }
+
+    async fn session(&self) -> Result<Session, Failure> {
         let connector = Connector::new(&DatabaseUrl::parse(&self.url)?, &SchemaName::parse(&self.schema)?)?;
-        Ok(Meter::new(connector.open().await?, self.mode == Mode::Http))
+        Ok(connector.open().await?)
+    }
+
+    /// The session that holds a snapshot, if one is to be held, beside rows that are dead since.
+    async fn held_snapshot(&self) -> Result<Option<Session>, Failure> {
+        if !self.held_snapshot {
+            return Ok(None);
+        }
+        let holder = self.session().await?;
+        queries::hold_snapshot(&holder.client).await?;
+        queries::leave_dead_rows(&self.session().await?.client).await?;
+        Ok(Some(holder))
     }
 }
 
@@ -65,6 +82,7 @@ pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<()
             nodes: settings.nodes,
             workers: settings.workers,
             pool_size: settings.pool_size,
+            held_snapshot: settings.held_snapshot,
             counter: finished_instances()?,
         };
         let measured = modes::run(&scenario, settings.seconds, settings.instances);
@@ -123,6 +141,7 @@ fn report(
             "mode": name_of(settings.mode),
             "commit": name_of(settings.options.commit),
             "journal": name_of(settings.options.journal),
+            "held_snapshot": settings.held_snapshot,
             "nodes": settings.nodes,
             "instances": outcome.accepted,
             "finished": outcome.done,

@@ -88,6 +88,7 @@ async fn steady(scenario: &Scenario, seconds: usize) -> Result<Outcome, Failure>
         EngineGroup::engines(scenario, scenario.nodes, None).await?
     };
     group.publish(scenario).await?;
+    let _held = scenario.held_snapshot().await?;
     let meter = scenario.meter().await?;
     let (shared, before_all) = (Shared::new(), scenario.finished());
     let mut clients = JoinSet::new();
@@ -157,6 +158,7 @@ async fn steady(scenario: &Scenario, seconds: usize) -> Result<Outcome, Failure>
 async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure> {
     let idle = EngineGroup::engines(scenario, 1, Some(0)).await?;
     idle.publish(scenario).await?;
+    let _held = scenario.held_snapshot().await?;
     let shared = Shared::new();
     dispatch_all(&idle, instances, &shared).await?;
     idle.end().await;
@@ -170,6 +172,7 @@ async fn backlog(scenario: &Scenario, instances: usize) -> Result<Outcome, Failu
 async fn event(scenario: &Scenario, instances: usize) -> Result<Outcome, Failure> {
     let group = EngineGroup::engines(scenario, scenario.nodes, None).await?;
     group.publish(scenario).await?;
+    let _held = scenario.held_snapshot().await?;
     let (meter, shared) = (scenario.meter().await?, Shared::new());
     let waiting = queries::waiting(meter.client()).await?;
     dispatch_all(&group, instances, &shared).await?;

@@ -244,7 +244,7 @@ async fn set_locked(
         correlation_id: row.correlation_id,
         name: row.name,
         incident_count: row.incident_count,
-        state: state.to_bytes()?,
+        state: state.to_row()?,
         ..Effects::default()
     };
     let request = Box::new(CommitRequest {

@@ -84,7 +84,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         correlation_id: result.correlation_id.clone(),
         name: result.name.clone(),
         incident_count: result.incident_count,
-        state: result.state.to_bytes()?,
+        state: result.state.to_row()?,
         elapsed: result.elapsed,
         bookmarks_made: result.bookmarks_created.iter().map(bookmark).collect(),
         bookmarks_burned: result.bookmarks_burned.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn of_state(
         correlation_id: state.correlation_id().map(str::to_owned),
         name: state.name().map(str::to_owned),
         incident_count: i32::try_from(state.incidents().len()).unwrap_or(i32::MAX),
-        state: state.to_bytes()?,
+        state: state.to_row()?,
         elapsed,
         payload_bytes: bookmarks.clone().map(|bookmark| weight::json(&bookmark.payload)).sum(),
         // Its timer has a due time of its own.

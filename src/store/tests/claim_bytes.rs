@@ -160,16 +160,17 @@ async fn a_large_state_is_read_only_if_it_fits() {
          INSERT INTO work (tenant_id, instance_id, kind, body) SELECT '', 'i' || n, 1, '{{}}' FROM generate_series(0, 2) n"
     );
     fixture.admin.client.batch_execute(&fill).await.unwrap();
-    let found = claimed(&writer, 3, false, bounds(100, 15_000, true)).await;
+    let found = claimed(&writer, 3, false, bounds(200, 15_000, true)).await;
     assert_eq!(counts(&found, 3), [(1, false), (1, true), (1, false)]);
     let unloaded = |no| found[&key(no)].is_unloaded;
     assert_eq!([unloaded(0), unloaded(1), unloaded(2)], [false, true, false]);
     let expected = Bytes {
         all: BODY + 2,
-        excess: BODY - 100,
+        excess: BODY - 200,
     };
     assert_eq!((found[&key(0)].bytes, found[&key(2)].bytes.excess), (expected, 0));
-    assert_eq!(found[&key(0)].loaded.as_ref().unwrap().state.len(), BODY);
+    // With the fields that stand in columns.
+    assert!(found[&key(0)].loaded.as_ref().unwrap().state.len() > BODY);
     assert!(found[&key(1)].loaded.is_none() && found[&key(2)].loaded.is_some());
 }
 

@@ -92,10 +92,11 @@ async fn an_instance_that_runs_early_is_reported() {
 
 #[tokio::test]
 async fn workflows_of_each_start_mode_finish_and_are_counted() {
-    let more = "mode commit journal nodes instances finished took_s wal_bytes flushes engine_cpu_us server_cpu_us lost";
+    let more = "mode commit journal held_snapshot nodes instances finished took_s wal_bytes flushes engine_cpu_us server_cpu_us lost";
     for (mode, arguments) in [
         ("execute", "--seconds 1 --commit activity"),
         ("dispatch", "--instances 100 --nodes 2"),
+        ("dispatch", "--instances 10 --held-snapshot"),
         ("http", "--seconds 1 --journal off"),
         ("event", "--instances 60 --nodes 1"),
     ] {

@@ -41,12 +41,12 @@ const fn cost(wal_bytes: f64, rows: f64, index_entries: f64, transactions: f64) 
 }
 
 const EXPECTED: [(&str, Cost); 6] = [
-    ("dispatch", cost(2101.0, 4.0, 7.0, 2.0)),
-    ("execute", cost(2099.0, 4.0, 7.0, 2.0)),
-    ("two steps", cost(3759.0, 7.0, 8.0, 3.0)),
-    ("event", cost(5984.0, 12.0, 19.0, 5.0)),
-    ("timer", cost(5161.0, 11.0, 13.0, 4.0)),
-    ("child", cost(9833.0, 18.0, 29.0, 6.0)),
+    ("dispatch", cost(1928.0, 4.0, 7.0, 2.0)),
+    ("execute", cost(1926.0, 4.0, 7.0, 2.0)),
+    ("two steps", cost(3412.0, 7.0, 8.0, 3.0)),
+    ("event", cost(5632.0, 12.0, 19.0, 5.0)),
+    ("timer", cost(4817.0, 11.0, 13.0, 4.0)),
+    ("child", cost(9312.0, 18.0, 29.0, 6.0)),
 ];
 
 /// The records of the log between two places, in bytes, by relation.
