@@ -78,8 +78,10 @@ impl Settings {
         let is_single = environment.number("PRODUCER_ONLY_INSTANCE_ZERO", 0, 0..=1)? == 1;
         let milliseconds = |name, default, range| environment.number(name, default, range).map(Duration::from_millis);
         Ok(Self {
-            database_url: environment
-                .required("DATABASE_URL", "a URL as postgres://user:password@host:port/database")?,
+            database_url: environment.required(
+                "DATABASE_URL",
+                "the URL of the database, as postgres://host:port/database",
+            )?,
             instance_id,
             pacing,
             is_producer: !is_single || instance_id == 0,
@@ -223,7 +225,7 @@ mod tests {
             (
                 "DATABASE_URL",
                 "",
-                "set DATABASE_URL to a URL as postgres://user:password@host:port/database",
+                "set DATABASE_URL to the URL of the database, as postgres://host:port/database",
             ),
         ] {
             assert_eq!(read(&[(name, value)]).unwrap_err(), message);
