@@ -19,7 +19,6 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -350,12 +349,12 @@ impl ConnectionTable {
 /// The stream of a connection; it records reads and writes in the connection's state. The connection is in the table as long
 /// as the stream is open, also as a WebSocket, which outlives the server's part of it.
 #[derive(Debug)]
-pub(super) struct TrackedStream {
-    pub(super) stream: TcpStream,
+pub(super) struct TrackedStream<S> {
+    pub(super) stream: S,
     pub(super) tracked: TrackedConnection,
 }
 
-impl TrackedStream {
+impl<S> TrackedStream<S> {
     fn record(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => self.tracked.state.record_blocked_write(),
@@ -368,7 +367,7 @@ impl TrackedStream {
     }
 }
 
-impl AsyncRead for TrackedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
@@ -379,7 +378,7 @@ impl AsyncRead for TrackedStream {
     }
 }
 
-impl AsyncWrite for TrackedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.record(written)

@@ -10,6 +10,8 @@ mod holding_body;
 mod idempotency;
 mod json_memory;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use body::MAX_BODY;
 pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_error};

@@ -11,6 +11,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +75,10 @@ pub async fn serve_within(
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             () = table.wait_for_room(), if waiting.is_some() => {
                 if let Some((stream, peer)) = waiting.take() {
+                    // Responses are small and clients wait for them: they must not wait to be joined with more data.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "cannot set TCP_NODELAY");
+                    }
                     let served = serve_connection(stream, peer, router.clone(), closing.clone(), table.track());
                     connections.spawn(served);
                 }
@@ -109,17 +114,13 @@ pub async fn serve_within(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-async fn serve_connection(
-    stream: TcpStream,
+pub(super) async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     router: Router,
     closing: CancellationToken,
     tracked: TrackedConnection,
 ) {
-    // Responses are small and clients wait for them: they must not wait to be joined with more data.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
     let state = Arc::clone(&tracked.state);
     let service = service_fn({
         let state = Arc::clone(&state);

@@ -1,12 +1,14 @@
 //! Public, with the feature `testing`: `conformance`, the suites that each pluggable service must pass.
 //!
-//! The rest is shared by the unit tests of several rooms: databases, commit writers, connections that fail on demand, and
-//! recorded metrics. Tests of one room import from here, and from their own room, but never from the tests of another room.
+//! The rest is shared by the unit tests of several rooms: databases, commit writers, connections that fail on demand,
+//! recorded metrics, and counted instructions. Tests of one room import from here, and from their own room, but never from the tests of another room.
 
 pub mod conformance;
 #[cfg(test)]
 #[path = "../../tests/it/support/database.rs"]
 mod database;
+#[cfg(test)]
+pub(crate) mod instructions;
 #[cfg(test)]
 pub(crate) mod metrics;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod contention;
 mod file;
 mod handoff;
+mod instructions;
 mod loss;
 mod postgres;
 mod providers;

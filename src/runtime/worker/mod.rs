@@ -39,5 +39,7 @@ mod prepare;
 mod release;
 mod run;
 mod supported_work;
+#[cfg(test)]
+mod tests;
 pub(crate) mod unsupported;
 pub(crate) mod wake_notifications;

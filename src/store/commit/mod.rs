@@ -46,7 +46,7 @@ use chrono::{DateTime, Utc};
 pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use options::WriterOptions;
 #[cfg(test)]
-pub(crate) use pipeline::SendMode;
+pub(crate) use pipeline::{SendMode, encoded, parameter_types};
 pub(crate) use row::{AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;

@@ -310,6 +310,24 @@ impl CommitConnection {
     }
 }
 
+/// The parameters of a batch with one request, in the bytes that are sent, for the types of the statement's parameters.
+#[cfg(test)]
+pub(crate) fn encoded(request: &mut CommitRequest, types: &[Type]) -> usize {
+    let rows = Rows::of(std::iter::once(request));
+    let mut bytes = postgres_types::private::BytesMut::new();
+    for (param, of_type) in rows.params(&1, &0).into_iter().zip(types) {
+        param.to_sql_checked(of_type, &mut bytes).unwrap();
+    }
+    bytes.len()
+}
+
+/// The types of the parameters of the batch statement.
+#[cfg(test)]
+pub(crate) async fn parameter_types(client: &Client) -> Vec<Type> {
+    let whole = client.prepare(&StatementShape::WHOLE.text(BATCH)).await.unwrap();
+    whole.params().to_vec()
+}
+
 /// The keys that a lock statement did not get.
 fn missed(locked: &[tokio_postgres::Row]) -> Vec<i32> {
     let place = find_column(locked, "missed");

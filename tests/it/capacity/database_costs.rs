@@ -1,9 +1,10 @@
-//! What a workflow costs the server, counted in its log of changes: numbers that no load beside it moves. A change that raises
-//! one says so by changing it here.
+//! What a workflow costs the server, counted in its log of changes, and in statements that it gets: numbers that no load beside
+//! it moves. A change that raises one says so by changing it here.
 //!
 //! Left out: images of whole pages, which depend on the time of the last checkpoint; splits of pages of an index, and what the
 //! server clears away; and what the nodes write of themselves.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mainspring::Engine;
@@ -29,24 +30,27 @@ struct Cost {
     rows: f64,
     index_entries: f64,
     transactions: f64,
+    /// That the nodes send; BEGIN, COMMIT and SET are statements, too. Not a number where the server does not count them.
+    statements: f64,
 }
 
-const fn cost(wal_bytes: f64, rows: f64, index_entries: f64, transactions: f64) -> Cost {
+const fn cost(wal_bytes: f64, rows: f64, index_entries: f64, transactions: f64, statements: f64) -> Cost {
     Cost {
         wal_bytes,
         rows,
         index_entries,
         transactions,
+        statements,
     }
 }
 
 const EXPECTED: [(&str, Cost); 6] = [
-    ("dispatch", cost(1928.0, 4.0, 7.0, 2.0)),
-    ("execute", cost(1926.0, 4.0, 7.0, 2.0)),
-    ("two steps", cost(3412.0, 7.0, 8.0, 3.0)),
-    ("event", cost(5632.0, 12.0, 19.0, 5.0)),
-    ("timer", cost(4817.0, 11.0, 13.0, 4.0)),
-    ("child", cost(9312.0, 18.0, 29.0, 6.0)),
+    ("dispatch", cost(1928.0, 4.0, 7.0, 2.0, 2.0)),
+    ("execute", cost(1926.0, 4.0, 7.0, 2.0, 2.0)),
+    ("two steps", cost(3412.0, 7.0, 8.0, 3.0, 5.0)),
+    ("event", cost(5632.0, 12.0, 19.0, 5.0, 22.0)),
+    ("timer", cost(4817.0, 11.0, 13.0, 4.0, 12.0)),
+    ("child", cost(9312.0, 18.0, 29.0, 6.0, 23.0)),
 ];
 
 /// The records of the log between two places, in bytes, by relation.
@@ -107,16 +111,17 @@ async fn publish(test: &TestEngine) {
     test.publish(sequence("parent", None, &[child])).await;
 }
 
-async fn finished(engine: &Engine, id: &InstanceId) {
+/// Waits by a session whose statements are not counted.
+async fn finished(client: &Connection, id: &InstanceId) {
+    let finished = format!("SELECT count(*) FROM mainspring.instance WHERE id = '{id}' AND status = 1 /* finished */");
     poll_until(TIMEOUT, "the instance to finish", async || {
-        let summary = engine.instance(id).await.ok()?.summary;
-        (summary.sub_status == "Finished").then_some(())
+        (client.count(&finished).await == 1).then_some(())
     })
     .await;
 }
 
 /// Runs one workflow to its end.
-async fn run(engine: &Engine, name: &str) {
+async fn run(engine: &Engine, client: &Connection, name: &str) {
     let executed = async |definition: &str| {
         let executed = engine.execute(start(definition)).await.unwrap();
         executed.instance_id
@@ -124,17 +129,17 @@ async fn run(engine: &Engine, name: &str) {
     match name {
         "dispatch" => {
             let id = engine.dispatch(start("hello")).await.unwrap();
-            finished(engine, &id).await;
+            finished(client, &id).await;
         }
         "execute" => drop(executed("hello").await),
         "two steps" => drop(executed("steps").await),
         "event" => {
             let id = executed("waits").await;
             engine.trigger_event(event("Go", json!(1))).await.unwrap();
-            finished(engine, &id).await;
+            finished(client, &id).await;
         }
-        "timer" => finished(engine, &executed("delay").await).await,
-        _ => finished(engine, &executed("parent").await).await,
+        "timer" => finished(client, &executed("delay").await).await,
+        _ => finished(client, &executed("parent").await).await,
     }
 }
 
@@ -149,14 +154,29 @@ async fn reached(client: &Connection) -> i64 {
         .await
 }
 
+/// How often each statement was sent, by its text.
+async fn statements(client: &Connection) -> BTreeMap<String, i64> {
+    let sql = "
+        SELECT q.query, sum(q.calls)::bigint AS calls FROM pg_stat_statements q
+        WHERE q.dbid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        GROUP BY q.query";
+    let rows = client.query(sql, &[]).await.unwrap();
+    rows.iter().map(|row| (row.get("query"), row.get("calls"))).collect()
+}
+
 /// The cost of one, and the lines of its parts by relation.
-async fn measure(test: &TestEngine, client: &Connection, name: &str) -> (Cost, Vec<String>) {
+async fn measure(test: &TestEngine, client: &Connection, name: &str, counts_statements: bool) -> (Cost, Vec<String>) {
+    let before = if counts_statements {
+        statements(client).await
+    } else {
+        BTreeMap::new()
+    };
     let first = reached(client).await;
     for _ in 0..MEASURED {
-        run(&test.engine, name).await;
+        run(&test.engine, client, name).await;
     }
     let last = reached(client).await;
-    let mut all = cost(0.0, 0.0, 0.0, 0.0);
+    let mut all = cost(0.0, 0.0, 0.0, 0.0, 0.0);
     let mut parts = Vec::new();
     for row in client.query(COUNT, &[&first, &last]).await.unwrap() {
         let of_one = |name: &str| row.get::<_, i64>(name) as f64 / f64::from(MEASURED);
@@ -165,12 +185,25 @@ async fn measure(test: &TestEngine, client: &Connection, name: &str) -> (Cost, V
             of_one("rows"),
             of_one("index_entries"),
             of_one("transactions"),
+            0.0,
         );
         all.wal_bytes += part.wal_bytes;
         all.rows += part.rows;
         all.index_entries += part.index_entries;
         all.transactions += part.transactions;
         parts.push(format!("  {}: {part:?}", row.get::<_, String>("relation")));
+    }
+    if counts_statements {
+        for (text, calls) in statements(client).await {
+            let of_one = (calls - before.get(&text).unwrap_or(&0)) as f64 / f64::from(MEASURED);
+            // What is sent by the clock, as the check-in and a poll that finds nothing, is a fraction.
+            all.statements += of_one.round();
+            if of_one > 0.0 {
+                parts.push(format!("  {of_one} of {text}"));
+            }
+        }
+    } else {
+        all.statements = f64::NAN;
     }
     (all, parts)
 }
@@ -182,11 +215,28 @@ fn compared(name: &str, found: Cost, expected: Cost) -> Vec<String> {
         ("rows", found.rows, expected.rows),
         ("index entries", found.index_entries, expected.index_entries),
         ("transactions", found.transactions, expected.transactions),
+        ("statements", found.statements, expected.statements),
     ];
     let off = |(_, found, expected): &&(&str, f64, f64)| (found / expected - 1.0).abs() > TOLERANCE;
     let off = parts.iter().filter(off);
     off.map(|(part, found, expected)| format!("{name}: {found} {part}, not {expected}"))
         .collect()
+}
+
+/// Lets the server count the statements of sessions that begin from now on, if it can: those of this one are not counted.
+async fn count_statements(client: &Connection, database: &str) -> bool {
+    let loaded = "SELECT count(*) FROM pg_settings
+        WHERE name = 'shared_preload_libraries' AND setting ~ 'pg_stat_statements'";
+    if client.count(loaded).await == 0 {
+        eprintln!("statements are not counted: the server has no shared_preload_libraries = 'pg_stat_statements'");
+        return false;
+    }
+    let begin = format!(
+        "CREATE EXTENSION pg_stat_statements; ALTER DATABASE {database} SET pg_stat_statements.track = 'top';
+         ALTER DATABASE {database} SET compute_query_id = 'on'"
+    );
+    client.batch_execute(&begin).await.unwrap();
+    true
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,6 +252,7 @@ async fn a_workflow_costs_the_server_no_more_than_is_written_here() {
         return;
     }
     client.batch_execute("CREATE EXTENSION pg_walinspect").await.unwrap();
+    let counts_statements = count_statements(&client, database.name()).await;
     let builder = Engine::builder(database.url())
         .node_id("one")
         .check_in(Duration::from_millis(500));
@@ -209,13 +260,13 @@ async fn a_workflow_costs_the_server_no_more_than_is_written_here() {
     publish(&test).await;
     // A node learns of the definitions, and the tables get their first pages.
     for (name, _) in EXPECTED.iter().cycle().take(5 * EXPECTED.len()) {
-        run(&test.engine, name).await;
+        run(&test.engine, &client, name).await;
     }
     let mut wrong = Vec::new();
     for (name, expected) in EXPECTED {
         let mut off = Vec::new();
         for _ in 0..TRIES {
-            let (found, relations) = measure(&test, &client, name).await;
+            let (found, relations) = measure(&test, &client, name, counts_statements).await;
             off = compared(name, found, expected);
             if off.is_empty() {
                 break;

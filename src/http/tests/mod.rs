@@ -1,0 +1,3 @@
+//! The server on a connection in memory.
+
+mod instructions;

@@ -1,0 +1,3 @@
+//! What a worker does apart from its database.
+
+mod instructions;
