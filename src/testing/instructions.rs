@@ -26,7 +26,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "http::tests::instructions::executed_workflow",
         "a request that executes a workflow",
-        2_277_963.0,
+        2_342_000.0,
     ),
     (
         "runtime::worker::tests::instructions::hello_world",
@@ -41,7 +41,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "runtime::worker::tests::instructions::encoding_of_a_commit",
         "the encoding of a commit",
-        579_430.0,
+        661_800.0,
     ),
     ("lock::tests::instructions::local_lock", "a lock in memory", 38_097.0),
     (

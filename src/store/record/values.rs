@@ -1,7 +1,7 @@
 //! The table of a body's texts and values. What occurs again, as most of a burst does, is written once.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Values {
     text: Vec<u8>,
     count: i64,
     /// The first value with a hash: its bytes and its place. A second one with the same hash is not shared.
-    known: HashMap<u64, (Range<usize>, i64)>,
+    known: BTreeMap<u64, (Range<usize>, i64)>,
     hasher: RandomState,
 }
 

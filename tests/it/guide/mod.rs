@@ -100,6 +100,11 @@ async fn running_a_cluster() {
 }
 
 #[tokio::test]
+async fn performance() {
+    follow::follow(&page("performance.md"), 0).await;
+}
+
+#[tokio::test]
 async fn when_something_is_wrong() {
     follow::follow(&page("when-something-is-wrong.md"), 0).await;
 }
@@ -225,7 +230,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 8, "{names:?}");
+    assert_eq!(names.len(), 9, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(
