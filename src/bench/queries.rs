@@ -173,8 +173,10 @@ pub(super) async fn ended(client: &Client, since: DateTime<Utc>) -> Result<(u64,
 
 /// Holds a snapshot until the end of the session.
 pub(super) async fn hold_snapshot(client: &Client) -> Result<()> {
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM instance LIMIT 1";
-    Ok(within(ANSWER_TIMEOUT, client.batch_execute(begin)).await?)
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0";
+    within(ANSWER_TIMEOUT, client.batch_execute(begin)).await?;
+    // The first statement takes it.
+    clock(client).await.map(drop)
 }
 
 /// Leaves rows that are dead to every new transaction.

@@ -251,7 +251,10 @@ async fn a_workflow_costs_the_server_no_more_than_is_written_here() {
         eprintln!("not counted: pg_get_wal_block_info exists from PostgreSQL 16 on");
         return;
     }
-    client.batch_execute("CREATE EXTENSION pg_walinspect").await.unwrap();
+    // A checkpoint meanwhile keeps what is to be counted: the slot is of this session.
+    let keep = "CREATE EXTENSION pg_walinspect;
+        SELECT pg_create_physical_replication_slot('costs_' || pg_backend_pid(), true, true)";
+    client.batch_execute(keep).await.unwrap();
     let counts_statements = count_statements(&client, database.name()).await;
     let builder = Engine::builder(database.url())
         .node_id("one")
