@@ -568,7 +568,7 @@ CREATE TABLE burst_record (
     --                        exception, has bookmarks, faults]]}.
 
     -- The lines are numbers, without the nulls at their ends. A text or a value is its place in `values`, so that what most of
-    -- a burst repeats is written once; one of more than a kilobyte has one place only, so that a read of all lines stays small.
+    -- a burst repeats is written once; one of more than 256 bytes has one place only, so that a read of all lines stays small.
     -- `activity` is left out where it is the end of `node`; `has bookmarks` is 1 or left out, and so are no faults.
     -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is `instance:number`);
     -- the last one is left out where the parent scheduled the execution by itself, and after the burst in which it started.

@@ -152,12 +152,12 @@ FROM (
     UNION ALL
     SELECT 'activity-ended-twice', count(*), min(e.instance_id || ':' || e.number)
     -- By jsonb, which is faster than the view; bodies that it cannot hold are left out.
-    FROM (SELECT r.tenant_id, r.instance_id, r.body->'activities'->((j.entry->>0)::integer)->>0 AS number,
-                 r.body->'values'->>((j.entry->>2)::integer) AS event
+    FROM (SELECT r.tenant_id, r.instance_id, r.body #>> ARRAY['activities', j.entry->>0, '0'] AS number,
+                 r.body #>> ARRAY['values', j.entry->>2] AS event
           FROM (SELECT c.tenant_id, c.instance_id, CASE WHEN strpos(c.body, '\u0000') = 0 THEN c.body::jsonb END AS body
                 FROM burst_record c OFFSET 0) r
           CROSS JOIN LATERAL jsonb_array_elements(r.body->'journal') j(entry)
-          WHERE r.body->'values'->>((j.entry->>2)::integer) IN ('Completed', 'Faulted', 'Canceled')
+          WHERE r.body #>> ARRAY['values', j.entry->>2] IN ('Completed', 'Faulted', 'Canceled')
           GROUP BY 1, 2, 3, 4 HAVING count(*) > 1) e
     UNION ALL
     SELECT 'timer-of-finished-instance', count(*), min(t.instance_id)

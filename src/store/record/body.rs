@@ -1,6 +1,7 @@
 //! The body of a stored record, without copies of unused parts: values are text until they are requested.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,11 +12,11 @@ use crate::{Error, Result};
 pub(super) struct RecordedActivity<'a> {
     pub(super) number: u64,
     pub(super) parent: Option<u64>,
-    pub(super) activity_id: Cow<'a, str>,
-    pub(super) node_id: Cow<'a, str>,
-    pub(super) activity_type: Cow<'a, str>,
+    pub(super) activity_id: &'a str,
+    pub(super) node_id: &'a str,
+    pub(super) activity_type: &'a str,
     pub(super) activity_type_version: i32,
-    pub(super) activity_name: Option<Cow<'a, str>>,
+    pub(super) activity_name: Option<&'a str>,
     pub(super) scheduled_after: Option<u64>,
 }
 
@@ -23,9 +24,9 @@ pub(super) struct RecordedActivity<'a> {
 pub(super) struct StoredEntry<'a> {
     place: usize,
     pub(super) at: i64,
-    pub(super) event_name: Cow<'a, str>,
-    pub(super) message: Option<Cow<'a, str>>,
-    pub(super) source: Option<Cow<'a, str>>,
+    pub(super) event_name: &'a str,
+    pub(super) message: Option<&'a str>,
+    pub(super) source: Option<&'a str>,
     pub(super) activity_state: Option<&'a RawValue>,
     pub(super) payload: Option<&'a RawValue>,
 }
@@ -33,7 +34,7 @@ pub(super) struct StoredEntry<'a> {
 /// As [`super::NewExecution`], after its place in the activities.
 pub(super) struct StoredExecution<'a> {
     place: usize,
-    pub(super) status: Cow<'a, str>,
+    pub(super) status: &'a str,
     pub(super) started: Option<i64>,
     pub(super) completed: Option<i64>,
     pub(super) activity_state: Option<&'a RawValue>,
@@ -47,12 +48,15 @@ pub(super) struct StoredExecution<'a> {
 
 /// A body as it is written: the lines have indexes of values.
 #[derive(Deserialize)]
-struct Lines<'a> {
+pub(super) struct Lines<'a> {
     #[serde(borrow)]
     values: Vec<&'a RawValue>,
     activities: Vec<ActivityLine>,
     journal: Vec<EntryLine>,
     executions: Vec<ExecutionLine>,
+    /// The values that were read as texts: each is decoded once, whatever names it.
+    #[serde(skip)]
+    texts: Vec<OnceCell<Cow<'a, str>>>,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +108,7 @@ struct ExecutionLine {
     properties: Option<usize>,
     #[serde(default)]
     exception: Option<usize>,
-    /// None for false, and 1.
+    /// Left out for false, and 1.
     #[serde(default)]
     has_bookmarks: Option<u8>,
     #[serde(default)]
@@ -125,6 +129,12 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
 }
 
 impl<'a> Lines<'a> {
+    pub(super) fn read(body: &'a str) -> Result<Self> {
+        let mut lines: Self = parsed(body)?;
+        lines.texts.resize_with(lines.values.len(), OnceCell::new);
+        Ok(lines)
+    }
+
     fn value(&self, at: usize) -> Result<&'a RawValue> {
         self.values.get(at).copied().ok_or_else(unreadable)
     }
@@ -133,30 +143,31 @@ impl<'a> Lines<'a> {
         at.map(|at| self.value(at)).transpose()
     }
 
-    fn text(&self, at: usize) -> Result<Cow<'a, str>> {
+    fn text(&self, at: usize) -> Result<&str> {
         // By serde alone, a `Cow` is always a copy.
         #[derive(Deserialize)]
         struct Text<'b>(#[serde(borrow)] Cow<'b, str>);
+        let known = self.texts.get(at).ok_or_else(unreadable)?;
+        if let Some(text) = known.get() {
+            return Ok(text);
+        }
         let Text(text) = parsed(self.value(at)?.get())?;
-        Ok(text)
+        Ok(known.get_or_init(|| text))
     }
 
-    fn optional_text(&self, at: Option<usize>) -> Result<Option<Cow<'a, str>>> {
+    fn optional_text(&self, at: Option<usize>) -> Result<Option<&str>> {
         at.map(|at| self.text(at)).transpose()
     }
 
-    fn activities(&self) -> Result<Vec<RecordedActivity<'a>>> {
+    fn activities(&self) -> Result<Vec<RecordedActivity<'_>>> {
         let activity = |line: &ActivityLine| {
             let node_id = self.text(line.node_id)?;
-            let activity_id = match (line.activity_id, &node_id) {
-                (Some(at), _) => self.text(at)?,
-                (None, Cow::Borrowed(node_id)) => Cow::Borrowed(activity_of(node_id)),
-                (None, Cow::Owned(node_id)) => Cow::Owned(activity_of(node_id).to_owned()),
-            };
             Ok(RecordedActivity {
                 number: line.number,
                 parent: line.parent,
-                activity_id,
+                activity_id: self
+                    .optional_text(line.activity_id)?
+                    .unwrap_or_else(|| activity_of(node_id)),
                 node_id,
                 activity_type: self.text(line.activity_type)?,
                 activity_type_version: line.activity_type_version,
@@ -167,9 +178,8 @@ impl<'a> Lines<'a> {
         self.activities.iter().map(activity).collect()
     }
 
-    /// The entries of the journal in order.
-    fn entries(&self) -> impl Iterator<Item = Result<StoredEntry<'a>>> {
-        self.journal.iter().map(|line| {
+    pub(super) fn journal(&self) -> Result<Journal<'_>> {
+        let entry = |line: &EntryLine| {
             Ok(StoredEntry {
                 place: line.place,
                 at: line.at,
@@ -179,12 +189,15 @@ impl<'a> Lines<'a> {
                 activity_state: self.optional(line.activity_state)?,
                 payload: self.optional(line.payload)?,
             })
+        };
+        Ok(Journal {
+            activities: self.activities()?,
+            journal: self.journal.iter().map(entry).collect::<Result<_>>()?,
         })
     }
 
-    /// The states of the executions.
-    fn executions(&self) -> impl Iterator<Item = Result<StoredExecution<'a>>> {
-        self.executions.iter().map(|line| {
+    pub(super) fn executions(&self) -> Result<Executions<'_>> {
+        let execution = |line: &ExecutionLine| {
             Ok(StoredExecution {
                 place: line.place,
                 status: self.text(line.status)?,
@@ -195,9 +208,13 @@ impl<'a> Lines<'a> {
                 payload: self.optional(line.payload)?,
                 properties: self.optional(line.properties)?,
                 exception: self.optional(line.exception)?,
-                has_bookmarks: line.has_bookmarks.unwrap_or_default() != 0,
+                has_bookmarks: line.has_bookmarks.is_some(),
                 fault_count: line.fault_count.unwrap_or_default(),
             })
+        };
+        Ok(Executions {
+            activities: self.activities()?,
+            executions: self.executions.iter().map(execution).collect::<Result<_>>()?,
         })
     }
 }
@@ -209,14 +226,6 @@ pub(super) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    pub(super) fn read(body: &'a str) -> Result<Self> {
-        let lines = parsed::<Lines<'_>>(body)?;
-        Ok(Self {
-            activities: lines.activities()?,
-            journal: lines.entries().collect::<Result<_>>()?,
-        })
-    }
-
     /// The entries in order, each with the place of its execution and the execution.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &RecordedActivity<'a>, &StoredEntry<'a>)> {
         self.journal
@@ -232,14 +241,6 @@ pub(super) struct Executions<'a> {
 }
 
 impl<'a> Executions<'a> {
-    pub(super) fn read(body: &'a str) -> Result<Self> {
-        let lines = parsed::<Lines<'_>>(body)?;
-        Ok(Self {
-            activities: lines.activities()?,
-            executions: lines.executions().collect::<Result<_>>()?,
-        })
-    }
-
     /// The states of the executions.
     pub(super) fn states(&self) -> impl Iterator<Item = (&RecordedActivity<'a>, &StoredExecution<'a>)> {
         self.executions
@@ -253,4 +254,81 @@ pub(super) fn value(raw: Option<&RawValue>) -> Result<Option<serde_json::Value>>
     let Some(raw) = raw else { return Ok(None) };
     let value: serde_json::Value = parsed(raw.get())?;
     Ok(Some(value).filter(|value| !value.is_null()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{ExecutionRef, NewEntry, NewExecution, Record};
+    use super::*;
+
+    #[test]
+    fn odd_texts_and_values_are_read_as_they_were_written() {
+        let odd = "a\"b\\c\n\u{1}é😀:d";
+        let values = [json!({}), json!(odd), json!({odd: [1.5, null, ""]}), Value::Null];
+        let who = |number, node_id, activity_id| ExecutionRef {
+            number,
+            parent: Some(u64::MAX),
+            scheduled_after: Some(7),
+            activity_id,
+            node_id,
+            activity_type: odd,
+            activity_type_version: 2,
+            activity_name: Some(""),
+        };
+        let (first, second) = (who(1, odd, "d"), who(2, "w:x", odd));
+        let mut record = Record::default();
+        let execution = NewExecution {
+            status: "Running",
+            started: None,
+            completed: Some(-3),
+            activity_state: &values[2],
+            outputs: &values[3],
+            payload: Some(&values[1]),
+            properties: None,
+            exception: Some(&values[2]),
+            has_bookmarks: true,
+            fault_count: 4,
+        };
+        let entry = NewEntry {
+            at: 5,
+            event_name: odd,
+            message: None,
+            source: Some(odd),
+            activity_state: Some(&values[0]),
+            payload: Some(&values[3]),
+        };
+        record.execution(first, execution).unwrap();
+        record.entry(second, entry).unwrap();
+        let row = record.into_row(0).unwrap().unwrap();
+        let lines = Lines::read(&row.body).unwrap();
+        let (journal, executions) = (lines.journal().unwrap(), lines.executions().unwrap());
+        let ids = |activity: &RecordedActivity<'_>| (activity.node_id.to_owned(), activity.activity_id.to_owned());
+        let found: Vec<_> = journal.activities.iter().map(ids).collect();
+        assert_eq!(
+            found,
+            [(odd.to_owned(), "d".to_owned()), ("w:x".to_owned(), odd.to_owned())]
+        );
+        let (place, activity, entry) = journal.entries().next().unwrap();
+        assert_eq!(
+            (place, activity.activity_name, activity.scheduled_after),
+            (1, Some(""), Some(7))
+        );
+        assert_eq!((entry.event_name, entry.message, entry.source), (odd, None, Some(odd)));
+        assert_eq!(value(entry.activity_state).unwrap().as_ref(), Some(&values[0]));
+        assert_eq!(value(entry.payload).unwrap(), None);
+        let (_, state) = executions.states().next().unwrap();
+        assert_eq!(
+            (state.status, state.started, state.completed),
+            ("Running", None, Some(-3))
+        );
+        assert_eq!(value(state.activity_state).unwrap().as_ref(), Some(&values[2]));
+        assert_eq!(
+            (value(state.outputs).unwrap(), value(state.properties).unwrap()),
+            (None, None)
+        );
+        assert_eq!(value(state.payload).unwrap().as_ref(), Some(&values[1]));
+        assert_eq!((state.has_bookmarks, state.fault_count), (true, 4));
+    }
 }

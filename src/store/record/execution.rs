@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::body::{self, Executions, RecordedActivity, StoredExecution};
+use super::body::{self, Lines, RecordedActivity, StoredExecution};
 use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord};
 use crate::compute;
 use crate::db::Pool;
@@ -115,7 +115,8 @@ struct Collector {
 impl Collector {
     fn add(&mut self, page: &RecordPage) -> Result<()> {
         for record in &page.records {
-            let executions = Executions::read(&record.body)?;
+            let lines = Lines::read(&record.body)?;
+            let executions = lines.executions()?;
             for (activity, execution) in executions.states() {
                 self.add_state(record, activity, execution)?;
             }
@@ -143,7 +144,7 @@ impl Collector {
         }
         let is_selected = match &self.query.selection {
             Selection::All => true,
-            Selection::Nodes(nodes) => nodes.contains(&*reference.node_id),
+            Selection::Nodes(nodes) => nodes.contains(reference.node_id),
             Selection::Activity(id) => *id == reference.activity_id,
             Selection::Numbers(numbers) => numbers.contains(&number),
         };
@@ -169,7 +170,7 @@ impl Collector {
         let bytes = values.iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
         let row = ExecutionRow {
             activity: self.activity(reference),
-            status: status(&state.status),
+            status: status(state.status),
             started_at: state.started.map_or(record.began_at, at),
             completed_at: state.completed.map(at),
             has_bookmarks: state.has_bookmarks,
@@ -202,7 +203,7 @@ impl Collector {
 
     /// Equal activities share their texts.
     fn activity(&mut self, reference: &RecordedActivity<'_>) -> Arc<ActivityOf> {
-        if let Some(known) = self.activities.get(&*reference.node_id) {
+        if let Some(known) = self.activities.get(reference.node_id) {
             return Arc::clone(known);
         }
         let activity = Arc::new(ActivityOf {
@@ -210,7 +211,7 @@ impl Collector {
             node_id: reference.node_id.to_string(),
             activity_type: reference.activity_type.to_string(),
             activity_type_version: reference.activity_type_version,
-            activity_name: reference.activity_name.as_deref().map(str::to_owned),
+            activity_name: reference.activity_name.map(str::to_owned),
         });
         self.activities.insert(activity.node_id.clone(), Arc::clone(&activity));
         activity

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use postgres_types::{ToSql, Type};
 use serde_json::Value;
 
-use super::body::{self, Journal, RecordedActivity, StoredEntry};
+use super::body::{self, Lines, RecordedActivity, StoredEntry};
 use super::read::{MAX_BYTES, Reader, RecordPage, StoredRecord, is_long};
 use super::times::RecordTimes;
 use crate::compute;
@@ -50,8 +50,8 @@ pub(crate) struct EntryFilter {
 impl EntryFilter {
     fn admits(&self, activity: &RecordedActivity<'_>) -> bool {
         let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
-        among(&self.activity_ids, &activity.activity_id)
-            && among(&self.node_ids, &activity.node_id)
+        among(&self.activity_ids, activity.activity_id)
+            && among(&self.node_ids, activity.node_id)
             && !self.excluded_types.iter().any(|one| *one == activity.activity_type)
     }
 
@@ -77,10 +77,10 @@ fn row(
         activity_id: activity.activity_id.to_string(),
         activity_type: activity.activity_type.to_string(),
         activity_type_version: activity.activity_type_version,
-        activity_name: activity.activity_name.as_deref().map(str::to_owned),
+        activity_name: activity.activity_name.map(str::to_owned),
         node_id: activity.node_id.to_string(),
-        message: entry.message.as_deref().map(str::to_owned),
-        source: entry.source.as_deref().map(str::to_owned),
+        message: entry.message.map(str::to_owned),
+        source: entry.source.map(str::to_owned),
         activity_state: body::value(entry.activity_state)?,
         payload: body::value(entry.payload)?,
     })
@@ -129,7 +129,8 @@ pub(crate) async fn list(
 fn window(id: &InstanceId, records: &[(i64, StoredRecord)], limit: i64, offset: i64) -> Result<Vec<JournalEntryRow>> {
     let mut entries = Vec::new();
     for (earlier, record) in records {
-        let journal = Journal::read(&record.body)?;
+        let lines = Lines::read(&record.body)?;
+        let journal = lines.journal()?;
         for (place, (_, activity, entry)) in (0..).zip(journal.entries()) {
             if earlier + place >= offset && earlier + place < offset + limit {
                 entries.push(row(id, record, record.first_entry + place, activity, entry)?);
@@ -160,12 +161,13 @@ struct FilteredRead {
 impl FilteredRead {
     fn add(&mut self, page: &RecordPage) -> Result<()> {
         for record in &page.records {
-            let journal = Journal::read(&record.body)?;
+            let lines = Lines::read(&record.body)?;
+            let journal = lines.journal()?;
             let admitted: Vec<bool> = journal.activities.iter().map(|it| self.filter.admits(it)).collect();
             for (sequence, (place, activity, entry)) in (record.first_entry..).zip(journal.entries()) {
                 self.examined += 1;
                 let is_wanted = admitted.get(place).copied().unwrap_or(false);
-                if !is_wanted || !self.filter.admits_event(&entry.event_name) {
+                if !is_wanted || !self.filter.admits_event(entry.event_name) {
                     continue;
                 }
                 if self.found.total >= self.skip && self.found.entries.len() < self.take {
@@ -241,10 +243,11 @@ pub(crate) async fn last(
 /// The last admitted entry of the first record that has one.
 fn last_of(id: &InstanceId, filter: &EntryFilter, page: &RecordPage) -> Result<Option<JournalEntryRow>> {
     for record in &page.records {
-        let journal = Journal::read(&record.body)?;
+        let lines = Lines::read(&record.body)?;
+        let journal = lines.journal()?;
         let admitted = (record.first_entry..)
             .zip(journal.entries())
-            .filter(|(_, (_, activity, entry))| filter.admits_event(&entry.event_name) && filter.admits(activity));
+            .filter(|(_, (_, activity, entry))| filter.admits_event(entry.event_name) && filter.admits(activity));
         if let Some((sequence, (_, activity, entry))) = admitted.last() {
             return row(id, record, sequence, activity, entry).map(Some);
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::RecordRow;
-use super::body::{self, Executions, Journal};
+use super::body::{self, Lines};
 use super::read::{Reader, StoredRecord};
 use super::values::{MAX_SHARED, Values};
 use crate::db::Pool;
@@ -21,6 +21,9 @@ const MAX_BYTES: usize = 16 << 20;
 /// The fields of a stored execution: its state, where it started, and where it completed.
 const STARTED: usize = 2;
 const COMPLETED: usize = 3;
+
+/// The microseconds of a thousand years.
+const MAX_AT: u64 = 1000 * 366 * 86_400 * 1_000_000;
 
 /// The fields that are places of values.
 const OF_ACTIVITY: &[usize] = &[2, 3, 5, 6];
@@ -210,11 +213,18 @@ impl History {
     /// `counter`, and entries up to the one before `sequence`.
     pub(crate) fn into_row(mut self, counter: u64, sequence: i64) -> std::result::Result<RecordRow, String> {
         self.has_few_long_values()?;
+        let (entries, executions) = (&self.body.journal, &self.body.executions);
+        let times = entries.iter().filter_map(|line| line.get(1));
+        let times = times.chain(executions.iter().flat_map(|line| line.iter().skip(STARTED).take(2)));
+        if times.flatten().any(|at| at.unsigned_abs() > MAX_AT) {
+            return Err("a time in it is more than a thousand years from its begin".to_owned());
+        }
         let body = serde_json::to_string(&self.body).map_err(|error| error.to_string())?;
         let unreadable = |error: Error| format!("it cannot be read: {error:?}");
         {
-            let journal = Journal::read(&body).map_err(unreadable)?;
-            let executions = Executions::read(&body).map_err(unreadable)?;
+            let lines = Lines::read(&body).map_err(unreadable)?;
+            let journal = lines.journal().map_err(unreadable)?;
+            let executions = lines.executions().map_err(unreadable)?;
             let (activities, entries, states) = (
                 journal.activities.len(),
                 journal.entries().count(),
@@ -229,7 +239,7 @@ impl History {
             }
             let mut ended = HashSet::new();
             let is_end = |name: &str| matches!(name, "Completed" | "Faulted" | "Canceled");
-            let ends = journal.entries().filter(|(_, _, entry)| is_end(&entry.event_name));
+            let ends = journal.entries().filter(|(_, _, entry)| is_end(entry.event_name));
             for (place, _, entry) in ends {
                 if !ended.insert((place, entry.event_name.to_string())) {
                     return Err("an execution ends twice".to_owned());
@@ -255,7 +265,7 @@ impl History {
     /// No place shares a long value with another one, as a record keeps it.
     fn has_few_long_values(&mut self) -> std::result::Result<(), String> {
         let length = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
-        let mut free: Vec<bool> = self.body.values.iter().map(|_| true).collect();
+        let mut free = vec![true; self.body.values.len()];
         let lengths: Vec<usize> = self.body.values.iter().map(length).collect();
         let once = |at: i64| {
             let place = usize::try_from(at).ok()?;
@@ -338,6 +348,9 @@ mod tests {
         let mut history = two();
         history.body.journal[0][2] = Some(99);
         assert!(history.into_row(2, 3).is_err(), "a value that is missing");
+        let mut history = two();
+        history.body.journal[0][1] = Some(i64::MAX);
+        assert!(history.into_row(2, 3).is_err(), "a time that no calendar has");
         for (length, is_taken) in [(MAX_SHARED - 2, true), (MAX_SHARED, false)] {
             let mut history = two();
             history.body.values.push(json!("x".repeat(length)));

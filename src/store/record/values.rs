@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// The bytes of the longest value that two places share. A read writes a value out for each place that names it, so a small
 /// record must not become a large answer.
-pub(super) const MAX_SHARED: usize = 1024;
+pub(super) const MAX_SHARED: usize = 256;
 
 /// A table that grows.
 #[derive(Default)]
