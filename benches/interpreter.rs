@@ -257,7 +257,7 @@ fn finished(name: &str, outcome: &BurstResult) {
     );
 }
 
-/// Serializes the state of an instance, as each commit does.
+/// Serializes the whole state of an instance; a commit then cuts off what the columns of the row have.
 #[divan::bench]
 fn state_to_bytes(bencher: Bencher) {
     let state = state();

@@ -50,7 +50,7 @@ WITH firing AS MATERIALIZED (
        OR EXISTS (SELECT 1 FROM activated a WHERE a.tenant_id = w.tenant_id AND a.instance_id = w.instance_id)
     ORDER BY w.tenant_id, w.instance_id
     -- An occurrence starts once.
-    ON CONFLICT (instance_id, work_order(id, definition_id), tenant_id) DO NOTHING
+    ON CONFLICT (instance_id, work_order(id, definition_id), (tenant_id || '')) DO NOTHING
     RETURNING tenant_id, instance_id
 ), busy AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)

@@ -66,6 +66,18 @@ proptest! {
     }
 }
 
+#[test]
+fn the_state_of_a_row_is_the_rest_of_the_whole_one() {
+    let odd = r#"i",\"format":1,"#;
+    let mut state = InstanceState::new(InstanceId::new(odd), odd.into(), odd.into(), 1);
+    state.input = object(json!({"format": ",\"format\":"}));
+    let (whole, row) = (state.to_bytes().unwrap(), state.to_row().unwrap());
+    assert!(row.starts_with(br#"{"format":2,"#) && whole.ends_with(&row[1..]));
+    let columns: serde_json::Value =
+        serde_json::from_slice(&[&whole[..whole.len() - row.len()], b"}"].concat()).unwrap();
+    assert_eq!(columns.as_object().map(serde_json::Map::len), Some(6), "{columns}");
+}
+
 const NAMES: [&str; 6] = ["Js", "Cs", "Js2", "Cs2", "Text", "CsText"];
 
 fn set(id: &str, variable: &str, language: &str, script: &str) -> Value {

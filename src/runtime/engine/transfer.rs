@@ -18,6 +18,7 @@ use super::instances::no_instance;
 use super::journal::JournalFilter;
 use super::start::checked_instance_id;
 use super::variables::{program, refuse_while_paused, unwritten};
+use crate::compute;
 use crate::execution::{InstanceState, InstanceTimestamps, Status};
 use crate::failpoint;
 use crate::id::{BurstId, InstanceId};
@@ -241,8 +242,11 @@ impl Engine {
                 return Err(refused(name, "its history begins at an invalid time"));
             }
             elapsed = history.age(version.at);
-            let row = history.into_row(counter, sequence);
-            record = Some(row.map_err(|why| refused(name, &format!("its history cannot be used: {why}")))?);
+            let row = compute::run(true, move || history.into_row(counter, sequence));
+            record = Some(
+                row.await?
+                    .map_err(|why| refused(name, &format!("its history cannot be used: {why}")))?,
+            );
         }
         let request = Box::new(CommitRequest {
             tenant: tenant.clone(),

@@ -212,7 +212,7 @@ impl History {
     /// The row of a history from a file, if it is one that bursts of an instance can have recorded: with executions up to
     /// `counter`, and entries up to the one before `sequence`.
     pub(crate) fn into_row(mut self, counter: u64, sequence: i64) -> std::result::Result<RecordRow, String> {
-        self.has_few_long_values()?;
+        self.shares_no_long_value()?;
         let (entries, executions) = (&self.body.journal, &self.body.executions);
         let times = entries.iter().filter_map(|line| line.get(1));
         let times = times.chain(executions.iter().flat_map(|line| line.iter().skip(STARTED).take(2)));
@@ -263,7 +263,7 @@ impl History {
     }
 
     /// No place shares a long value with another one, as a record keeps it.
-    fn has_few_long_values(&mut self) -> std::result::Result<(), String> {
+    fn shares_no_long_value(&mut self) -> std::result::Result<(), String> {
         let length = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
         let mut free = vec![true; self.body.values.len()];
         let lengths: Vec<usize> = self.body.values.iter().map(length).collect();

@@ -32,6 +32,7 @@ mod retract;
 mod sequences;
 mod sql;
 mod starts;
+mod state;
 mod stimulus_keys;
 mod token;
 mod vacuum;

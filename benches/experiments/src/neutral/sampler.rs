@@ -78,7 +78,7 @@ fn samples(settings: &Settings, measures: &Measures, last: &Counts, counts: &Cou
     ];
     let window = settings.latency_window.as_secs_f64();
     for (name, latencies) in latencies {
-        // Without a job in the window there is no latency, and a zero would look like a good one.
+        // Without a job in the window there is no latency; a zero would be read as a very low one.
         if let Some(Percentiles { p50, p95, p99 }) = latencies.percentiles() {
             add(&format!("{name}_p50_ms"), p50, window);
             add(&format!("{name}_p95_ms"), p95, window);
