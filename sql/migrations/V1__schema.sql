@@ -421,7 +421,7 @@ CREATE TABLE instance (
     finished_at timestamptz,
     -- The instance whose activity started this one; null: none did.
     parent_instance_id text COLLATE "C",
-    -- JSON without the fields that stand in columns; see whole_state.
+    -- JSON without the ids, the version and the two statuses, which are columns; see whole_state.
     state bytea NOT NULL,
     PRIMARY KEY (id, tenant_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
@@ -532,7 +532,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT (ARRAY['Pending', 'Executing', 'Suspended', 'Finished', 'Cancelled', 'Faulted'])[sub_status + 1]
 $$;
 
--- The state of an instance with the fields that stand in columns.
+-- The state of an instance with the fields that are columns.
 CREATE FUNCTION whole_state(i instance) RETURNS bytea
 LANGUAGE sql STABLE AS $$
     SELECT convert_to('{"instanceId":' || to_json(i.id) || ',"definitionId":' || to_json(i.definition_id)
@@ -568,7 +568,7 @@ CREATE TABLE burst_record (
     --                        exception, has bookmarks, faults]]}.
 
     -- The lines are numbers, without the nulls at their ends. A text or a value is its place in `values`, so that what most of
-    -- a burst repeats is written once; one of more than 256 bytes has one place only, so that a read of all lines stays small.
+    -- a burst repeats is written once; a longer value than 256 bytes is not shared, so that a read of all lines stays small.
     -- `activity` is left out where it is the end of `node`; `has bookmarks` is 1 or left out, and so are no faults.
     -- `number`, `parent` and `scheduled after` are numbers of executions within the instance (an id is `instance:number`);
     -- the last one is left out where the parent scheduled the execution by itself, and after the burst in which it started.

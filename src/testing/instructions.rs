@@ -1,4 +1,4 @@
-//! Instructions that parts of a node take, counted by callgrind: numbers that no load beside them moves. A change that raises
+//! Instructions that parts of a node take, counted by callgrind: load beside them moves the numbers by less than 3 %. A change that raises
 //! one says so by changing it here.
 //!
 //! What other threads do is not counted: of a request that executes a workflow, the engine has its own, so that its checks and polls

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::RecordRow;
 use super::body::{self, Lines};
-use super::read::{Reader, StoredRecord};
+use super::read::{Reader, StoredRecord, is_long};
 use super::values::{MAX_SHARED, Values};
 use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
@@ -203,7 +203,7 @@ pub(crate) async fn read(pool: &Pool, tenant: &TenantId, id: &InstanceId, versio
         })
         .await??;
         if is_last {
-            return merge.into_history();
+            return compute::run(is_long(bytes), move || merge.into_history()).await?;
         }
     }
 }
@@ -212,7 +212,7 @@ impl History {
     /// The row of a history from a file, if it is one that bursts of an instance can have recorded: with executions up to
     /// `counter`, and entries up to the one before `sequence`.
     pub(crate) fn into_row(mut self, counter: u64, sequence: i64) -> std::result::Result<RecordRow, String> {
-        self.shares_no_long_value()?;
+        self.has_each_value_named()?;
         let (entries, executions) = (&self.body.journal, &self.body.executions);
         let times = entries.iter().filter_map(|line| line.get(1));
         let times = times.chain(executions.iter().flat_map(|line| line.iter().skip(STARTED).take(2)));
@@ -262,8 +262,8 @@ impl History {
         })
     }
 
-    /// No place shares a long value with another one, as a record keeps it.
-    fn shares_no_long_value(&mut self) -> std::result::Result<(), String> {
+    /// Each value is named, and no long one by two lines, as in a record.
+    fn has_each_value_named(&mut self) -> std::result::Result<(), String> {
         let length = |value: &Value| serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
         let mut free = vec![true; self.body.values.len()];
         let lengths: Vec<usize> = self.body.values.iter().map(length).collect();
@@ -273,7 +273,8 @@ impl History {
             (is_free || *lengths.get(place)? <= MAX_SHARED).then_some(at)
         };
         let found = self.body.each_value(once);
-        found.ok_or_else(|| "it names a value that it does not have, or a long one twice".to_owned())
+        let all = found.filter(|()| !free.contains(&true));
+        all.ok_or_else(|| "a value is missing, no line names it, or two lines name a long one".to_owned())
     }
 
     /// How long ago it began; nothing if that is in the future.
@@ -350,7 +351,7 @@ mod tests {
         assert!(history.into_row(2, 3).is_err(), "a value that is missing");
         let mut history = two();
         history.body.journal[0][1] = Some(i64::MAX);
-        assert!(history.into_row(2, 3).is_err(), "a time that no calendar has");
+        assert!(history.into_row(2, 3).is_err(), "a time out of range");
         for (length, is_taken) in [(MAX_SHARED - 2, true), (MAX_SHARED, false)] {
             let mut history = two();
             history.body.values.push(json!("x".repeat(length)));

@@ -91,7 +91,7 @@ impl Lines {
             if at > 0 {
                 self.text.push(',');
             }
-            // A text takes all that is written to it.
+            // Writing to a `String` cannot fail.
             _ = match field {
                 Some(number) => write!(self.text, "{number}"),
                 None => self.text.write_str("null"),

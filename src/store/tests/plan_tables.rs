@@ -84,3 +84,14 @@ pub(super) const EMPTIED: [&str; 8] = [
     "dead_letter",
     "instance",
 ];
+
+/// Lists the indexes of some tables that have the tenant as a later column.
+///
+/// Each lookup names the tenant: by a later column of another index than the one meant, a plan may walk over all of it when
+/// that index was the smaller one. Lookups of instances have both columns of their primary key.
+pub(super) const LATER_TENANT: &str = "SELECT string_agg(c.relname, ', ') FROM pg_index i
+    JOIN pg_class c ON c.oid = i.indexrelid
+    JOIN pg_class t ON t.oid = i.indrelid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'tenant_id'
+    WHERE t.relnamespace = current_schema()::regnamespace AND t.relname = ANY ($1) AND NOT i.indisprimary
+      AND i.indpred IS NULL AND a.attnum = ANY (i.indkey[1:i.indnkeyatts - 1]) AND c.relname <> 'instance_by_version'";

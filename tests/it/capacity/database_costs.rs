@@ -113,7 +113,9 @@ async fn publish(test: &TestEngine) {
 
 /// Waits by a session whose statements are not counted.
 async fn finished(client: &Connection, id: &InstanceId) {
-    let finished = format!("SELECT count(*) FROM mainspring.instance WHERE id = '{id}' AND status = 1 /* finished */");
+    let finished = format!(
+        "SELECT count(*) FROM mainspring.instance WHERE id = '{id}' AND status = 1 AND sub_status = 3 /* finished */"
+    );
     poll_until(TIMEOUT, "the instance to finish", async || {
         (client.count(&finished).await == 1).then_some(())
     })
