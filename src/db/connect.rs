@@ -168,7 +168,8 @@ impl Connector {
         &self,
         mut on_notification: impl FnMut(tokio_postgres::Notification) + Send + 'static,
     ) -> Result<Session> {
-        let (client, mut connection) = within(CONNECT_TIMEOUT, self.connect()).await?;
+        // Boxed, as its ten kilobytes would be part of every future that may open a connection, and be moved with it.
+        let (client, mut connection) = within(CONNECT_TIMEOUT, Box::pin(self.connect())).await?;
         let (ended, lost) = watch::channel(false);
         let driver = tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {

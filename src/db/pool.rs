@@ -114,7 +114,8 @@ impl Pool {
         if self.pool.status().waiting >= self.bounds.queue {
             return Err((self.bounds.busy)());
         }
-        self.pool.get().await.map_err(|error| match error {
+        // Boxed, as it contains the future of a new connection.
+        Box::pin(self.pool.get()).await.map_err(|error| match error {
             deadpool_postgres::PoolError::Backend(error) => Error::from(error),
             error => (self.bounds.busy)().caused_by(error),
         })

@@ -47,7 +47,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "lock::tests::instructions::postgres_lock",
         "a lock in PostgreSQL",
-        537_100.0,
+        467_600.0,
     ),
 ];
 

@@ -207,16 +207,24 @@ impl PostgresLocks {
         Arc::clone(&session.unwrap_or_else(std::sync::PoisonError::into_inner).0)
     }
 
-    /// The session; opens another one if it was lost.
+    /// The table of the session, unless that was lost.
+    fn live_table(&self) -> Option<Arc<SharedTable>> {
+        Some(self.table()).filter(|table| !table.is_lost())
+    }
+
     async fn open_table(&self) -> Result<Arc<SharedTable>> {
-        let table = self.table();
-        if !table.is_lost() {
-            return Ok(table);
+        match self.live_table() {
+            Some(table) => Ok(table),
+            // Boxed: each request would otherwise move several kilobytes, the future of a new connection.
+            None => Box::pin(self.reopen()).await,
         }
+    }
+
+    /// Opens another session in place of the lost one, unless another caller just has.
+    async fn reopen(&self) -> Result<Arc<SharedTable>> {
         let shared = &self.shared;
         let _opening = shared.opening.lock().await;
-        let table = self.table();
-        if !table.is_lost() {
+        if let Some(table) = self.live_table() {
             return Ok(table);
         }
         let (budget, key_function) = (shared.budget, shared.key_function);
@@ -234,8 +242,11 @@ impl PostgresLocks {
 impl LockProvider for PostgresLocks {
     fn acquire(&self, request: LockRequest, timeout: Duration) -> BoxFuture<'_, Result<LockHandle>> {
         Box::pin(async move {
+            if let Some(table) = self.live_table() {
+                return handle::acquire(&table, request, timeout).await;
+            }
             let began = tokio::time::Instant::now();
-            let table = match tokio::time::timeout(timeout, self.open_table()).await {
+            let table = match tokio::time::timeout(timeout, Box::pin(self.reopen())).await {
                 Ok(table) => table?,
                 Err(_) => {
                     return Err(Error::unavailable(
