@@ -20,8 +20,9 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `row` its rows; `classify` finds why a request lost, `retry` what comes next for it; `holders` which activation keys
-//! instances hold; `breaker` stops claiming while the database refuses commits.
+//! `prepared` the statements that a connection keeps, `row` its rows; `classify` finds why a request lost, `retry` what
+//! comes next for it; `holders` which activation keys instances hold; `breaker` stops claiming while the database refuses
+//! commits.
 
 mod breaker;
 mod classify;
@@ -31,6 +32,7 @@ mod lanes;
 mod options;
 mod pending;
 mod pipeline;
+mod prepared;
 mod queue;
 mod retry;
 mod row;

@@ -6,6 +6,7 @@ use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
+use super::prepared::PreparedStatements;
 use super::row::{
     AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, NestedRow,
     RequestRow, StimulusRow,
@@ -68,8 +69,7 @@ impl Default for SendMode {
 /// A connection that commits.
 pub(super) struct CommitConnection {
     session: Session,
-    /// The prepared statements by shape, and whether they wait for locked rows.
-    shapes: HashMap<(StatementShape, bool), Statement>,
+    shapes: PreparedStatements,
     /// The types of the parameters, which are the same in all shapes.
     types: Vec<Type>,
     locks: Statement,
@@ -144,9 +144,12 @@ impl CommitConnection {
             LockedRows::Wait => LOCKS_WAITING,
         };
         let whole = within(ANSWER_TIMEOUT, client.prepare(&StatementShape::WHOLE.text(BATCH))).await?;
+        let types = whole.params().to_vec();
+        let mut shapes = PreparedStatements::default();
+        shapes.add((StatementShape::WHOLE, false), whole);
         Ok(Self {
-            types: whole.params().to_vec(),
-            shapes: HashMap::from([((StatementShape::WHOLE, false), whole)]),
+            types,
+            shapes,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
@@ -222,8 +225,8 @@ impl CommitConnection {
             reports_pending,
             ..shape
         };
-        if let Some(statement) = self.shapes.get(&(shape, waits)) {
-            return Ok(statement.clone());
+        if let Some(statement) = self.shapes.find((shape, waits)) {
+            return Ok(statement);
         }
         let client = &self.session.client;
         let mut text = shape.text(BATCH);
@@ -231,7 +234,7 @@ impl CommitConnection {
             text = text.replace(" SKIP LOCKED", "");
         }
         let statement = client.prepare_typed(&text, &self.types).await?;
-        self.shapes.insert((shape, waits), statement.clone());
+        self.shapes.add((shape, waits), statement.clone());
         Ok(statement)
     }
 

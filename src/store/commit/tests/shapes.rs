@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use crate::id::{BookmarkId, ClaimNo, InstanceId, WorkId};
+use crate::store::commit::pipeline::{CommitConnection, LockedRows};
+use crate::store::commit::prepared::MOST_PREPARED;
 use crate::store::commit::statement::StatementShape;
-use crate::store::commit::{Claim, CommitRequest, NestedBurst, RUNNING};
+use crate::store::commit::{Claim, CommitRequest, NestedBurst, RUNNING, SendMode, WRITERS};
 use crate::testing::store::{Fixture, burst, waiting};
 
 const BATCH: &str = include_str!("../../../../sql/queries/commit/batch.sql");
@@ -111,4 +113,39 @@ async fn every_shape_that_a_batch_can_take_is_prepared() {
             assert!(names.contains(&name), "{names:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_connection_keeps_the_statements_that_it_used_last() {
+    let fixture = Fixture::new().await;
+    let incarnation = fixture.writer().await.incarnation;
+    let [writer, ..] = WRITERS;
+    let (mode, send) = (LockedRows::Skip, SendMode::Pipelined);
+    let opened = CommitConnection::open(&fixture.base, incarnation, writer, mode, send).await;
+    let mut connection = opened.unwrap();
+    let start = StatementShape::of_one(&burst("i", None));
+    let first: HashSet<String> = prepared(&connection).await;
+    for shape in StatementShape::all() {
+        assert!(connection.probe(start).await, "a start");
+        assert!(connection.probe(shape).await, "{shape:?}");
+    }
+    let kept = prepared(&connection).await;
+    let batches = kept.iter().filter(|text| text.contains("WITH fence_held")).count();
+    assert_eq!(batches, MOST_PREPARED);
+    assert!(
+        kept.contains(&start.text(BATCH)),
+        "the shape of each second batch is prepared anew"
+    );
+    let others = |texts: &HashSet<String>| texts.iter().filter(|text| !text.contains("WITH fence_held")).count();
+    assert_eq!(others(&kept), others(&first));
+}
+
+/// The texts of the statements that the server keeps for a connection.
+async fn prepared(connection: &CommitConnection) -> HashSet<String> {
+    let rows = connection
+        .client()
+        .query("SELECT statement FROM pg_prepared_statements", &[])
+        .await
+        .unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
 }
