@@ -127,7 +127,8 @@ impl Pool {
         let client = self.client().await?;
         let began = Instant::now();
         let answer = within(self.bounds.answer, async {
-            let statement = client.prepare_cached(sql).await?;
+            // Boxed, as it is rarely more than a look-up, and larger than all the rest.
+            let statement = Box::pin(client.prepare_cached(sql)).await?;
             client.query(&statement, params).await
         })
         .await;

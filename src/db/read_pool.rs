@@ -13,6 +13,8 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+
 use super::pool::PoolBounds;
 use super::{ANSWER_TIMEOUT, Connector, Pool};
 use crate::{Error, Result};
@@ -58,10 +60,8 @@ pub(crate) async fn bounded_list<T>(list: impl Future<Output = Result<T>>) -> Re
     within_deadline(DEADLINE, list).await
 }
 
-async fn within_deadline<T>(deadline: Duration, list: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(deadline, list)
-        .await
-        .unwrap_or_else(|_| Err(slow()))
+fn within_deadline<T>(deadline: Duration, list: impl Future<Output = Result<T>>) -> impl Future<Output = Result<T>> {
+    tokio::time::timeout(deadline, list).map(|answer| answer.unwrap_or_else(|_| Err(slow())))
 }
 
 /// The connections for reads of the API. A read of rows by their key uses [`ReadPool::by_key`], every other one

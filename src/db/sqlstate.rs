@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio_postgres::error::SqlState;
 
 use crate::{Error, Result};
@@ -146,15 +147,19 @@ pub(crate) fn is_in_doubt(error: &Error) -> bool {
 }
 
 /// Bounds a database call: after the deadline its outcome is in doubt, as after a lost connection.
-pub(crate) async fn within<T, E>(deadline: Duration, work: impl Future<Output = Result<T, E>>) -> Result<T>
+pub(crate) fn within<T, E>(
+    deadline: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> impl Future<Output = Result<T>>
 where
     Error: From<E>,
 {
-    match tokio::time::timeout(deadline, work).await {
+    // An async function would keep its argument beside the future that it is moved into, and be twice as large.
+    tokio::time::timeout(deadline, work).map(move |answer| match answer {
         Ok(result) => result.map_err(Error::from),
         Err(_) => Err(Error::unavailable(
             "database-timeout",
             format!("the database did not answer within {} s; try again", deadline.as_secs()),
         )),
-    }
+    })
 }
