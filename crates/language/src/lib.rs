@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod date_text;
+mod date_words;
 mod decimal;
 mod merge_sort;
 mod shortened;
@@ -7,6 +9,7 @@ mod steps;
 mod time_span;
 mod type_name;
 
+pub use date_text::{ReadDate, parse_date_text};
 pub use decimal::{Decimal, Rounding};
 pub use merge_sort::merge_sort;
 pub use shortened::shortened;
