@@ -66,7 +66,7 @@ pub(super) fn inputs(descriptor: &Descriptor, properties: &Map<String, Value>) -
             // The activity type decides; the definition only where the activity type accepts anything.
             let convert_to = match TypeName::parse(&input.type_name, false) {
                 _ if input.is_as_given => TypeName::Any,
-                TypeName::Any => TypeName::parse(&binding.type_name, false),
+                TypeName::Any | TypeName::Own => TypeName::parse(&binding.type_name, false),
                 known => known,
             };
             NodeInput {

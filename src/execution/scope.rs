@@ -159,8 +159,8 @@ pub(super) fn defaults<'v>(variables: impl IntoIterator<Item = &'v Variable>) ->
     variables.into_iter().map(begin).collect()
 }
 
-/// Converts a value to the declared type of its variable. A value that does not fit is kept unchanged: Elsa's variables
-/// accept any value, and definitions rely on it. A value of an undeclared variable is unchanged.
+/// Converts a value that was checked before to the declared type of its variable. One that does not fit is kept unchanged:
+/// the value of a definition, or of an instance, of an earlier version. A value of an undeclared variable is unchanged.
 pub(super) fn convert(value: Value, declared: Option<&Variable>) -> Value {
     let Some(variable) = declared else { return value };
     let to = TypeName::parse(&variable.type_name, variable.is_array);

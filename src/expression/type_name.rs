@@ -5,29 +5,50 @@ use mainspring_language::short_type_name;
 /// The types that a value can be converted to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TypeName {
-    /// Every other type; values are not converted.
+    /// `Object`; values are not converted.
     Any,
     /// Text.
     Text,
     /// True or false.
     Boolean,
     /// A whole number between two bounds (inclusive).
-    Integer(i64, i64),
+    Integer(i128, i128),
     /// A number.
-    Number,
+    Double,
+    /// A number with the precision of a single.
+    Single,
+    /// A number within the bounds of a decimal.
+    Decimal,
     /// A length of time, as .NET's text.
     TimeSpan,
-    /// A point in time, as text of RFC 3339.
+    /// A point in time, or a clock time without an offset, as text of ISO 8601.
     DateTime,
+    /// A point in time with its offset, as text of ISO 8601.
+    DateTimeOffset,
+    /// A date, as text of ISO 8601.
+    DateOnly,
+    /// A Guid, as text.
+    Guid,
+    /// Bytes, as Base64.
+    Bytes,
+    /// An object: a dictionary, an `ExpandoObject`, a `JsonObject`.
+    Object,
+    /// Any JSON.
+    Json,
     /// A list.
     List(Box<TypeName>),
+    /// Every other type (an enum, a type of a program): text that looks like JSON is JSON.
+    Own,
 }
 
 impl TypeName {
-    /// Reads a type name. An unknown type (an enum, an object of .NET) becomes [`TypeName::Any`].
+    /// Reads a type name.
     pub(crate) fn parse(text: &str, is_array: bool) -> Self {
-        let inner = Self::parse_bounded(text, 8);
-        if is_array { Self::List(Box::new(inner)) } else { inner }
+        match (Self::parse_bounded(text, 8), is_array) {
+            (inner, false) => inner,
+            (Self::Integer(0, 255), true) => Self::Bytes,
+            (inner, true) => Self::List(Box::new(inner)),
+        }
     }
 
     fn parse_bounded(text: &str, levels: usize) -> Self {
@@ -36,10 +57,16 @@ impl TypeName {
             return Self::Any;
         }
         if let Some(item) = text.strip_suffix("[]") {
-            return Self::List(Box::new(Self::parse_bounded(item, levels - 1)));
+            let is_byte = ["Byte", "byte"].contains(&short_type_name(item));
+            return if is_byte {
+                Self::Bytes
+            } else {
+                Self::List(Box::new(Self::parse_bounded(item, levels - 1)))
+            };
         }
         // `System.Collections.Generic.List`1[[System.String, …]]` and `ICollection<String>`.
-        if let Some((outer, arguments)) = text.split_once("`1[[").or_else(|| text.split_once('<')) {
+        let generic = ["`1[[", "`2[[", "<"].iter().find_map(|mark| text.split_once(mark));
+        if let Some((outer, arguments)) = generic {
             let argument = arguments.split([',', ']', '>']).next().unwrap_or_default();
             let outer = short_type_name(outer);
             if outer == "Nullable" {
@@ -50,25 +77,52 @@ impl TypeName {
                 .any(|name| outer.ends_with(name));
             return if is_list {
                 Self::List(Box::new(Self::parse_bounded(argument, levels - 1)))
+            } else if outer.ends_with("Dictionary") {
+                Self::Object
             } else {
-                Self::Any
+                Self::Own
             };
         }
         match short_type_name(text).trim_end_matches('?') {
+            "" | "Object" | "object" => Self::Any,
             "String" | "string" => Self::Text,
             "Boolean" | "bool" => Self::Boolean,
-            "Byte" => Self::Integer(0, 255),
+            "Byte" | "byte" => Self::Integer(0, 255),
             "SByte" => Self::Integer(-128, 127),
             "UInt16" => Self::Integer(0, u16::MAX.into()),
             "UInt32" => Self::Integer(0, u32::MAX.into()),
+            "UInt64" => Self::Integer(0, u64::MAX.into()),
             "Int16" | "short" => Self::Integer(i16::MIN.into(), i16::MAX.into()),
             "Int32" | "int" => Self::Integer(i32::MIN.into(), i32::MAX.into()),
-            "Int64" | "long" => Self::Integer(i64::MIN, i64::MAX),
-            "Single" | "Double" | "Decimal" | "float" | "double" | "decimal" => Self::Number,
+            "Int64" | "long" => Self::Integer(i64::MIN.into(), i64::MAX.into()),
+            "Double" | "double" => Self::Double,
+            "Single" | "float" => Self::Single,
+            "Decimal" | "decimal" => Self::Decimal,
             "TimeSpan" => Self::TimeSpan,
-            "DateTime" | "DateTimeOffset" => Self::DateTime,
-            "ObjectList" => Self::List(Box::new(Self::Any)),
-            _ => Self::Any,
+            "DateTime" => Self::DateTime,
+            "DateTimeOffset" => Self::DateTimeOffset,
+            "DateOnly" => Self::DateOnly,
+            "Guid" => Self::Guid,
+            "ByteArray" => Self::Bytes,
+            "ObjectDictionary" | "StringDictionary" | "ObjectMap" | "StringMap" | "ExpandoObject" | "JSON"
+            | "JsonObject" => Self::Object,
+            "JsonNode" | "JsonElement" => Self::Json,
+            "ObjectList" | "JsonArray" => Self::List(Box::new(Self::Any)),
+            _ => Self::Own,
+        }
+    }
+
+    /// Whether text that looks like JSON is read as it.
+    pub(crate) fn is_of_json(&self) -> bool {
+        matches!(self, Self::Object | Self::Json | Self::List(_) | Self::Own)
+    }
+
+    /// What is wanted, for a message.
+    pub(crate) fn wanted(&self) -> &'static str {
+        match self {
+            Self::Object => "an object",
+            Self::List(_) => "a list",
+            _ => "a value of its type",
         }
     }
 }
@@ -208,7 +262,11 @@ mod tests {
         let list = "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
         assert_eq!(TypeName::parse(list, false), TypeName::List(Box::new(TypeName::Text)));
         let mode = "Elsa.Workflows.Core.Activities.Flowchart.Models.FlowJoinMode, Elsa.Workflows.Core";
-        assert_eq!(TypeName::parse(mode, false), TypeName::Any);
+        assert_eq!(TypeName::parse(mode, false), TypeName::Own);
+        assert_eq!(TypeName::parse("Byte[]", false), TypeName::Bytes);
+        let dictionary = "System.Collections.Generic.IDictionary`2[[System.String, System.Private.CoreLib],[System.Object, \
+                          System.Private.CoreLib]], System.Private.CoreLib";
+        assert_eq!(TypeName::parse(dictionary, false), TypeName::Object);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::execution::cause::Cause;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
 use crate::execution::state::{Interruption, Scheduled, WorkItem};
-use crate::expression::ScriptChanges;
+use crate::expression::{ScriptChanges, TypeName, coerce};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
 use crate::weight;
 
@@ -105,8 +105,8 @@ impl<'p> BurstRun<'p> {
         let limit = self.options.max_value_bytes;
         commands
             .script
-            .iter()
-            .try_for_each(|changes| self.check_script(changes))?;
+            .iter_mut()
+            .try_for_each(|changes| self.check_script(number, changes))?;
         for (name, value) in &commands.inputs {
             admit(&format!("The input {name}"), value, limit)?;
         }
@@ -114,18 +114,19 @@ impl<'p> BurstRun<'p> {
         for (name, value) in std::mem::take(&mut commands.outputs) {
             self.add_output(number, name, value, &mut outputs)?;
         }
-        for (key, value) in &commands.variables {
+        for (key, value) in &mut commands.variables {
             let is_made = |changes: &ScriptChanges| changes.variables.iter().any(|(name, _)| name == key);
-            let name = match scope::find(self.program, &self.state, number, key) {
-                Some(location) => location.name,
-                None if commands.script.iter().any(is_made) => key.clone(),
+            match scope::find(self.program, &self.state, number, key) {
+                Some(location) => self.check_variable(number, &location, value)?,
+                None if commands.script.iter().any(is_made) => {
+                    admit(&format!("The variable {key}"), value, limit)?;
+                }
                 None => {
                     return Err(Fault::new(format!(
                         "There is no variable {key} in the scope of this activity"
                     )));
                 }
-            };
-            admit(&format!("The variable {name}"), value, limit)?;
+            }
         }
         let mut workflow_outputs = Vec::new();
         for (name, value) in std::mem::take(&mut commands.workflow_outputs) {
@@ -164,15 +165,22 @@ impl<'p> BurstRun<'p> {
         })
     }
 
-    pub(super) fn apply_script(&mut self, number: u64, changes: ScriptChanges) -> Result<(), Fault> {
-        self.check_script(&changes)?;
+    pub(super) fn apply_script(&mut self, number: u64, mut changes: ScriptChanges) -> Result<(), Fault> {
+        self.check_script(number, &mut changes)?;
         self.write_script(number, changes);
         Ok(())
     }
 
-    fn check_script(&self, changes: &ScriptChanges) -> Result<(), Fault> {
-        for (name, value) in &changes.variables {
-            admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
+    fn check_script(&self, number: u64, changes: &mut ScriptChanges) -> Result<(), Fault> {
+        for (name, value) in &mut changes.variables {
+            match scope::find(self.program, &self.state, number, name) {
+                Some(location) => self.check_variable(number, &location, value)?,
+                None => drop(admit(
+                    &format!("The variable {name}"),
+                    value,
+                    self.options.max_value_bytes,
+                )?),
+            }
         }
         if let Some(id) = &changes.correlation_id {
             self.check_name("The correlation id", id.as_deref())?;
@@ -180,6 +188,32 @@ impl<'p> BurstRun<'p> {
         if let Some(name) = &changes.name {
             self.check_name("The name of the instance", name.as_deref())?;
         }
+        Ok(())
+    }
+
+    /// Converts a value to the type of its variable.
+    ///
+    /// # Errors
+    /// It does not fit, or is too large.
+    fn check_variable(
+        &self,
+        number: u64,
+        location: &scope::VariableLocation<'_>,
+        value: &mut Value,
+    ) -> Result<(), Fault> {
+        let name = &location.name;
+        admit(&format!("The variable {name}"), value, self.options.max_value_bytes)?;
+        let Some(declared) = location.declared else {
+            return Ok(());
+        };
+        let to = TypeName::parse(&declared.type_name, declared.is_array);
+        *value = coerce(std::mem::take(value), &to).map_err(|mismatch| {
+            let problem = match self.state.secret_behind(number) {
+                Some(_) => "what was derived from a secret does not have its type".to_owned(),
+                None => format!("{mismatch}; its type is {}", declared.full_type_name()),
+            };
+            Fault::new(format!("The variable {name} cannot be set: {problem}"))
+        })?;
         Ok(())
     }
 
@@ -204,8 +238,8 @@ impl<'p> BurstRun<'p> {
         }
     }
 
+    /// Sets a variable to a value that has its type, or to an output, which keeps its own.
     pub(super) fn write(&mut self, location: &scope::VariableLocation<'_>, value: Value) {
-        let value = scope::convert(value, location.declared);
         if let Some(context) = self.state.contexts.get_mut(&location.context) {
             context.variables.insert(location.name.clone(), value);
         }

@@ -100,6 +100,7 @@ impl<'p> BurstRun<'p> {
         };
         let targets = targets(program, &self.state, number, &bound.target);
         let Some(reference) = &bound.converter else {
+            let value = self.of_its_type(node, &name, value)?;
             return targets
                 .into_iter()
                 .try_for_each(|target| self.add_target(target, value.clone(), writes));
@@ -118,6 +119,21 @@ impl<'p> BurstRun<'p> {
             (Ok(_), None) => Ok(()),
             (Err(stage), _) => Err(self.conversion_fault(number, node, bound, reference, stage)),
         }
+    }
+
+    /// A value as its output is declared. What it is bound to has it as it is.
+    fn of_its_type(&self, node: &ActivityNode, name: &str, value: Value) -> Result<Value, Fault> {
+        let descriptor = self.program.descriptor(node.index);
+        let output = descriptor.and_then(|it| it.outputs.iter().find(|output| output.name == name));
+        let to = output.map_or(TypeName::Any, |output| TypeName::parse(&output.type_name, false));
+        // The message leaves out the value, which may hold a secret.
+        coerce(value, &to).map_err(|_| {
+            let type_name = output.map_or("Object", |output| &output.type_name);
+            Fault::new(format!(
+                "The output {name} of the activity {} does not have its type, {type_name}",
+                node.id
+            ))
+        })
     }
 
     /// As in Elsa, the fault has neither the value nor the message of the converter.

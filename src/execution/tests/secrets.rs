@@ -64,7 +64,7 @@ async fn no_secret_is_in_the_journal() {
     for expression in expressions {
         // An input that is evaluated at once, one that is evaluated by its activity, and what both leave while it waits.
         let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
-            {"id": "a", "type": "Elsa.RunTask", "taskName": expression, "payload": input("Literal", "shown"),
+            {"id": "a", "type": "Elsa.RunTask", "taskName": expression, "payload": input("Object", "{\"shown\": 1}"),
                 "customProperties": {"logPersistenceConfig": {"default": {"evaluationMode": "Strategy",
                     "strategyType": "Elsa.Workflows.LogPersistence.Strategies.Include, Elsa.Workflows.Core"}}}},
             {"id": "b", "type": "Elsa.While", "condition": expression, "body": null}]});
@@ -374,7 +374,7 @@ async fn a_fault_inside_of_a_loop_over_secrets_is_not_classified_by_one() {
 #[tokio::test]
 async fn the_state_of_a_waiting_activity_shows_no_secret() {
     let folder = SecretsFolder::new();
-    let root = json!({"id": "t", "type": "Elsa.RunTask", "taskName": input("Literal", "t"), "payload": input("Secret", "Key")});
+    let root = json!({"id": "t", "type": "Elsa.RunTask", "taskName": input("Literal", "t"), "payload": input("JavaScript", "({key: getSecret('Key')})")});
     let ended = folder.instance(json!({"root": root})).start().await;
     assert_eq!(ended.sub_status, SubStatus::Suspended, "{:?}", ended.state.incidents());
     assert!(ended.state.holds_secret());

@@ -56,10 +56,12 @@ fn is_identifier(name: &str) -> bool {
 
 fn typescript(kind: &TypeName) -> String {
     match kind {
-        TypeName::Any => "any".to_owned(),
-        TypeName::Text | TypeName::TimeSpan | TypeName::DateTime => "string".to_owned(),
+        TypeName::Any | TypeName::Json | TypeName::Own => "any".to_owned(),
+        TypeName::Object => "Record<string, any>".to_owned(),
+        TypeName::Text | TypeName::TimeSpan | TypeName::Guid | TypeName::Bytes => "string".to_owned(),
+        TypeName::DateTime | TypeName::DateTimeOffset | TypeName::DateOnly => "string".to_owned(),
         TypeName::Boolean => "boolean".to_owned(),
-        TypeName::Integer(..) | TypeName::Number => "number".to_owned(),
+        TypeName::Integer(..) | TypeName::Double | TypeName::Single | TypeName::Decimal => "number".to_owned(),
         TypeName::List(items) => format!("{}[]", typescript(items)),
     }
 }
