@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `undefined`, a symbol, `NaN`, an infinity | null |
 //! | a function | null; as an object's property it is left out, as `JSON.stringify` does |
+//! | half of a surrogate pair in a text | U+FFFD |
 //! | a whole number within 2^53 | an integer: `2`, never `2.0` |
 //! | a BigInt | an integer if it fits 64 bits, else its digits as a text |
 //! | a Date | ISO 8601 in UTC; an invalid one is null |
@@ -40,13 +41,7 @@ pub(super) enum ConversionError {
 
 impl From<Error> for ConversionError {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Utf8(_) => refuse(
-                ScriptErrorKind::InvalidText,
-                "a text holds a lone surrogate, which is not a character",
-            ),
-            other => Self::Engine(other),
-        }
+        Self::Engine(error)
     }
 }
 
@@ -113,7 +108,14 @@ impl<'a, 'js> JsonConverter<'a, 'js> {
 
     /// A text, if it can be stored.
     pub(super) fn text(&mut self, text: &JsString<'js>) -> Result<String, ConversionError> {
-        let text = text.to_string()?;
+        let text = match text.to_string() {
+            // Half of a surrogate pair, which is no character of its own, becomes U+FFFD.
+            Err(Error::Utf8(_)) => {
+                let formed: Array<'js> = self.flatten.call((text.clone(),))?;
+                formed.get::<String>(1)?
+            }
+            text => text?,
+        };
         self.charge(text.len().saturating_add(2))?;
         if text.contains('\0') {
             return Err(refuse(

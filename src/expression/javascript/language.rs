@@ -1,6 +1,7 @@
 //! JavaScript as one of the languages.
 
 use super::declarations::declarations;
+use super::syntax::syntax_error;
 use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun};
 use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptText, too_long_script};
 use crate::expression::script_view::ScriptView;
@@ -27,10 +28,11 @@ impl Language for JavaScript {
         script.contains("getSecret")
     }
 
-    /// Checks the text without parsing it.
+    /// Parses the text, and does not run it.
     fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
-        match too_long_script(text) {
-            Some(problem) => Err(ScriptError::new(ScriptErrorKind::Syntax, problem)),
+        let too_long = too_long_script(text).map(|problem| ScriptError::new(ScriptErrorKind::Syntax, problem));
+        match too_long.or_else(|| syntax_error(text)) {
+            Some(problem) => Err(problem),
             None => Ok(Vec::new()),
         }
     }

@@ -13,8 +13,8 @@
 //!   and only those settings and secrets that the operator lists. It sees nothing that an earlier script did, whether
 //!   of its own instance or of another one: see `realm`.
 //! - **It has no effects of its own.** Writes are collected and returned; a script that fails has none.
-//! - **Its text can be stored.** U+0000 and lone surrogates, which PostgreSQL cannot store, are refused
-//!   ([`ScriptErrorKind::InvalidText`]).
+//! - **Its text can be stored.** U+0000, which PostgreSQL cannot store, is refused ([`ScriptErrorKind::InvalidText`]); half of a
+//!   surrogate pair becomes U+FFFD.
 //!
 //! # Layout
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
@@ -26,7 +26,7 @@
 //!   script may continue; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts;
 //!   `compiled_scripts`: the scripts that it has compiled; `language_change`: which scripts are refused; `pure_script`:
 //!   which scripts need no sweep afterwards.
-//! - `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
+//! - `syntax`: whether a script parses. `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
 
 mod accessor;
 mod compiled_scripts;
@@ -44,6 +44,7 @@ mod script_queue;
 mod script_thread;
 mod script_watch;
 mod slow_scripts;
+mod syntax;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, random, guid, encode, decode, config, secret, eventUrl } = host;
+  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
@@ -14,6 +14,7 @@
   const trim = unbound(text.prototype.trim), replace = unbound(text.prototype.replace);
   const matches = unbound(RegExp.prototype.test);
   const toBase64 = unbound(bytes.prototype.toBase64), fromBase64 = bytes.fromBase64.bind(bytes);
+  const wellFormed = unbound(text.prototype.toWellFormed), encode = (value) => encodeText(wellFormed(value));
   const lower = unbound(text.prototype.toLowerCase), slice = unbound(text.prototype.slice);
 
   let cells, written, known, order, changes;
@@ -168,6 +169,7 @@
   const eachEntry = unbound(map.prototype.forEach), eachMember = unbound(set.prototype.forEach);
   const boxes = [Number, String, Boolean, BigInt, Symbol];
   function flatten(value) {
+    if (typeof value === 'string') return [0, wellFormed(value)];
     if (isArray(value)) return [1, arrayFrom(value)]; // a proxy of one
     const prototype = getPrototypeOf(value);
     if (prototype === object.prototype || prototype === null) return undefined;

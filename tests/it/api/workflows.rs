@@ -372,8 +372,7 @@ async fn endless_and_unstorable_work_is_stopped_and_the_node_goes_on() {
         "body": {"id": "v", "type": "Elsa.SetName", "value": literal("String", "n")}});
     let spins = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", "while (true) {}")});
     let nul = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\u0000b'")});
-    let half = json!({"id": "w", "type": "Elsa.SetName", "value": script("String", "'a\\ud800b'")});
-    for (id, root) in [("loops", loops), ("spins", spins), ("nul", nul), ("half", half)] {
+    for (id, root) in [("loops", loops), ("spins", spins), ("nul", nul)] {
         node.publish(id, root).await;
         if id == "loops" && !long() {
             // It ends after very many activities, and all the others run beside it.

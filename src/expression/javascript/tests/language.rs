@@ -116,6 +116,9 @@ async fn results_become_json() {
         ("new Proxy([1, 2], {})", json!([1, 2])),
         ("[1,,3]", json!([1, null, 3])),
         ("'\\u{1F600}é'", json!("😀é")),
+        ("'ab😀'.substring(0, 3)", json!("ab\u{fffd}")),
+        ("[{['\\udc00']: '\\ud800x'}]", json!([{"\u{fffd}": "\u{fffd}x"}])),
+        ("stringToBase64('\\ud800')", json!("77+9")),
         ("JSON.parse('{\"__proto__\": 1}')", json!({"__proto__": 1})),
     ])
     .await;

@@ -11,3 +11,4 @@ mod ordinary_scripts;
 mod sandbox;
 mod slow_scripts;
 mod straight_line;
+mod syntax;
