@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
+use mainspring_language::parse_date_text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, json};
 
@@ -280,25 +281,16 @@ fn choice_name<T: PartialEq>(choice: T, choices: &[(&'static str, T)]) -> &'stat
 
 /// A text with an offset is an instant; without one it is a local time of the schedule's zone.
 fn instant(text: &str, zone: &Zone, rules: ClockChangeRules) -> Result<DateTime<Utc>, String> {
-    let with_offset = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc)).ok();
-    let read = match with_offset {
-        Some(at) => at,
+    let written = parse_date_text(text, Utc::now()).ok_or_else(|| {
+        format!(
+            "{} is not a point in time; write it as 2030-01-31T09:00:00Z",
+            quoted(text)
+        )
+    })?;
+    let read = match written.offset {
+        Some(_) => written.or_utc().with_timezone(&Utc),
         None => {
-            let forms = [
-                "%Y-%m-%dT%H:%M:%S%.f",
-                "%Y-%m-%d %H:%M:%S%.f",
-                "%Y-%m-%dT%H:%M",
-                "%Y-%m-%d %H:%M",
-            ];
-            let local = forms
-                .iter()
-                .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-            let local = local.ok_or_else(|| {
-                format!(
-                    "{} is not a point in time; write it as 2030-01-31T09:00:00Z",
-                    quoted(text)
-                )
-            })?;
+            let local = written.local;
             let bounded = bounded(local.and_utc())?;
             let second = zone.instant_of(bounded.naive_utc(), rules.gap, rules.overlap);
             let second = second.ok_or_else(|| format!("{} does not exist in {zone}", quoted(text)))?;
