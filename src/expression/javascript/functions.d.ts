@@ -76,3 +76,15 @@ declare function streamToBase64(value: Uint8Array | string | number[]): string;
 declare function stringToBase64(value: string): string;
 /** The text of Base64, read as UTF-8. */
 declare function stringFromBase64(value: string): string;
+/** A length of time of .NET; `TimeSpan.FromMinutes(5)`, `TimeSpan.Parse("1.02:03:04")`, `new TimeSpan(1, 30, 0)`. */
+declare class TimeSpan { constructor(...parts: number[]); [member: string]: any; static [member: string]: any; }
+/** A date and time of .NET, and a Date; `DateTime.UtcNow.AddDays(1)`, `new DateTime(2026, 1, 31).ToString("yyyy-MM-dd")`. */
+declare class DateTime extends Date { constructor(...parts: any[]); [member: string]: any; static [member: string]: any; }
+/** A date and time with its offset from UTC; `DateTimeOffset.Parse("2026-01-31T12:00:00+02:00").Offset`. */
+declare class DateTimeOffset extends DateTime { constructor(...parts: any[]); }
+/** A GUID; `Guid.NewGuid().ToString("N")`. */
+declare class Guid { constructor(value?: string); [member: string]: any; static [member: string]: any; }
+/** Random numbers; `new Random().Next(1, 7)`. */
+declare class Random { Next(a?: number, b?: number): number; NextDouble(): number; static readonly Shared: Random; }
+/** How values are recorded. */
+declare const LogPersistenceMode: { readonly Inherit: string; readonly Include: string; readonly Exclude: string };

@@ -6,12 +6,14 @@
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl } = host;
+  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl, plain } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
   const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
   const trim = unbound(text.prototype.trim), replace = unbound(text.prototype.replace);
+  const upper = unbound(text.prototype.toUpperCase), padStart = unbound(text.prototype.padStart);
+  const charCode = unbound(text.prototype.charCodeAt);
   const matches = unbound(RegExp.prototype.test);
   const toBase64 = unbound(bytes.prototype.toBase64), fromBase64 = bytes.fromBase64.bind(bytes);
   const wellFormed = unbound(text.prototype.toWellFormed), encode = (value) => encodeText(wellFormed(value));
@@ -90,6 +92,18 @@
     for (let i = 0; i < 16; i++) raw[i] = parseInt(slice(hex, 2 * i, 2 * i + 2), 16);
     return replace(toBase64(raw), /[/+=]/g, '');
   }
+  // JSON as System.Text.Json writes it: what is undefined is null, and all but plain ASCII is escaped.
+  function toJson(value) {
+    const members = function (key, member) {
+      const own = this[key];
+      if (member === undefined) return null;
+      return own instanceof date && typeof member === 'string' ? plain(own) ?? shortIso(own) : member;
+    };
+    return replace(stringify(orNull(value), members), /"(?:[^"\\]|\\.)*"|\de[+-]?\d+/g, (part) =>
+      part[0] !== '"' ? replace(replace(part, 'e', 'E'), /([+-])(\d)$/, '$10$2') :
+        '"' + replace(slice(part, 1, -1), /\\u[0-9a-f]{4}|\\"|[^ -~]|['&<>+`]/g, (one) => one.length > 2 ?
+          '\\u' + upper(slice(one, 2)) : '\\u' + padStart(upper(charCode(one === '\\"' ? '"' : one, 0).toString(16)), 4, '0')) + '"');
+  }
   const fact = (name) => kept(FACT, name, undefined);
   const outcomes = (list) => { changes.outcomes = arrayFrom(list, (one) => text(one)); };
 
@@ -115,7 +129,7 @@
       until instanceof date ? eventUrl(text(name), time(until), undefined) : eventUrl(text(name), undefined, optional(until)),
     isNullOrWhiteSpace: (value) => value === undefined || value === null || trim(text(value)) === '',
     isNullOrEmpty: (value) => value === undefined || value === null || text(value) === '',
-    toJson: (value) => orNull(stringify(orNull(value))),
+    toJson,
     parseGuid,
     newGuid: () => guid(),
     newGuidString: () => guid(),
@@ -165,6 +179,8 @@
   // that the object's own enumerable properties are walked.
   const map = Map, set = Set, date = Date, expression = RegExp, view = ArrayBuffer.isView, buffer = ArrayBuffer;
   const iso = unbound(date.prototype.toISOString), time = unbound(date.prototype.getTime);
+  // As .NET writes a date: a fraction has no zeros at its end.
+  const shortIso = (value) => replace(replace(iso(value), /0+Z$/, 'Z'), /\.Z$/, 'Z');
   const source = unbound(expression.prototype.toString);
   const eachEntry = unbound(map.prototype.forEach), eachMember = unbound(set.prototype.forEach);
   const boxes = [Number, String, Boolean, BigInt, Symbol];
@@ -173,7 +189,9 @@
     if (isArray(value)) return [1, arrayFrom(value)]; // a proxy of one
     const prototype = getPrototypeOf(value);
     if (prototype === object.prototype || prototype === null) return undefined;
-    if (value instanceof date) return [0, time(value) === time(value) ? iso(value) : null];
+    const special = plain(value);
+    if (special !== undefined) return [0, special];
+    if (value instanceof date) return [0, time(value) === time(value) ? shortIso(value) : null];
     if (value instanceof map) {
       const plain = { __proto__: null };
       eachEntry(value, (item, key) => { plain[typeof key === 'object' ? stringify(key) : text(key)] = item; });

@@ -11,6 +11,7 @@ use rquickjs::loader::{Bundle, Loader};
 use rquickjs::{Array, Context, Ctx, Error, Function, Module, Runtime, WriteOptions};
 
 const UTC: &str = include_str!("utc.js");
+const TYPES: &str = include_str!("types.js");
 const PRELUDE: &str = include_str!("prelude.js");
 const LOCKDOWN: &str = include_str!("lockdown.js");
 const FREEZE: &str = include_str!("freeze.js");
@@ -25,6 +26,8 @@ const PARTS: &str = "__mainspring_parts__";
 pub(super) struct RealmScripts<'js> {
     /// Makes local time UTC.
     pub(super) utc: Function<'js>,
+    /// Makes the types of .NET.
+    pub(super) types: Function<'js>,
     /// Makes Elsa's functions.
     pub(super) prelude: Function<'js>,
     /// Bounds what scripts are given.
@@ -44,9 +47,10 @@ impl<'js> RealmScripts<'js> {
         globals.remove(PARTS)?;
         Ok(Self {
             utc: parts.get(0)?,
-            prelude: parts.get(1)?,
-            lockdown: parts.get(2)?,
-            freeze: parts.get(3)?,
+            types: parts.get(1)?,
+            prelude: parts.get(2)?,
+            lockdown: parts.get(3)?,
+            freeze: parts.get(4)?,
         })
     }
 }
@@ -59,7 +63,7 @@ fn modules() -> rquickjs::Result<Modules> {
     if let Some(modules) = MODULES.get() {
         return Ok(modules);
     }
-    let bytecode = compile(MODULE, &[UTC, PRELUDE, LOCKDOWN, FREEZE])?;
+    let bytecode = compile(MODULE, &[UTC, TYPES, PRELUDE, LOCKDOWN, FREEZE])?;
     // Threads that start at the same time compile it each, and one of them keeps it.
     Ok(MODULES.get_or_init(|| Vec::leak(vec![(MODULE, &*Vec::leak(bytecode))])))
 }

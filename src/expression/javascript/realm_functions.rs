@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mainspring_language::parse_date_text;
 use rquickjs::context::EvalOptions;
 use rquickjs::object::Filter;
 use rquickjs::{Array, Atom, Ctx, Error, Exception, Function, Object, Persistent, TypedArray, Value as JsValue};
@@ -142,6 +143,9 @@ impl RealmFunctions {
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let scripts = RealmScripts::load(ctx)?;
         scripts.utc.call::<_, ()>(())?;
+        host.set("parseDate", Function::new(ctx.clone(), parse_date)?)?;
+        let plain: Function<'_> = scripts.types.call((host.clone(),))?;
+        host.set("plain", plain)?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
@@ -256,6 +260,18 @@ fn fact<'js>(ctx: &Ctx<'js>, scope: &ScriptScope, name: &str) -> rquickjs::Resul
 
 fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, u8>> {
     TypedArray::new(ctx, text.into_bytes())
+}
+
+/// The milliseconds since 1970 and the minutes of its offset, if the text has one.
+fn parse_date(text: String) -> Option<Vec<Option<f64>>> {
+    let read = parse_date_text(&text, Utc::now())?;
+    let offset = read.offset.map(|offset| f64::from(offset.local_minus_utc() / 60));
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "a date has fewer milliseconds than a double has digits"
+    )]
+    let milliseconds = read.or_utc().timestamp_millis() as f64;
+    Some(vec![Some(milliseconds), offset])
 }
 
 /// As in .NET, invalid UTF-8 becomes U+FFFD.

@@ -12,3 +12,4 @@ mod sandbox;
 mod slow_scripts;
 mod straight_line;
 mod syntax;
+mod types;
