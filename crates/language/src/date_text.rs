@@ -8,6 +8,9 @@ use crate::date_words::{Cursor, Separator, Word};
 /// The last year that two digits stand for.
 const LAST_SHORT_YEAR: u32 = 2049;
 
+/// Bytes of a date text: words, an offset, and white space between them.
+const LONGEST: usize = 200;
+
 /// A date as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadDate {
@@ -29,8 +32,13 @@ impl ReadDate {
 /// Reads a date, a time or both, with white space around it or not: `2026-01-31T12:00:00.5+02:00`, `1/31/2026 2:30 PM`,
 /// `31 Jan 26`, `Sat, 31 Jan 2026 12:00:00 GMT`, `14:30`. `now` is the time whose day, or year, the text does not name.
 ///
-/// The work grows with the length of the text. Dates with the suffixes of Chinese, Japanese and Korean are not read.
+/// .NET reads texts of any length. One with more than some hundred bytes between its ends is none here, so that the work is
+/// bounded; white space around it costs little. Dates with the suffixes of Chinese, Japanese and Korean are not read.
 pub fn parse_date_text(text: &str, now: DateTime<Utc>) -> Option<ReadDate> {
+    let text = text.trim();
+    if text.len() > LONGEST {
+        return None;
+    }
     let mut reader = DateReader::new(text, now);
     match reader.read()? {
         Ended::Iso(read) => Some(read),
@@ -528,6 +536,14 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_long_text_is_no_date() {
+        let read = |text: &str| parse_date_text(text, DateTime::UNIX_EPOCH).is_some();
+        let blank = " ".repeat(10_000);
+        assert!(read(&format!("{blank}2026-01-31{blank}")));
+        assert!(!read(&format!("2026-01-31{blank}12:00")));
     }
 
     #[test]
