@@ -37,13 +37,35 @@ impl Fact {
     }
 }
 
+/// What the texts of a value are to a template. JSON has no dates, and its numbers have no places: the host knows the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Texts.
+    #[default]
+    Json,
+    /// Dates, as .NET's `DateTimeOffset`: the text, or each text of a list. Without an offset they are in UTC.
+    Date,
+    /// Numbers, whose places are kept: the text, or each text of a list.
+    Decimal,
+}
+
 /// Where a template reads.
 pub trait TemplateData {
     /// The innermost visible variable with exactly this name.
     fn variable(&self, name: &str) -> Option<&Value>;
 
+    /// What the texts of a variable are.
+    fn variable_kind(&self, _name: &str) -> ValueKind {
+        ValueKind::Json
+    }
+
     /// The input of the workflow with this name, in any case.
     fn input(&self, name: &str) -> Option<&Value>;
+
+    /// What the texts of an input are.
+    fn input_kind(&self, _name: &str) -> ValueKind {
+        ValueKind::Json
+    }
 
     /// A setting that the operator lists.
     fn setting(&self, name: &str) -> Option<&str>;

@@ -1,16 +1,17 @@
 //! The evaluation of expressions.
 
+use mainspring_language::parse_date_text;
 use serde_json::Value as Json;
 
 use super::budget::Builder;
 use super::comparison::compare;
-use super::data::Fact;
+use super::data::{Fact, ValueKind};
 use super::error::TemplateFailure;
 use super::filters::Call;
 use super::number;
 use super::render::Renderer;
 use super::syntax::{Connective, FilterCall, Path, PathSegment, TemplateExpression};
-use super::value::{Text, Value};
+use super::value::{ITEM_BYTES, Text, Value};
 
 /// Elsa's object of settings.
 const CONFIGURATION: &str = "Configuration";
@@ -140,9 +141,44 @@ impl<'a> Renderer<'a, '_> {
         }
         self.budget.spend_bytes(name.len())?;
         match value {
-            Value::Variables => self.data.variable(name).map_or(Ok(Value::Nil), Value::from_json),
-            Value::Inputs => self.data.input(name).map_or(Ok(Value::Nil), Value::from_json),
+            Value::Variables => {
+                let found = self.data.variable(name);
+                found.map_or(Ok(Value::Nil), |json| self.typed(json, self.data.variable_kind(name)))
+            }
+            Value::Inputs => {
+                let found = self.data.input(name);
+                found.map_or(Ok(Value::Nil), |json| self.typed(json, self.data.input_kind(name)))
+            }
             _ => self.model_member(name),
+        }
+    }
+
+    /// A value of the host. A text that is not what the host says stays a text.
+    fn typed(&self, json: &'a Json, kind: ValueKind) -> Result<Value<'a>, TemplateFailure> {
+        match (json, kind) {
+            (Json::String(text), ValueKind::Date) => {
+                self.budget.spend_bytes(text.len())?;
+                let read = parse_date_text(text, self.data.now().into());
+                Ok(read.map_or(Value::Text(Text::of(text)), |read| Value::Date(read.or_utc())))
+            }
+            (Json::String(text), ValueKind::Decimal) => {
+                let number = number::parse(number::trimmed(text, &self.budget)?);
+                Ok(number.map_or(Value::Text(Text::of(text)), Value::Number))
+            }
+            (Json::Array(items), ValueKind::Date | ValueKind::Decimal) => {
+                self.budget.check_memory(items.len().saturating_mul(ITEM_BYTES))?;
+                let mut typed = Vec::with_capacity(items.len());
+                for item in items {
+                    self.budget.spend(1)?;
+                    // A list in a list is what it is in JSON.
+                    typed.push(match item {
+                        Json::String(_) => self.typed(item, kind)?,
+                        item => Value::from_json(item)?,
+                    });
+                }
+                Value::list(typed, &self.budget)
+            }
+            (json, _) => Value::from_json(json),
         }
     }
 

@@ -23,7 +23,7 @@ mod tests;
 mod value;
 
 pub use budget::Bounds;
-pub use data::{Fact, TemplateData};
+pub use data::{Fact, TemplateData, ValueKind};
 pub use error::{ErrorKind, TemplateError};
 pub use mainspring_language::{Steps, Stopped};
 pub use template::Template;

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::{Bounds, ErrorKind, Fact, Template, TemplateData};
+use super::{Bounds, ErrorKind, Fact, Template, TemplateData, ValueKind};
 
 /// What the templates of the tests see.
 pub(super) struct Data {
@@ -29,7 +29,8 @@ impl Data {
                 {"Name": "Fig", "Price": 2, "Stock": 7},
             ],
             "Order": {"Id": 17, "Customer": {"Name": "Bo"}},
-            "Html": "<b>a & b</b>", "When": "2026-01-31T12:34:56Z",
+            "Html": "<b>a & b</b>", "When": "2026-01-31T12:34:56Z", "At": "2026-01-31T12:34:56.5+02:00",
+            "Dates": ["2026-01-31", null, "soon"], "Rate": "12.50",
             "Huge": 1e300, "Long": "x".repeat(200_000), "Many": vec![1; 20_000],
             "Records": [{"Name": "ж".repeat(50_000)}],
         });
@@ -45,6 +46,14 @@ impl Data {
 impl TemplateData for Data {
     fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name)
+    }
+
+    fn variable_kind(&self, name: &str) -> ValueKind {
+        match name {
+            "At" | "Dates" => ValueKind::Date,
+            "Rate" => ValueKind::Decimal,
+            _ => ValueKind::Json,
+        }
     }
 
     fn input(&self, name: &str) -> Option<&Value> {
