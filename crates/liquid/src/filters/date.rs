@@ -1,16 +1,15 @@
-//! Filters for dates, and how a text or a number becomes a date. A date without an offset is in UTC: the result must not
-//! depend on a node's time zone.
+//! Filters for dates. A date without an offset is in UTC: the result must not depend on a node's time zone.
 
-use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, Timelike, Utc};
+use chrono::{DateTime, Datelike, FixedOffset, Offset, Timelike, Utc};
 
 use super::date_format::dotnet;
+use super::date_text::parse;
 use super::text::{lower, upper};
 use super::{Call, Filter, Filtered, filter};
 use crate::budget::Builder;
 use crate::error::TemplateFailure;
-use crate::number;
 use crate::value::Value;
-use mainspring_language::Decimal;
+use mainspring_language::{Decimal, ReadDate};
 
 pub(super) static FILTERS: [Filter; 3] = [
     filter("date", |call| {
@@ -44,107 +43,24 @@ fn date_of(call: &Call<'_, '_>) -> Result<Option<DateTime<FixedOffset>>, Templat
         Value::Date(date) => Some(*date),
         Value::Number(seconds) => {
             let milliseconds = seconds.multiply(1000_i64.into()).and_then(Decimal::to_i64);
-            milliseconds
-                .and_then(DateTime::from_timestamp_millis)
-                .filter(|date| (1..=9999).contains(&date.year()))
-                .map(|date| date.fixed_offset())
+            let date = milliseconds.and_then(DateTime::from_timestamp_millis);
+            let date = date.filter(|date| (1..=9999).contains(&date.year()));
+            let date = date.ok_or_else(|| {
+                TemplateFailure::invalid(format!(
+                    "{seconds} seconds after 1970 are no date; dates end with the year 9999"
+                ))
+            });
+            Some(date?.fixed_offset())
         }
         Value::Text(text) => match &**text {
             "now" | "today" => Some(DateTime::<Utc>::from(call.data.now()).fixed_offset()),
-            text => parse(number::trimmed(text, call.budget)?),
+            text => {
+                call.budget.spend_bytes(text.len())?;
+                parse(text, call.data.now().into()).map(ReadDate::or_utc)
+            }
         },
         _ => None,
     })
-}
-
-/// Formats of dates, with and without a time.
-const DATES: [&str; 13] = [
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%m/%d/%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%b %d %Y",
-    "%B %d %Y",
-    "%a, %d %b %Y",
-    "%A, %d %B %Y",
-    "%A, %B %d, %Y",
-    "%a %b %d %Y",
-];
-
-const TIMES: [&str; 5] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I %p"];
-
-fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
-    /// Dates in words are shorter.
-    const LONGEST: usize = 60;
-    if text.is_empty() || text.len() > LONGEST || !text.is_ascii() {
-        return None;
-    }
-    if let Ok(date) = DateTime::parse_from_rfc3339(text) {
-        return Some(date);
-    }
-    let (local, offset) = without_offset(text);
-    let local = local.trim_end_matches("GMT").trim_end_matches("UTC").trim_end();
-    let date = local_date(local)?;
-    let offset = offset.unwrap_or_else(|| Utc.fix());
-    date.and_local_timezone(offset).single()
-}
-
-/// A text without the offset at its end.
-fn without_offset(text: &str) -> (&str, Option<FixedOffset>) {
-    if let Some(local) = text.strip_suffix(['Z', 'z']) {
-        return (local.trim_end(), Some(Utc.fix()));
-    }
-    // Only after a time: a dash also divides a date.
-    let time = text.find(':').unwrap_or(text.len());
-    let sign = text
-        .get(time..)
-        .and_then(|rest| rest.rfind(['+', '-']).map(|at| at + time));
-    let Some((local, offset)) = sign.and_then(|at| text.split_at_checked(at)) else {
-        return (text, None);
-    };
-    let digits: String = offset.chars().filter(char::is_ascii_digit).collect();
-    let minutes = match (digits.len(), digits.parse::<i32>()) {
-        (1 | 2, Ok(hours)) => hours * 60,
-        (4, Ok(both)) => both / 100 * 60 + both % 100,
-        _ => return (text, None),
-    };
-    let seconds = if offset.starts_with('-') {
-        -minutes * 60
-    } else {
-        minutes * 60
-    };
-    match FixedOffset::east_opt(seconds) {
-        Some(offset) => (local.trim_end(), Some(offset)),
-        None => (text, None),
-    }
-}
-
-fn local_date(text: &str) -> Option<NaiveDateTime> {
-    let midnight = |date: NaiveDate| date.and_time(NaiveTime::MIN);
-    // A year, or a year and a month.
-    if text.len() <= 7 {
-        let (year, month) = text.split_once(['-', '/']).unwrap_or((text, "1"));
-        if year.len() == 4
-            && let (Ok(year), Ok(month)) = (year.parse(), month.parse())
-        {
-            return NaiveDate::from_ymd_opt(year, month, 1).map(midnight);
-        }
-    }
-    for date in DATES {
-        if let Ok((parsed, rest)) = NaiveDate::parse_and_remainder(text, date) {
-            let rest = rest.strip_prefix('T').unwrap_or(rest).trim_start();
-            if rest.is_empty() {
-                return Some(midnight(parsed));
-            }
-            if let Some(time) = TIMES.iter().find_map(|time| NaiveTime::parse_from_str(rest, time).ok()) {
-                return Some(parsed.and_time(time));
-            }
-        }
-    }
-    None
 }
 
 /// The same time elsewhere; in a zone that is unknown, as it is.

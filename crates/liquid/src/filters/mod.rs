@@ -5,6 +5,7 @@
 
 mod date;
 mod date_format;
+mod date_text;
 mod encoding;
 mod format;
 mod html;

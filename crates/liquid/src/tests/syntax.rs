@@ -101,6 +101,7 @@ fn values_that_do_not_fit_are_errors() {
         ("{{ (1..99999999999) | size }}", "32-bit"),
         ("{{ 1 | round: 50 }}", "0 to 28"),
         ("{{ 'a' | slice: 'x' }}", "not an integer"),
+        ("{{ 999999999999 | date: '%F' }}", "no date"),
         ("{{ '%' | base64_decode }}", "Base64"),
         ("{{ 1 | keys }}", "not an object"),
         ("{{ 1 | format_number: 'N2', 'de-DE' }}", "culture"),
