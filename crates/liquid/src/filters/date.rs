@@ -5,6 +5,7 @@ use chrono::{DateTime, Datelike, FixedOffset, Offset, Timelike, Utc};
 use super::date_format::dotnet;
 use super::date_text::parse;
 use super::text::{lower, upper};
+use super::windows_zones::iana_name;
 use super::{Call, Filter, Filtered, filter};
 use crate::budget::Builder;
 use crate::error::TemplateFailure;
@@ -72,7 +73,8 @@ fn time_zone<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     if name.eq_ignore_ascii_case("local") || name.eq_ignore_ascii_case("utc") {
         return Ok(Value::Date(date.with_timezone(&Utc.fix())));
     }
-    let Ok(zone) = jiff::tz::TimeZone::get(&name) else {
+    call.budget.spend(4)?;
+    let Ok(zone) = jiff::tz::TimeZone::get(iana_name(&name).unwrap_or(&name)) else {
         return Ok(Value::Date(date));
     };
     let offset = jiff::Timestamp::from_second(date.timestamp())

@@ -12,7 +12,10 @@ mod html;
 mod json;
 mod list;
 mod math;
+mod number_format;
+mod number_pattern;
 mod text;
+mod windows_zones;
 
 use std::sync::LazyLock;
 

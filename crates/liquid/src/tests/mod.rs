@@ -1,5 +1,6 @@
-//! Tests of templates: the table of Fluid's results, hostile ones, and random ones.
+//! Tests of templates: the table of Fluid's results, snippets of workflows, hostile ones, and random ones.
 
+mod battery;
 mod fluid;
 mod hostile;
 mod random;
