@@ -47,6 +47,8 @@ pub enum ValueKind {
     Date,
     /// Numbers, whose places are kept: the text, or each text of a list.
     Decimal,
+    /// Lengths of time, as .NET's `TimeSpan`. To Fluid each is the date that is so long after 1970.
+    TimeSpan,
 }
 
 /// Where a template reads.

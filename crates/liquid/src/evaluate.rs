@@ -1,6 +1,7 @@
 //! The evaluation of expressions.
 
-use mainspring_language::parse_date_text;
+use chrono::{DateTime, Datelike};
+use mainspring_language::{TimeSpan, parse_date_text};
 use serde_json::Value as Json;
 
 use super::budget::Builder;
@@ -165,7 +166,14 @@ impl<'a> Renderer<'a, '_> {
                 let number = number::parse(number::trimmed(text, &self.budget)?);
                 Ok(number.map_or(Value::Text(Text::of(text)), Value::Number))
             }
-            (Json::Array(items), ValueKind::Date | ValueKind::Decimal) => {
+            (Json::String(text), ValueKind::TimeSpan) => {
+                self.budget.spend_bytes(text.len())?;
+                let milliseconds = TimeSpan::parse(text).map(|span| span.ticks() / 10_000);
+                let date = milliseconds.and_then(DateTime::from_timestamp_millis);
+                let date = date.filter(|date| (1..=9999).contains(&date.year()));
+                Ok(date.map_or(Value::Text(Text::of(text)), |date| Value::Date(date.fixed_offset())))
+            }
+            (Json::Array(items), ValueKind::Date | ValueKind::Decimal | ValueKind::TimeSpan) => {
                 self.budget.check_memory(items.len().saturating_mul(ITEM_BYTES))?;
                 let mut typed = Vec::with_capacity(items.len());
                 for item in items {

@@ -156,6 +156,7 @@ fn strftime(
                 if let Some((_, composed)) = COMPOSED.iter().find(|(known, _)| *known == c).filter(|_| depth == 0) {
                     let mut part = Builder::new(text.budget());
                     strftime(date, composed, &mut part, 1)?;
+                    current.is_upper &= c != 'h';
                     current.word(part.as_str(), text)?;
                 } else {
                     directive(date, c, current, text)?;

@@ -91,6 +91,8 @@ fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>
                 text.push(literal)?;
                 taken += literal.len_utf8();
             }
+            // A fraction of nothing takes the point before it away.
+            '.' if has_no_fraction(date, rest) => {}
             // Makes a custom format of one letter.
             '%' => {}
             literal => text.push(literal)?,
@@ -98,6 +100,15 @@ fn custom(date: &DateTime<FixedOffset>, format: &str, text: &mut Builder<'_, '_>
         rest = rest.get(taken..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Whether `.FFF` is here, and there is no digit for it.
+fn has_no_fraction(date: &DateTime<FixedOffset>, rest: &str) -> bool {
+    let letters = rest.bytes().skip(1).take_while(|letter| *letter == b'F').count();
+    let unit = u32::try_from(letters)
+        .ok()
+        .and_then(|letters| 10_u32.checked_pow(9_u32.checked_sub(letters)?));
+    letters > 0 && unit.is_some_and(|unit| date.timestamp_subsec_nanos() / unit == 0)
 }
 
 fn specifier(

@@ -22,6 +22,7 @@ impl Snippet<'_> {
         match declared.unwrap_or_default().trim_end_matches("[]") {
             "DateTime" | "DateTimeOffset" => ValueKind::Date,
             "Decimal" => ValueKind::Decimal,
+            "TimeSpan" => ValueKind::TimeSpan,
             _ => ValueKind::Json,
         }
     }
