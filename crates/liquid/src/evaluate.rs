@@ -144,17 +144,25 @@ impl<'a> Renderer<'a, '_> {
         match value {
             Value::Variables => {
                 let found = self.data.variable(name);
-                found.map_or(Ok(Value::Nil), |json| self.typed(json, self.data.variable_kind(name)))
+                found.map_or(Ok(Value::Nil), |json| self.host(json, || self.data.variable_kind(name)))
             }
             Value::Inputs => {
                 let found = self.data.input(name);
-                found.map_or(Ok(Value::Nil), |json| self.typed(json, self.data.input_kind(name)))
+                found.map_or(Ok(Value::Nil), |json| self.host(json, || self.data.input_kind(name)))
             }
             _ => self.model_member(name),
         }
     }
 
-    /// A value of the host. A text that is not what the host says stays a text.
+    /// A value of the host, which is asked for the kind only where it matters.
+    fn host(&self, json: &'a Json, kind: impl Fn() -> ValueKind) -> Result<Value<'a>, TemplateFailure> {
+        match json {
+            Json::String(_) | Json::Array(_) => self.typed(json, kind()),
+            json => Value::from_json(json),
+        }
+    }
+
+    /// A text that is not what the host says stays a text.
     fn typed(&self, json: &'a Json, kind: ValueKind) -> Result<Value<'a>, TemplateFailure> {
         match (json, kind) {
             (Json::String(text), ValueKind::Date) => {

@@ -249,7 +249,12 @@ fn uniq<'a>(call: Call<'a, '_>) -> Filtered<'a> {
     let mut items = Vec::new();
     for item in call.input.items(call.budget)? {
         let mut key = call.builder();
-        json::write(&item, &mut key, call.budget)?;
+        match &item {
+            // Neither places nor an offset make a difference.
+            Value::Number(number) => json::write(&Value::Number(number.without_zeros()), &mut key, call.budget)?,
+            Value::Date(date) => json::write(&Value::Date(date.to_utc().fixed_offset()), &mut key, call.budget)?,
+            item => json::write(item, &mut key, call.budget)?,
+        }
         let key = key.finish()?;
         call.budget.check_memory(key.len())?;
         held.grow(key.len());

@@ -31,7 +31,8 @@ impl Data {
             ],
             "Order": {"Id": 17, "Customer": {"Name": "Bo"}},
             "Html": "<b>a & b</b>", "When": "2026-01-31T12:34:56Z", "At": "2026-01-31T12:34:56.5+02:00",
-            "Dates": ["2026-01-31", null, "soon"], "Rate": "12.50", "Delay": "1.02:03:04",
+            "Dates": ["2026-01-31", null, "soon"], "Rate": "12.50", "Rates": ["1.0", "1.00", "2"],
+            "Moments": ["2026-01-31T12:00:00Z", "2026-01-31T14:00:00+02:00"], "Delay": "1.02:03:04",
             "Huge": 1e300, "Long": "x".repeat(200_000), "Many": vec![1; 20_000],
             "Records": [{"Name": "ж".repeat(50_000)}],
         });
@@ -51,8 +52,8 @@ impl TemplateData for Data {
 
     fn variable_kind(&self, name: &str) -> ValueKind {
         match name {
-            "At" | "Dates" => ValueKind::Date,
-            "Rate" => ValueKind::Decimal,
+            "At" | "Dates" | "Moments" => ValueKind::Date,
+            "Rate" | "Rates" => ValueKind::Decimal,
             "Delay" => ValueKind::TimeSpan,
             _ => ValueKind::Json,
         }
