@@ -67,6 +67,16 @@ impl ScriptView for ExecutionView<'_> {
         Some((&declared.type_name, declared.is_array))
     }
 
+    fn input_type(&self, name: &str) -> Option<(&str, bool)> {
+        // The inputs of a workflow as an activity have the types of its definition, which this program does not keep.
+        if scope::nested_in(self.program, self.state, self.context).is_some() {
+            return None;
+        }
+        let mut declared = self.program.inputs.iter();
+        let input = declared.find(|input| input.name.eq_ignore_ascii_case(name))?;
+        Some((&input.type_name, input.is_array))
+    }
+
     fn inputs(&self) -> &Map<String, Value> {
         self.inputs
             .get_or_init(|| scope::inputs(self.program, self.state, self.context))

@@ -17,6 +17,11 @@ pub(crate) trait ScriptView: Sync {
     /// The declared type of a variable: Elsa's name of the type, and whether the variable is an array of it.
     fn variable_type(&self, name: &str) -> Option<(&str, bool)>;
 
+    /// The declared type of an input of the workflow, by its name in any case.
+    fn input_type(&self, _name: &str) -> Option<(&str, bool)> {
+        None
+    }
+
     /// The inputs of the workflow.
     fn inputs(&self) -> &Map<String, Value>;
 
@@ -47,6 +52,8 @@ pub(crate) trait ScriptView: Sync {
 pub(super) struct ViewSnapshot {
     scope: ScriptScope,
     types: HashMap<String, (String, bool)>,
+    /// Of the inputs.
+    input_types: HashMap<String, (String, bool)>,
 }
 
 impl ViewSnapshot {
@@ -57,15 +64,27 @@ impl ViewSnapshot {
             Some((name.clone(), (type_name.to_owned(), is_array)))
         };
         let types = scope.variables.keys().filter_map(typed).collect();
-        Self { scope, types }
+        let typed = |name: &String| {
+            let (type_name, is_array) = view.input_type(name)?;
+            Some((name.to_ascii_lowercase(), (type_name.to_owned(), is_array)))
+        };
+        let input_types = scope.inputs.keys().filter_map(typed).collect();
+        Self {
+            scope,
+            types,
+            input_types,
+        }
     }
 }
 
 #[cfg(test)]
 impl From<ScriptScope> for ViewSnapshot {
     fn from(scope: ScriptScope) -> Self {
-        let types = HashMap::new();
-        Self { scope, types }
+        Self {
+            scope,
+            types: HashMap::new(),
+            input_types: HashMap::new(),
+        }
     }
 }
 
@@ -80,6 +99,11 @@ impl ScriptView for ViewSnapshot {
 
     fn variable_type(&self, name: &str) -> Option<(&str, bool)> {
         let (type_name, is_array) = self.types.get(name)?;
+        Some((type_name, *is_array))
+    }
+
+    fn input_type(&self, name: &str) -> Option<(&str, bool)> {
+        let (type_name, is_array) = self.input_types.get(&name.to_ascii_lowercase())?;
         Some((type_name, *is_array))
     }
 

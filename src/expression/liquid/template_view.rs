@@ -2,9 +2,10 @@
 
 use std::time::SystemTime;
 
-use mainspring_liquid::{Fact, TemplateData};
+use mainspring_liquid::{Fact, TemplateData, ValueKind};
 use serde_json::{Map, Value};
 
+use crate::expression::TypeName;
 use crate::expression::named_values::NamedValues;
 use crate::expression::script_view::ScriptView;
 
@@ -17,6 +18,14 @@ pub(super) struct TemplateView<'a> {
 impl TemplateData for TemplateView<'_> {
     fn variable(&self, name: &str) -> Option<&Value> {
         self.view.variable(name)
+    }
+
+    fn variable_kind(&self, name: &str) -> ValueKind {
+        kind_of(self.view.variable_type(name))
+    }
+
+    fn input_kind(&self, name: &str) -> ValueKind {
+        kind_of(self.view.input_type(name))
     }
 
     fn input(&self, name: &str) -> Option<&Value> {
@@ -40,6 +49,20 @@ impl TemplateData for TemplateView<'_> {
 
     fn now(&self) -> SystemTime {
         SystemTime::now()
+    }
+}
+
+/// What the texts of a value of a declared type are.
+fn kind_of(declared: Option<(&str, bool)>) -> ValueKind {
+    let declared = declared.map(|(type_name, is_array)| TypeName::parse(type_name, is_array));
+    let item = match declared {
+        Some(TypeName::List(item)) => Some(*item),
+        declared => declared,
+    };
+    match item {
+        Some(TypeName::DateTime | TypeName::DateTimeOffset | TypeName::DateOnly) => ValueKind::Date,
+        Some(TypeName::TimeSpan) => ValueKind::TimeSpan,
+        _ => ValueKind::Json,
     }
 }
 
