@@ -3,13 +3,14 @@
 use serde_json::{Map as JsonMap, Number, Value as Json};
 use uuid::Uuid;
 
-use super::date_time::{self, DateKind, DateTime};
+use super::date_text;
+use super::date_time::{self, DateKind, DateTime, ParsedDate};
 use super::format;
 use super::problem::{Evaluated, Stop, StopKind};
 use super::run::Meter;
 use super::text::{text_of, units};
 use super::types::{ListKind, Ty};
-use super::value::{Entries, Value};
+use super::value::{Entries, List, Value};
 use mainspring_language::TimeSpan;
 use mainspring_language::{Decimal, Rounding};
 
@@ -45,7 +46,12 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
                     .iter()
                     .map(|one| from_json(one, item, meter))
                     .collect::<Evaluated<Vec<_>>>()?;
-                Ok(Value::list(*kind, (**item).clone(), items))
+                list_of(*kind, item, items, meter)
+            }
+            Json::String(text) if **item == Ty::Byte => {
+                let bytes = crate::library::from_base64(text).ok_or_else(mismatch)?;
+                meter.hold(80 + 40 * bytes.len())?;
+                Ok(bytes_value(&bytes))
             }
             Json::String(text) if text.trim_start().starts_with('[') => {
                 let parsed = read_json(text, meter)?.map_err(|_| mismatch())?;
@@ -65,9 +71,15 @@ pub(super) fn from_json(json: &Json, ty: &Ty, meter: &Meter<'_>) -> Evaluated<Va
             }
             _ => Err(mismatch()),
         },
-        Ty::Dynamic | Ty::Null | Ty::Void | Ty::Lambda | Ty::Record(_) | Ty::Pair(..) | Ty::Group(..) => {
-            dynamic(json, meter)
-        }
+        Ty::Dynamic
+        | Ty::Null
+        | Ty::Void
+        | Ty::Lambda
+        | Ty::Record(_)
+        | Ty::Pair(..)
+        | Ty::Group(..)
+        | Ty::Object(_)
+        | Ty::Function(_) => dynamic(json, meter),
         Ty::Text => match json {
             Json::String(text) => {
                 meter.hold(text.len())?;
@@ -163,7 +175,7 @@ fn number_of(number: &Number) -> Value {
 pub(super) fn default_of(ty: &Ty) -> Value {
     match ty {
         Ty::Bool => Value::Bool(false),
-        Ty::Int => Value::Int(0),
+        Ty::Int | Ty::Byte => Value::Int(0),
         Ty::Long => Value::Long(0),
         Ty::Double => Value::Double(0.0),
         Ty::Decimal => Value::Decimal(Decimal::ZERO),
@@ -221,8 +233,14 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
         Value::Decimal(number) => decimal_json(*number),
         Value::Text(text) => Json::String(checked(text)?.to_owned()),
         Value::Char(_) | Value::Guid(_) | Value::Span(_) => Json::String(checked(&text_of(value))?.to_owned()),
-        Value::Date(date) => Json::String(iso(date.ticks)),
-        Value::Offset(at) => Json::String(iso(at.utc_ticks())),
+        Value::Date(_) | Value::Offset(_) => Json::String(iso_text(value)),
+        Value::List(list) if list.item == Ty::Byte => {
+            let text = crate::library::to_base64(&bytes_of(list));
+            meter.hold(text.len())?;
+            take(left, text.len())?;
+            Json::String(text)
+        }
+        Value::Object(_) | Value::Function(_) => return Err(no_json(value)),
         Value::List(list) => {
             let items = list.items.borrow();
             let items = items.iter().map(|item| json_of(item, meter, depth + 1, left));
@@ -251,6 +269,32 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
     })
 }
 
+/// .NET has no JSON for a function, and one of little use for the other objects.
+pub(super) fn no_json(value: &Value) -> Box<Stop> {
+    let message = format!("a {} has no form in JSON; return what it contains", value.type_name());
+    Stop::thrown("NotSupportedException", message)
+}
+
+/// A list of a kind: a set keeps what is equal once.
+fn list_of(kind: ListKind, item: &Ty, items: Vec<Value>, meter: &Meter<'_>) -> Evaluated<Value> {
+    if kind == ListKind::Set {
+        return crate::library::set_of(item.clone(), items, meter);
+    }
+    Ok(Value::list(kind, item.clone(), items))
+}
+
+/// An array of bytes.
+pub(super) fn bytes_value(bytes: &[u8]) -> Value {
+    let items = bytes.iter().map(|byte| Value::Int(i32::from(*byte)));
+    Value::list(ListKind::Array, Ty::Byte, items.collect())
+}
+
+pub(super) fn bytes_of(list: &List) -> Vec<u8> {
+    let items = list.items.borrow();
+    let bytes = items.iter().filter_map(|item| u8::try_from(item.as_i64()?).ok());
+    bytes.collect()
+}
+
 fn checked(text: &str) -> Evaluated<&str> {
     if text.contains('\0') {
         let message = "a text of the result contains U+0000, which cannot be stored";
@@ -267,13 +311,14 @@ fn decimal_json(number: Decimal) -> Json {
     }
 }
 
-/// A point in time of UTC, as variables hold it.
-fn iso(ticks: i64) -> String {
-    let date = DateTime {
-        ticks,
-        kind: DateKind::Utc,
+/// A date as System.Text.Json writes it: with `Z` only if it is of UTC, and with the offset that it has.
+pub(super) fn iso_text(value: &Value) -> String {
+    let written = match value {
+        Value::Date(date) => format::date(*date, "yyyy-MM-ddTHH:mm:ss.FFFFFFFK"),
+        Value::Offset(at) => format::offset(*at, "yyyy-MM-ddTHH:mm:ss.FFFFFFFzzz"),
+        _ => return String::new(),
     };
-    format::date(date, "yyyy-MM-ddTHH:mm:ss.FFFFFFFK").unwrap_or_default()
+    written.unwrap_or_default()
 }
 
 /// What C# converts silently: numbers that widen, a date as one with an offset, and what was `object` before.
@@ -290,7 +335,7 @@ pub(super) fn implicit(value: Value, to: &Ty) -> Evaluated<Value> {
             format!("null does not convert to {to}"),
         ));
     }
-    if from == *plain || plain.is_dynamic() {
+    if from == *plain || plain.is_dynamic() || (from == Ty::Int && *plain == Ty::Byte) {
         return Ok(value);
     }
     let widens = matches!((from.rank(), plain.rank()), (Some(a), Some(b)) if a <= b && *plain != Ty::Char)
@@ -435,7 +480,7 @@ pub(super) fn convert_to(value: &Value, to: &Ty, meter: &Meter<'_>) -> Evaluated
                 .iter()
                 .map(|one| meter.step().and_then(|()| convert_to(one, item, meter)))
                 .collect::<Evaluated<Vec<_>>>()?;
-            Ok(Value::list(*kind, (**item).clone(), items))
+            list_of(*kind, item, items, meter)
         }
         _ => cast(value.clone(), to),
     }
@@ -456,21 +501,21 @@ pub(super) fn parse(text: &str, ty: &Ty) -> Option<Value> {
             _ => return None,
         },
         Ty::Date => Value::Date(date_of(trimmed)?),
-        Ty::Offset => Value::Offset(date_time::parse(trimmed)?.offset()),
+        Ty::Offset => Value::Offset(date_text::parse(trimmed).filter(|parsed| !parsed.is_time)?.offset()),
         Ty::Span => Value::Span(span_of(trimmed)?),
         Ty::Guid => Value::Guid(guid_of(trimmed)?),
         Ty::Text => Value::text(text),
-        Ty::Enum(kind) => {
-            let place = kind.members().iter().position(|member| *member == trimmed)?;
-            Value::Enum(*kind, i32::try_from(place).ok()?)
-        }
+        Ty::Enum(kind) => Value::Enum(*kind, kind.number(trimmed)?),
         _ => return None,
     })
 }
 
-/// A date that says `Z` stays UTC, so that it is written as it was read.
 fn date_of(text: &str) -> Option<DateTime> {
-    let parsed = date_time::parse(text)?;
+    date_from(date_text::parse(text).filter(|parsed| !parsed.is_time)?)
+}
+
+/// A date that says `Z` stays UTC, so that it is written as it was read.
+pub(super) fn date_from(parsed: ParsedDate) -> Option<DateTime> {
     let mut date = parsed.date_time()?;
     if parsed.is_utc {
         date.kind = DateKind::Utc;

@@ -4,15 +4,19 @@
 //! - `problem`: problems and stops, with their places; `types`, `value`: the types that are known before, and the values.
 //! - `syntax/`: tokens, lexer and tree; `parse/`: the parser, and what is refused with a remedy; `check/`: the checker.
 //! - `run/`: the evaluator; `library/`: the members of .NET's types; `convert`: values and JSON, casts.
-//! - `date_time`, `text`, `format/`: .NET's dates, strings and format strings.
+//! - `object`, `pattern`: the values of classes, and regular expressions.
+//! - `date_time`, `date_text`, `text`, `format/`: .NET's dates, strings and format strings.
 //! - `script`: [`Script`].
 
 mod check;
 mod convert;
+mod date_text;
 mod date_time;
 mod format;
 mod library;
+mod object;
 mod parse;
+mod pattern;
 mod problem;
 mod run;
 mod script;

@@ -78,6 +78,8 @@ pub struct Stop {
     pub at: Option<Position>,
     /// For an exception its name and message.
     pub message: String,
+    /// The script has thrown it itself.
+    pub(super) is_of_script: bool,
 }
 
 impl Stop {
@@ -86,6 +88,7 @@ impl Stop {
             kind,
             at: None,
             message: message.into(),
+            is_of_script: false,
         })
     }
 

@@ -1,6 +1,6 @@
 //! A checked script, ready to run any number of times on any thread.
 
-use super::check::{Names, check};
+use super::check::{Layout, Names, check};
 use super::parse::{ParsedScript, parse};
 use super::problem::{Problem, Stop};
 use super::run::{Bounds, Outcome, World, run};
@@ -16,8 +16,9 @@ const SHORT: usize = 32;
 #[derive(Debug)]
 pub struct Script {
     statements: Vec<Statement>,
-    slots: usize,
+    layout: Layout,
     depth: usize,
+    has_functions: bool,
 }
 
 impl Script {
@@ -35,18 +36,23 @@ impl Script {
     /// # Errors
     /// The first problem, with its place.
     pub fn compile(text: &str, names: &Names) -> Result<Self, Problem> {
-        let ParsedScript { mut statements, depth } = parse(text)?;
-        let slots = check(&mut statements, names)?;
+        let ParsedScript {
+            mut statements,
+            depth,
+            has_functions,
+        } = parse(text)?;
+        let layout = check(&mut statements, names)?;
         Ok(Self {
             statements,
-            slots,
+            layout,
             depth,
+            has_functions,
         })
     }
 
     /// Whether it runs on the stack of any thread, and not only on one of [`Script::STACK`].
     pub fn is_shallow(&self) -> bool {
-        self.depth <= SHALLOW
+        self.depth <= SHALLOW && !self.has_functions
     }
 
     /// Runs it on the stack of this thread, which has [`Script::STACK`] bytes unless the script
@@ -55,6 +61,6 @@ impl Script {
     /// # Errors
     /// An exception of .NET by its name, or a bound that is reached.
     pub fn run(&self, world: &dyn World, bounds: Bounds<'_>) -> Result<Outcome, Box<Stop>> {
-        run(&self.statements, self.slots, world, bounds)
+        run(&self.statements, &self.layout, world, bounds)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::date_time::{DateKind, DateTime};
 use super::format;
+use super::object::Object;
 use super::problem::{Evaluated, Stop, StopKind};
 use super::run::Meter;
 use super::types::{ListKind, Ty};
@@ -53,14 +54,13 @@ pub(super) fn text_of(value: &Value) -> Arc<str> {
         Value::Span(ticks) => format::span(*ticks, "").unwrap_or_default().into(),
         Value::Guid(guid) => guid.to_string().into(),
         Value::Enum(kind, number) => {
-            let member = usize::try_from(*number)
-                .ok()
-                .and_then(|place| kind.members().get(place));
-            member.map_or_else(|| number.to_string().into(), |member| (*member).into())
+            let member = kind.member(*number);
+            member.map_or_else(|| number.to_string().into(), Arc::from)
         }
         Value::List(list) => match list.kind {
             ListKind::Array => format!("{}[]", dotnet_name(&list.item)).into(),
             ListKind::List => format!("System.Collections.Generic.List`1[{}]", dotnet_name(&list.item)).into(),
+            ListKind::Set => format!("System.Collections.Generic.HashSet`1[{}]", dotnet_name(&list.item)).into(),
             ListKind::Sequence => format!("System.Linq.Enumerable+Iterator`1[{}]", dotnet_name(&list.item)).into(),
         },
         Value::Map(map) if map.is_object => "System.Dynamic.ExpandoObject".into(),
@@ -73,6 +73,19 @@ pub(super) fn text_of(value: &Value) -> Arc<str> {
             write_record(value, &mut out);
             out.into()
         }
+        Value::Object(object) => object_text(object),
+        Value::Function(function) => dotnet_name(&Ty::Function(Arc::clone(&function.ty))).into(),
+    }
+}
+
+fn object_text(object: &Object) -> Arc<str> {
+    match object {
+        Object::Builder(text) => text.borrow().as_str().into(),
+        Object::Match(found) | Object::Groups(found) => found.value(0).into(),
+        Object::Group(found, group) => found.value(*group).into(),
+        Object::Regex(pattern) => pattern.source().into(),
+        Object::Exception(exception) => format!("System.{}: {}", exception.name, exception.message).into(),
+        Object::Encoding(_) => "System.Text.Encoding".into(),
     }
 }
 
@@ -114,6 +127,13 @@ fn dotnet_name(ty: &Ty) -> String {
         Ty::Int => "System.Int32".to_owned(),
         Ty::Long => "System.Int64".to_owned(),
         Ty::Text => "System.String".to_owned(),
+        Ty::Function(function) => {
+            let is_action = function.result == Ty::Void;
+            let name = if is_action { "Action" } else { "Func" };
+            let result = (!is_action).then_some(&function.result);
+            let all: Vec<String> = function.parameters.iter().chain(result).map(dotnet_name).collect();
+            format!("System.{name}`{}[{}]", all.len(), all.join(","))
+        }
         Ty::Nullable(inner) => format!("System.Nullable`1[{}]", dotnet_name(inner)),
         Ty::List(ListKind::Array, item) => format!("{}[]", dotnet_name(item)),
         Ty::List(_, item) => format!("System.Collections.Generic.List`1[{}]", dotnet_name(item)),

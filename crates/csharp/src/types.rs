@@ -14,15 +14,17 @@ pub(crate) enum EnumKind {
     StringComparison,
     MidpointRounding,
     StringSplitOptions,
+    RegexOptions,
 }
 
 impl EnumKind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::DayOfWeek,
         Self::DateTimeKind,
         Self::StringComparison,
         Self::MidpointRounding,
         Self::StringSplitOptions,
+        Self::RegexOptions,
     ];
 
     pub(crate) fn of(name: &str) -> Option<Self> {
@@ -36,10 +38,28 @@ impl EnumKind {
             Self::StringComparison => "StringComparison",
             Self::MidpointRounding => "MidpointRounding",
             Self::StringSplitOptions => "StringSplitOptions",
+            Self::RegexOptions => "RegexOptions",
         }
     }
 
-    /// The names of its values, which count from 0.
+    /// The number of a value of that name.
+    pub(crate) fn number(self, name: &str) -> Option<i32> {
+        let place = i32::try_from(self.members().iter().position(|member| *member == name)?).ok()?;
+        Some(match self {
+            Self::RegexOptions if place > 0 => 1 << (place - 1),
+            _ => place,
+        })
+    }
+
+    /// The name of a value of that number.
+    pub(crate) fn member(self, number: i32) -> Option<&'static str> {
+        let members = self.members().iter().copied();
+        members
+            .filter(|name| !name.is_empty())
+            .find(|name| self.number(name) == Some(number))
+    }
+
+    /// The names of its values, which count from 0; those of `RegexOptions` are bits, of which one has no name.
     pub(crate) fn members(self) -> &'static [&'static str] {
         match self {
             Self::DayOfWeek => &[
@@ -68,6 +88,20 @@ impl EnumKind {
                 "ToPositiveInfinity",
             ],
             Self::StringSplitOptions => &["None", "RemoveEmptyEntries", "TrimEntries"],
+            Self::RegexOptions => &[
+                "None",
+                "IgnoreCase",
+                "Multiline",
+                "ExplicitCapture",
+                "Compiled",
+                "Singleline",
+                "IgnorePatternWhitespace",
+                "RightToLeft",
+                "",
+                "ECMAScript",
+                "CultureInvariant",
+                "NonBacktracking",
+            ],
         }
     }
 }
@@ -77,8 +111,44 @@ impl EnumKind {
 pub(crate) enum ListKind {
     Array,
     List,
+    /// `HashSet<T>`.
+    Set,
     /// `IEnumerable<T>`, the result of LINQ. It is made at once here.
     Sequence,
+}
+
+/// The classes of .NET whose values are objects with members of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    Builder,
+    Encoding,
+    Exception,
+    Regex,
+    Match,
+    Groups,
+    Group,
+}
+
+impl ObjectKind {
+    /// As C# names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Builder => "StringBuilder",
+            Self::Encoding => "Encoding",
+            Self::Exception => "Exception",
+            Self::Regex => "Regex",
+            Self::Match => "Match",
+            Self::Groups => "GroupCollection",
+            Self::Group => "Group",
+        }
+    }
+}
+
+/// The type of a function: `Func<…>`, or `Action<…>` where the result is `void`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct FunctionTy {
+    pub(crate) parameters: Vec<Ty>,
+    pub(crate) result: Ty,
 }
 
 /// How large a type is.
@@ -187,7 +257,12 @@ pub(crate) enum Ty {
     Group(SharedTy, SharedTy),
     /// An anonymous object or a tuple: names and types.
     Record(Arc<Vec<(Arc<str>, Ty)>>),
+    /// A lambda that is the argument of a method, or a value that throws instead.
     Lambda,
+    /// A byte of an array; its value is that of an int.
+    Byte,
+    Object(ObjectKind),
+    Function(Arc<FunctionTy>),
 }
 
 impl Ty {
@@ -211,6 +286,13 @@ impl Ty {
                 let size = ty.size();
                 (parts.saturating_add(size.parts), levels.max(size.levels))
             }),
+            Self::Function(function) => {
+                let all = function.parameters.iter().chain([&function.result]);
+                all.fold((0, 0), |(parts, levels): (u32, u32), ty| {
+                    let size = ty.size();
+                    (parts.saturating_add(size.parts), levels.max(size.levels))
+                })
+            }
             _ => (0, 0),
         };
         Size {
@@ -241,6 +323,7 @@ impl Ty {
         matches!(
             self,
             Self::Bool
+                | Self::Byte
                 | Self::Int
                 | Self::Long
                 | Self::Double
@@ -262,7 +345,7 @@ impl Ty {
     /// The order in which numbers widen; a char counts as the smallest.
     pub(crate) fn rank(&self) -> Option<u8> {
         match self {
-            Self::Char => Some(0),
+            Self::Char | Self::Byte => Some(0),
             Self::Int => Some(1),
             Self::Long => Some(2),
             Self::Double => Some(3),
@@ -283,6 +366,7 @@ impl Ty {
             Self::Text => Some(Self::Char),
             Self::Map(key, value) => Some(Self::Pair(key.clone(), value.clone())),
             Self::Dynamic => Some(Self::Dynamic),
+            Self::Object(ObjectKind::Groups) => Some(Self::Object(ObjectKind::Group)),
             _ => None,
         }
     }
@@ -294,7 +378,12 @@ impl Ty {
             (Self::Null, other) => !other.is_value(),
             (Self::Nullable(from), Self::Nullable(to)) => from.converts_to(to),
             (from, Self::Nullable(to)) => from.converts_to(to),
-            (Self::Decimal, Self::Double) | (Self::Double, Self::Decimal) | (_, Self::Char) => self == to,
+            (Self::Decimal, Self::Double) | (Self::Double, Self::Decimal) | (_, Self::Char | Self::Byte) => self == to,
+            (Self::Function(from), Self::Function(to)) => {
+                from.parameters.len() == to.parameters.len()
+                    && (from.result == Self::Void) == (to.result == Self::Void)
+                    && from.result.converts_to(&to.result)
+            }
             (Self::List(_, from), Self::List(ListKind::Sequence, to)) => from.converts_to(to) || from == to,
             (Self::Group(_, from), Self::List(ListKind::Sequence, to)) => from.converts_to(to),
             (Self::List(from_kind, from), Self::List(to_kind, to)) => {
@@ -347,13 +436,28 @@ impl fmt::Display for Ty {
             Self::Nullable(inner) => return write!(f, "{inner}?"),
             Self::List(ListKind::Array, item) => return write!(f, "{item}[]"),
             Self::List(ListKind::List, item) => return write!(f, "List<{item}>"),
+            Self::List(ListKind::Set, item) => return write!(f, "HashSet<{item}>"),
             Self::List(ListKind::Sequence, item) => return write!(f, "IEnumerable<{item}>"),
             Self::Map(key, value) => return write!(f, "Dictionary<{key}, {value}>"),
             Self::Pair(key, value) => return write!(f, "KeyValuePair<{key}, {value}>"),
             Self::Group(key, item) => return write!(f, "IGrouping<{key}, {item}>"),
             Self::Record(_) => "an anonymous object",
             Self::Lambda => "a lambda",
+            Self::Byte => "byte",
+            Self::Object(kind) => kind.name(),
+            Self::Function(function) => return write_function(f, function),
         };
         f.write_str(name)
     }
+}
+
+fn write_function(f: &mut fmt::Formatter<'_>, function: &FunctionTy) -> fmt::Result {
+    let is_action = function.result == Ty::Void;
+    f.write_str(if is_action { "Action" } else { "Func" })?;
+    let result = (!is_action).then_some(&function.result);
+    for (number, ty) in function.parameters.iter().chain(result).enumerate() {
+        write!(f, "{}{ty}", if number == 0 { "<" } else { ", " })?;
+    }
+    let has_types = !is_action || !function.parameters.is_empty();
+    f.write_str(if has_types { ">" } else { "" })
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,8 +10,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::date_time::{DateTime, DateTimeOffset};
+use super::object::Object;
 use super::problem::{Evaluated, Stop};
-use super::types::{EnumKind, ListKind, Ty};
+use super::syntax::Lambda;
+use super::types::{EnumKind, FunctionTy, ListKind, Ty};
 use mainspring_language::Decimal;
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,19 @@ pub(super) enum Value {
     List(Rc<List>),
     Map(Rc<Map>),
     Record(Rc<RecordValue>),
+    Object(Rc<Object>),
+    Function(Rc<Function>),
+}
+
+/// A local that functions share with the statements around them.
+pub(super) type Shared = Rc<RefCell<Value>>;
+
+/// A lambda as a value, with the locals around it by their slots.
+#[derive(Debug)]
+pub(super) struct Function {
+    pub(super) lambda: Arc<Lambda>,
+    pub(super) ty: Arc<FunctionTy>,
+    pub(super) captured: Vec<(usize, Shared)>,
 }
 
 /// A list of any kind; with a key it is a group.
@@ -47,6 +62,8 @@ pub(super) struct List {
     pub(super) items: RefCell<Vec<Value>>,
     /// How often its items were changed: who reads them one after another sees by it that they are others.
     pub(super) version: Cell<u64>,
+    /// Of a set: what its items are found by.
+    pub(super) keys: RefCell<HashSet<Rc<str>>>,
 }
 
 /// A dictionary, or an object of JSON, whose keys are its members.
@@ -56,6 +73,8 @@ pub(super) struct Map {
     pub(super) value: Ty,
     /// An object of JSON: its keys are members.
     pub(super) is_object: bool,
+    /// Its pairs are in the order of their keys, as in a `SortedDictionary`.
+    pub(super) is_sorted: bool,
     pub(super) entries: RefCell<Entries>,
 }
 
@@ -206,6 +225,18 @@ impl Entries {
         Some(removed)
     }
 
+    /// Moves the last pair to a place before it.
+    pub(super) fn move_last(&mut self, to: usize) {
+        let last = self.list.len().saturating_sub(1);
+        let Some(part) = self.list.get_mut(to..).filter(|_| to < last) else {
+            return;
+        };
+        part.rotate_right(1);
+        for at in self.index.values_mut().filter(|at| **at >= to) {
+            *at = if *at == last { to } else { *at + 1 };
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.index.clear();
@@ -236,6 +267,8 @@ pub(super) fn identity(value: &Value) -> Rc<str> {
         Value::Enum(kind, number) => format!("e{}{number}", kind.name()).into(),
         Value::List(list) => format!("l{:p}", Rc::as_ptr(list)).into(),
         Value::Map(map) => format!("m{:p}", Rc::as_ptr(map)).into(),
+        Value::Object(object) => format!("x{:p}", Rc::as_ptr(object)).into(),
+        Value::Function(function) => format!("f{:p}", Rc::as_ptr(function)).into(),
         Value::Record(record) => {
             let mut text = String::new();
             match record_identity(value, &mut text) {
@@ -278,7 +311,12 @@ impl Value {
             ranks: Vec::new(),
             items: RefCell::new(items),
             version: Cell::new(0),
+            keys: RefCell::default(),
         }))
+    }
+
+    pub(super) fn object(object: Object) -> Self {
+        Self::Object(Rc::new(object))
     }
 
     /// A dictionary or an object.
@@ -287,6 +325,7 @@ impl Value {
             key,
             value,
             is_object,
+            is_sorted: false,
             entries: RefCell::new(entries),
         }))
     }
@@ -347,6 +386,8 @@ impl Value {
             Self::Map(map) => Ty::map(map.key.clone(), map.value.clone()),
             // Its parts may be shared so often that their types have no end.
             Self::Record(_) => Ty::Dynamic,
+            Self::Object(object) => Ty::Object(object.kind()),
+            Self::Function(function) => Ty::Function(Arc::clone(&function.ty)),
         }
     }
 
@@ -367,6 +408,7 @@ impl Value {
             Self::List(list) => 80 + 40 * list.items.borrow().len(),
             Self::Map(map) => 120 + 160 * map.entries.borrow().len(),
             Self::Record(record) => 40 + 60 * record.fields.len(),
+            Self::Function(function) => 80 + 24 * function.captured.len(),
             _ => 40,
         }
     }
@@ -401,6 +443,8 @@ impl Value {
             (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
             (Self::Map(a), Self::Map(b)) => Rc::ptr_eq(a, b),
             (Self::Record(a), Self::Record(b)) => Rc::ptr_eq(a, b),
+            (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b),
+            (Self::Function(a), Self::Function(b)) => Rc::ptr_eq(a, b),
             _ => self.order(other) == Some(Ordering::Equal),
         }
     }

@@ -8,12 +8,19 @@ use super::results::{Known, result};
 use super::{Checker, conversion_problem};
 use crate::library::{self, Signature};
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Argument, Call, Expr, Global, Kind, Lambda, StatementKind};
+use crate::syntax::{Argument, Call, Expr, Global, Kind};
 use crate::types::Ty;
 
 impl Checker<'_> {
     pub(super) fn call(&mut self, call: &mut Call, at: Position) -> Checked<Ty> {
         let receiver = self.target(&mut call.target)?;
+        if let (Ty::Function(function), "Invoke") = (&receiver, &*call.name) {
+            let function = Arc::clone(function);
+            self.call_arguments(&mut call.arguments, &function, at)?;
+            call.result = function.result.clone();
+            return Ok(function.result.clone());
+        }
+        call.takes_null = matches!(receiver, Ty::Nullable(_)) && matches!(&*call.name, "ToString" | "Equals");
         call.types = call
             .type_arguments
             .iter()
@@ -129,6 +136,15 @@ impl Checker<'_> {
             "GetHashCode" => "GetHashCode differs from run to run; use the value itself",
             "Wait" | "GetAwaiter" => "a script has nothing to wait for; let an activity wait, such as Elsa.Delay",
             "ToListAsync" | "FirstOrDefaultAsync" | "AnyAsync" => "lists are in memory already; leave out Async",
+            "Join" | "GroupJoin" if owners.contains(&".sequence") => {
+                "Join of LINQ is not part of the C# that runs here: use SelectMany and Where, or a dictionary"
+            }
+            "ToLookup" => "ToLookup is not part of the C# that runs here: use GroupBy",
+            "Index" => "Index is not part of the C# that runs here: use Select((x, i) => (i, x))",
+            "GetProperty" | "RootElement" | "GetInt32" | "GetString" | "AsArray" | "AsObject" | "AsValue" => {
+                "members of JSON are read by their names here: value.name or value[\"name\"]"
+            }
+            "ToJsonString" => "write JsonSerializer.Serialize(value)",
             _ => return unknown_member(at, shown, owners, name),
         };
         Problem::new(at, message)
@@ -179,8 +195,12 @@ impl Checker<'_> {
                 types.push(Ty::Dynamic);
                 continue;
             }
+            let most = letters.iter().filter_map(|letter| lambda_parameters(*letter)).max();
+            if let Some(most) = most {
+                let count = if letters.contains(&'g') { 2 } else { 1.min(most) };
+                self.group_as_lambda(&mut argument.value, count)?;
+            }
             if let Kind::Lambda(lambda) = &mut argument.value.kind {
-                let most = letters.iter().filter_map(|letter| lambda_parameters(*letter)).max();
                 let Some(most) = most else {
                     return Err(Problem::new(lambda.at, format!("{name} takes no lambda here")));
                 };
@@ -201,7 +221,7 @@ impl Checker<'_> {
                 let Some(lambda) = Arc::get_mut(lambda) else {
                     return Err(Problem::new(at, "this lambda is used twice"));
                 };
-                let returned = self.lambda(lambda, &parameters)?;
+                let returned = self.lambda(lambda, &parameters, None, false)?;
                 let is_condition = matches!(&*name, "Where" | "TakeWhile" | "SkipWhile")
                     || letters.iter().all(|letter| *letter == 'p');
                 if is_condition && !matches!(returned, Ty::Bool | Ty::Dynamic) {
@@ -212,7 +232,18 @@ impl Checker<'_> {
                 types.push(Ty::Lambda);
                 continue;
             }
-            types.push(self.any_expression(&mut argument.value)?);
+            let ty = self.any_expression(&mut argument.value)?;
+            if let (Ty::Function(function), Some(most)) = (&ty, most) {
+                let given = function.parameters.len();
+                if given == 0 || given > most {
+                    let message = format!("{name} takes a function of at most {most} parameters, not a {ty}");
+                    return Err(Problem::new(argument.value.at, message));
+                }
+                lambdas.push(function.result.clone());
+                types.push(Ty::Lambda);
+                continue;
+            }
+            types.push(ty);
         }
         Ok((types, lambdas))
     }
@@ -289,40 +320,6 @@ impl Checker<'_> {
             at,
             format!("no overload of {} takes these arguments", call.name),
         ))
-    }
-
-    /// Checks a lambda whose parameters have these types; returns what it returns.
-    fn lambda(&mut self, lambda: &mut Lambda, parameters: &[Ty]) -> Checked<Ty> {
-        self.lambdas += 1;
-        let loops = std::mem::take(&mut self.loops);
-        self.returned.push(None);
-        let checked = self.scoped(|checker| {
-            for (number, place) in lambda.parameters.iter_mut().enumerate() {
-                let known = parameters.get(number).cloned().unwrap_or(Ty::Dynamic);
-                place.ty = match &place.written {
-                    Some(written) => checker.resolve(written)?,
-                    None => known,
-                };
-                place.slot = checker.declare(&place.name, place.at, place.ty.clone())?;
-            }
-            match &mut lambda.body.kind {
-                StatementKind::Expression(body) if lambda.is_expression => checker.any_expression(body),
-                _ => {
-                    checker.statement(&mut lambda.body)?;
-                    Ok(Ty::Void)
-                }
-            }
-        });
-        let returned = self.returned.pop().flatten();
-        self.loops = loops;
-        self.lambdas -= 1;
-        let ty = checked?;
-        match (lambda.is_expression, returned) {
-            (true, _) if ty == Ty::Null => Ok(Ty::Dynamic),
-            (true, _) => Ok(ty),
-            (false, Some(ty)) => Ok(ty),
-            (false, None) => Ok(Ty::Void),
-        }
     }
 
     /// A condition must be a bool.

@@ -7,8 +7,11 @@ use super::fits::operation;
 use super::type_names::bounded;
 use super::{Checker, conversion_problem, wrap};
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Argument, AssignOp, Constant, Expr, Global, Hole, Initializer, Kind, UnaryOp};
-use crate::types::{ListKind, Ty};
+use crate::syntax::{AssignOp, Constant, Expr, Global, Hole, Initializer, Kind, UnaryOp};
+use crate::types::{ListKind, ObjectKind, Ty};
+
+const LAMBDA: &str =
+    "a lambda is the argument of a method, or the value of a local with a type: Func<int, int> f = x => x + 1";
 
 impl Checker<'_> {
     /// An expression that has a value.
@@ -19,7 +22,7 @@ impl Checker<'_> {
             (Ty::Void, Kind::Type(ty)) => Err(Problem::new(expr.at, format!("{ty} is a type, not a value"))),
             (Ty::Void, Kind::Throw(_)) => Ok(Ty::Dynamic),
             (Ty::Void, _) => Err(Problem::new(expr.at, "this returns no value")),
-            (Ty::Lambda, _) => Err(Problem::new(expr.at, "a lambda can only be the argument of a method")),
+            (Ty::Lambda, _) => Err(Problem::new(expr.at, LAMBDA)),
             (_, Kind::Global(global)) if ty.is_dynamic() => Err(Problem::new(
                 expr.at,
                 format!("{global:?} is not a value; read its members, such as Variables.X or Input.X"),
@@ -118,7 +121,7 @@ impl Checker<'_> {
                 let ty = self.expression(value)?;
                 self.switch(arms, &ty, at)
             }
-            Kind::New(initializer) => self.new_value(initializer, at),
+            Kind::New(initializer) => self.new_value(initializer, at, None),
             Kind::Tuple(parts) => {
                 let mut fields = Vec::new();
                 for (number, part) in parts.iter_mut().enumerate() {
@@ -128,7 +131,12 @@ impl Checker<'_> {
                 }
                 Ok(Ty::Record(Arc::new(fields)))
             }
-            Kind::Lambda(_) => Err(Problem::new(at, "a lambda can only be the argument of a method")),
+            Kind::Lambda(_) => Err(Problem::new(at, LAMBDA)),
+            Kind::Invoke(..) => self.invoke(expr),
+            Kind::Range(..) | Kind::FromEnd(_) => {
+                let message = "^ and .. count from the ends of a list, and are written in an indexer: a[^1], a[1..3]";
+                Err(Problem::new(at, message))
+            }
             Kind::Default(written, ty) => {
                 *ty = match written {
                     Some(written) => self.resolve(written)?,
@@ -146,7 +154,10 @@ impl Checker<'_> {
                     }
                     return Ok(Ty::Void);
                 }
-                Err(Problem::new(at, "throw takes an exception: throw new Exception(\"…\")"))
+                match self.expression(value)? {
+                    Ty::Object(ObjectKind::Exception) => Ok(Ty::Void),
+                    _ => Err(Problem::new(at, "throw takes an exception: throw new Exception(\"…\")")),
+                }
             }
             // What the checker itself has made.
             Kind::Local(_)
@@ -156,6 +167,9 @@ impl Checker<'_> {
             | Kind::Variable(_)
             | Kind::Input(..)
             | Kind::Lifted(..)
+            | Kind::Function(..)
+            | Kind::CallFunction(..)
+            | Kind::ExceptionName(_)
             | Kind::Convert(..) => Ok(Ty::Dynamic),
         }
     }
@@ -182,6 +196,9 @@ impl Checker<'_> {
             return Err(Problem::new(target.at, message));
         }
         let ty = self.target(target)?;
+        if matches!(index.kind, Kind::Range(..) | Kind::FromEnd(_)) {
+            return self.index_from_ends(&ty, index);
+        }
         let of = self.expression(index)?;
         let (wanted, result) = match &ty {
             Ty::Dynamic => return Ok(Ty::Dynamic),
@@ -191,13 +208,50 @@ impl Checker<'_> {
                     format!("a {ty} has no indexer; write ElementAt(…), or ToList() before it"),
                 ));
             }
-            Ty::Text => (Ty::Int, Ty::Char),
+            Ty::Text | Ty::Object(ObjectKind::Builder) => (Ty::Int, Ty::Char),
+            Ty::Object(ObjectKind::Groups) if of == Ty::Text => (Ty::Text, Ty::Object(ObjectKind::Group)),
+            Ty::Object(ObjectKind::Groups) => (Ty::Int, Ty::Object(ObjectKind::Group)),
+            Ty::List(ListKind::Set, _) => {
+                return Err(Problem::new(
+                    index.at,
+                    format!("a {ty} has no indexer; write Contains(…)"),
+                ));
+            }
             Ty::List(_, item) => (Ty::Int, (**item).clone()),
             Ty::Map(key, value) => ((**key).clone(), (**value).clone()),
             other => return Err(Problem::new(index.at, format!("a {other} has no indexer"))),
         };
         self.convert(index, &of, &wanted)?;
         Ok(result)
+    }
+
+    /// `a[^1]` and `a[1..3]`.
+    fn index_from_ends(&mut self, ty: &Ty, index: &mut Expr) -> Checked<Ty> {
+        let at = index.at;
+        let (ends, is_range) = match &mut index.kind {
+            Kind::Range(first, last) => (vec![first.as_deref_mut(), last.as_deref_mut()], true),
+            Kind::FromEnd(end) => (vec![Some(&mut **end)], false),
+            _ => (Vec::new(), false),
+        };
+        for end in ends.into_iter().flatten() {
+            let value = match &mut end.kind {
+                Kind::FromEnd(value) => value,
+                _ => end,
+            };
+            let of = self.expression(value)?;
+            self.convert(value, &of, &Ty::Int)?;
+        }
+        match ty {
+            Ty::Dynamic => Ok(Ty::Dynamic),
+            Ty::Text if is_range => Ok(Ty::Text),
+            Ty::Text => Ok(Ty::Char),
+            Ty::List(ListKind::Array | ListKind::List, _) if is_range => Ok(ty.clone()),
+            Ty::List(ListKind::Array | ListKind::List, item) => Ok((**item).clone()),
+            other => Err(Problem::new(
+                at,
+                format!("a {other} is not counted from its end; write ToList() before it"),
+            )),
+        }
     }
 
     fn conditional(&mut self, target: &mut Expr, chain: &mut Expr) -> Checked<Ty> {
@@ -319,7 +373,56 @@ impl Checker<'_> {
         let Kind::Assign(op, target, value) = &mut expr.kind else {
             return Ok(Ty::Dynamic);
         };
+        if let Kind::Tuple(parts) = &mut target.kind {
+            let mut types = Vec::new();
+            for part in parts {
+                let is_discard = matches!(&part.value.kind, Kind::Name(name) if **name == *"_");
+                if is_discard && self.local("_").is_none() {
+                    part.value.kind = Kind::Target;
+                    types.push(Ty::Dynamic);
+                    continue;
+                }
+                types.push(self.expression(&mut part.value)?);
+                self.may_assign(&part.value, at)?;
+            }
+            let from = self.expression(value)?;
+            let given: Vec<Ty> = match &from {
+                Ty::Record(fields) => fields.iter().map(|(_, ty)| ty.clone()).collect(),
+                Ty::Pair(key, value) => vec![(**key).clone(), (**value).clone()],
+                _ => vec![Ty::Dynamic; types.len()],
+            };
+            if given.len() != types.len() {
+                return Err(Problem::new(at, format!("{from} does not have {} parts", types.len())));
+            }
+            for (from, to) in given.iter().zip(&types) {
+                if !from.converts_to(to) {
+                    return Err(Problem::new(at, conversion_problem(from, to)));
+                }
+            }
+            return Ok(from);
+        }
         let to = self.expression(target)?;
+        self.may_assign(target, at)?;
+        let from = match op {
+            AssignOp::Set => self.valued(value, &to)?,
+            _ => self.expression(value)?,
+        };
+        match op {
+            AssignOp::Set => self.convert(value, &from, &to)?,
+            AssignOp::Coalesce => self.convert(value, &from, to.plain())?,
+            AssignOp::With(op) => {
+                let result = operation(*op, &to, &from).map_err(|message| Problem::new(at, message))?;
+                // As in C#, `x += 1.5` of an int is refused, and `s += 1` of a char is cut to its type.
+                let is_narrow = to == Ty::Char && result == Ty::Int;
+                if !result.converts_to(&to) && !is_narrow {
+                    return Err(Problem::new(at, conversion_problem(&result, &to)));
+                }
+            }
+        }
+        Ok(to)
+    }
+
+    fn may_assign(&mut self, target: &Expr, at: Position) -> Checked<()> {
         match &target.kind {
             Kind::Input(..) => {
                 return Err(Problem::new(
@@ -342,25 +445,15 @@ impl Checker<'_> {
                     "this cannot be assigned to; assign to a local or to Variables.X",
                 ));
             }
-            Kind::Member(inner, name) if !self.may_set(inner) => {
+            Kind::Member(inner, name) if !self.may_set(inner, name) => {
                 return Err(Problem::new(at, format!("{name} cannot be set; make a new value")));
+            }
+            Kind::Index(_, index) if matches!(index.kind, Kind::Range(..)) => {
+                return Err(Problem::new(at, "a range cannot be set; set its items"));
             }
             _ => {}
         }
-        let from = self.expression(value)?;
-        match op {
-            AssignOp::Set => self.convert(value, &from, &to)?,
-            AssignOp::Coalesce => self.convert(value, &from, to.plain())?,
-            AssignOp::With(op) => {
-                let result = operation(*op, &to, &from).map_err(|message| Problem::new(at, message))?;
-                // As in C#, `x += 1.5` of an int is refused, and `s += 1` of a char is cut to its type.
-                let is_narrow = to == Ty::Char && result == Ty::Int;
-                if !result.converts_to(&to) && !is_narrow {
-                    return Err(Problem::new(at, conversion_problem(&result, &to)));
-                }
-            }
-        }
-        Ok(to)
+        Ok(())
     }
 
     fn is_text(&mut self, target: &Expr) -> bool {
@@ -375,10 +468,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Members of JSON objects can be set, those of other values cannot.
-    fn may_set(&mut self, target: &Expr) -> bool {
+    /// Members of JSON objects can be set, and the length of a StringBuilder; those of other values cannot.
+    fn may_set(&mut self, target: &Expr, name: &str) -> bool {
         match &target.kind {
-            Kind::Local(slot) => self.slots.get(*slot).is_some_and(Ty::is_dynamic),
+            Kind::Local(slot) => self
+                .slots
+                .get(*slot)
+                .is_some_and(|ty| ty.is_dynamic() || (*ty == Ty::Object(ObjectKind::Builder) && name == "Length")),
             Kind::Variable(name) => self
                 .names
                 .variables
@@ -387,121 +483,6 @@ impl Checker<'_> {
             _ => true,
         }
     }
-
-    fn items(&mut self, items: &mut [Expr], wanted: Option<&Ty>, at: Position) -> Checked<Ty> {
-        let mut types = Vec::new();
-        for item in items.iter_mut() {
-            types.push(self.expression(item)?);
-        }
-        if let Some(wanted) = wanted {
-            for (item, ty) in items.iter_mut().zip(&types) {
-                self.convert(item, ty, wanted)?;
-            }
-            return Ok(wanted.clone());
-        }
-        if types.is_empty() {
-            return Err(Problem::new(at, "an empty array needs a type: new string[0]"));
-        }
-        self.unite(at, items.iter_mut().zip(types))
-    }
-
-    fn new_value(&mut self, initializer: &mut Initializer, at: Position) -> Checked<Ty> {
-        match initializer {
-            Initializer::Anonymous(fields) => {
-                let mut types = Vec::new();
-                for Argument { name, value, .. } in fields {
-                    let ty = self.expression(value)?;
-                    types.push((name.clone().unwrap_or_default(), ty));
-                }
-                Ok(Ty::Record(Arc::new(types)))
-            }
-            Initializer::Array(written, ty, items) => {
-                let wanted = written.as_ref().map(|written| self.resolve(written)).transpose()?;
-                let item = self.items(items, wanted.as_ref(), at)?;
-                *ty = item.clone();
-                Ok(Ty::list(ListKind::Array, item))
-            }
-            Initializer::Sized(written, ty, size) => {
-                *ty = self.resolve(written)?;
-                let of = self.expression(size)?;
-                self.convert(size, &of, &Ty::Int)?;
-                Ok(Ty::list(ListKind::Array, ty.clone()))
-            }
-            Initializer::Object {
-                written,
-                ty,
-                arguments,
-                items,
-                pairs,
-            } => {
-                *ty = self.resolve(written)?;
-                let mut types = Vec::new();
-                for argument in arguments.iter_mut() {
-                    types.push(self.expression(&mut argument.value)?);
-                }
-                let is_object = ty.is_dynamic();
-                let fits = match (&*ty, types.as_slice()) {
-                    (Ty::Date, [Ty::Long] | [Ty::Int]) => true,
-                    (Ty::Date, parts) if matches!(parts.len(), 3 | 6 | 7) => {
-                        all_whole(parts.get(..parts.len().min(6)).unwrap_or_default())
-                    }
-                    (Ty::Date, []) | (Ty::Span, []) | (Ty::Guid, [] | [Ty::Text | Ty::Dynamic]) => true,
-                    (Ty::Span, parts) if (1..=5).contains(&parts.len()) && parts.len() != 2 => parts
-                        .iter()
-                        .all(|part| matches!(part, Ty::Int | Ty::Long | Ty::Dynamic)),
-                    (Ty::Offset, [Ty::Date] | [Ty::Date | Ty::Long, Ty::Span]) => true,
-                    (Ty::Offset, [parts @ .., Ty::Span | Ty::Dynamic]) if matches!(parts.len(), 6 | 7) => {
-                        all_whole(parts)
-                    }
-                    (Ty::Text, [Ty::Char | Ty::Dynamic, Ty::Int | Ty::Dynamic] | [Ty::List(..)]) => true,
-                    (Ty::List(ListKind::List, _), [] | [Ty::Int]) => true,
-                    (Ty::List(ListKind::List, _), [one]) => one.item().is_some(),
-                    (Ty::Map(..), [] | [Ty::Map(..) | Ty::Dynamic | Ty::Int]) => true,
-                    (Ty::Dynamic, []) => &*written.name != "JsonArray",
-                    _ => false,
-                };
-                if !fits {
-                    let shown: Vec<String> = types.iter().map(Ty::to_string).collect();
-                    let message = format!("new {} does not take ({})", written.name, shown.join(", "));
-                    return Err(Problem::new(at, message));
-                }
-                match &*ty {
-                    Ty::List(_, item) if pairs.is_empty() => {
-                        let item = (**item).clone();
-                        self.items(items, Some(&item), at)?;
-                    }
-                    Ty::Map(key, value) if items.is_empty() => {
-                        let (key_type, value_type) = (key.clone(), value.clone());
-                        for (key, value) in pairs.iter_mut() {
-                            let of = self.expression(key)?;
-                            self.convert(key, &of, &key_type)?;
-                            let of = self.expression(value)?;
-                            self.convert(value, &of, &value_type)?;
-                        }
-                    }
-                    _ if is_object && items.is_empty() => {
-                        for (key, value) in pairs.iter_mut() {
-                            let of = self.expression(key)?;
-                            self.convert(key, &of, &Ty::Text)?;
-                            self.expression(value)?;
-                        }
-                    }
-                    _ if items.is_empty() && pairs.is_empty() => {}
-                    _ => {
-                        return Err(Problem::new(
-                            at,
-                            format!("new {} takes no items in braces", written.name),
-                        ));
-                    }
-                }
-                Ok(ty.clone())
-            }
-        }
-    }
-}
-
-fn all_whole(types: &[Ty]) -> bool {
-    types.iter().all(|ty| matches!(ty, Ty::Int | Ty::Dynamic))
 }
 
 fn is_place(kind: &Kind) -> bool {
@@ -557,4 +538,5 @@ fn can_cast(from: &Ty, to: &Ty) -> bool {
         || (matches!(a, Ty::Enum(_)) && b.is_number())
         || a == b
         || (matches!(a, Ty::List(..)) && matches!(b, Ty::List(..)))
+        || (matches!(a, Ty::Byte) && b.is_number())
 }

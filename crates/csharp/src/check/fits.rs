@@ -20,8 +20,8 @@ pub(super) fn accepts(letter: char, ty: &Ty) -> bool {
     match letter {
         't' => matches!(ty, Ty::Text | Ty::Null),
         'c' => matches!(ty, Ty::Text | Ty::Null | Ty::Char) || matches!(ty, Ty::List(_, item) if **item == Ty::Char),
-        'i' => matches!(ty, Ty::Int | Ty::Char),
-        'l' => matches!(ty, Ty::Int | Ty::Long | Ty::Char),
+        'i' => matches!(ty, Ty::Int | Ty::Char | Ty::Byte),
+        'l' => matches!(ty, Ty::Int | Ty::Long | Ty::Char | Ty::Byte),
         'n' => ty.is_number(),
         'd' => ty.is_number() && *ty != Ty::Decimal,
         'b' => *ty == Ty::Bool,
@@ -31,6 +31,8 @@ pub(super) fn accepts(letter: char, ty: &Ty) -> bool {
         'o' => *ty == Ty::Enum(EnumKind::StringSplitOptions),
         'r' => *ty == Ty::Enum(EnumKind::MidpointRounding),
         'K' => *ty == Ty::Enum(EnumKind::DateTimeKind),
+        'j' => *ty == Ty::Enum(EnumKind::RegexOptions),
+        'y' => matches!(ty, Ty::List(_, item) if **item == Ty::Byte),
         's' => ty.item().is_some(),
         'f' | 'p' | 'm' | 'g' => *ty == Ty::Lambda,
         'x' => *ty == Ty::Null,
@@ -55,6 +57,8 @@ pub(super) fn wanted(letter: char) -> &'static str {
         'o' => "StringSplitOptions",
         'r' => "a MidpointRounding",
         'K' => "a DateTimeKind",
+        'j' => "RegexOptions",
+        'y' => "a byte[]",
         's' => "a list",
         'f' | 'p' | 'm' | 'g' => "a lambda, such as x => x",
         'x' => "CultureInfo.InvariantCulture",
@@ -163,7 +167,11 @@ fn numbers(a: &Ty, b: &Ty) -> Option<Ty> {
         return None;
     }
     let wider = if x >= y { a } else { b };
-    Some(if *wider == Ty::Char { Ty::Int } else { wider.clone() })
+    Some(if matches!(wider, Ty::Char | Ty::Byte) {
+        Ty::Int
+    } else {
+        wider.clone()
+    })
 }
 
 fn equality(a: &Ty, b: &Ty) -> bool {

@@ -10,7 +10,7 @@ use crate::library;
 use crate::parse::remedy;
 use crate::problem::{Checked, Position, Problem};
 use crate::syntax::{Constant, Expr, Global, Kind};
-use crate::types::{ListKind, Ty};
+use crate::types::{ListKind, ObjectKind, Ty};
 use mainspring_language::shortened;
 
 /// In bytes: what a message shows of a name.
@@ -27,7 +27,13 @@ const CLASSES: &[&str] = &[
     "CultureInfo",
     "NumberStyles",
     "DateTimeStyles",
+    "BitConverter",
 ];
+
+/// The class of functions of a name.
+pub(super) fn class(name: &str) -> Option<&'static str> {
+    CLASSES.iter().copied().find(|class| *class == name)
+}
 
 fn global(name: &str) -> Option<(Global, Ty)> {
     Some(match name {
@@ -60,6 +66,7 @@ pub(super) fn owner_of(global: Global) -> &'static str {
 impl Checker<'_> {
     pub(super) fn name(&mut self, target: &mut Expr, name: &Arc<str>) -> Checked<Ty> {
         if let Some(slot) = self.local(name) {
+            self.uses(slot);
             target.kind = Kind::Local(slot);
             return Ok(self.slots.get(slot).cloned().unwrap_or(Ty::Dynamic));
         }
@@ -67,7 +74,7 @@ impl Checker<'_> {
             target.kind = Kind::Global(global);
             return Ok(ty);
         }
-        if let Some(class) = CLASSES.iter().find(|class| **class == &**name) {
+        if let Some(class) = class(name) {
             target.kind = Kind::Class(class);
             return Ok(Ty::Void);
         }
@@ -133,6 +140,16 @@ impl Checker<'_> {
         let Kind::Member(target, name) = &mut whole.kind else {
             return Ok(Ty::Dynamic);
         };
+        // The only use of GetType that is no reflection.
+        if let ("Name", Kind::Call(call)) = (&**name, &mut target.kind)
+            && &*call.name == "GetType"
+            && call.arguments.is_empty()
+            && self.target(&mut call.target.clone())? == Ty::Object(ObjectKind::Exception)
+        {
+            self.target(&mut call.target)?;
+            whole.kind = Kind::ExceptionName(Box::new(call.target.clone()));
+            return Ok(Ty::Text);
+        }
         let ty = self.target(target)?;
         let name = Arc::clone(name);
         match &target.kind {
@@ -175,8 +192,7 @@ impl Checker<'_> {
 
     fn static_member(&mut self, whole: &mut Expr, ty: &Ty, name: &Arc<str>, at: Position) -> Checked<Ty> {
         if let Ty::Enum(kind) = ty {
-            let place = kind.members().iter().position(|member| **member == **name);
-            if place.is_none() {
+            if kind.number(name).is_none() {
                 let message = format!(
                     "{} has no value {name}; it has {}",
                     kind.name(),
@@ -261,6 +277,14 @@ pub(super) fn owners(ty: &Ty) -> &'static [&'static str] {
         Ty::Nullable(_) => &[".Nullable", ".any"],
         Ty::List(ListKind::List, _) => &[".list", ".sequence", ".any"],
         Ty::List(ListKind::Array, _) => &[".array", ".sequence", ".any"],
+        Ty::List(ListKind::Set, _) => &[".set", ".sequence", ".any"],
+        Ty::Object(ObjectKind::Builder) => &[".StringBuilder", ".any"],
+        Ty::Object(ObjectKind::Encoding) => &[".Encoding", ".any"],
+        Ty::Object(ObjectKind::Exception) => &[".Exception", ".any"],
+        Ty::Object(ObjectKind::Regex) => &[".Regex", ".any"],
+        Ty::Object(ObjectKind::Match) => &[".Match", ".Group", ".any"],
+        Ty::Object(ObjectKind::Group) => &[".Group", ".any"],
+        Ty::Object(ObjectKind::Groups) => &[".GroupCollection", ".sequence", ".any"],
         Ty::List(ListKind::Sequence, _) | Ty::Group(..) => &[".sequence", ".any"],
         Ty::Map(..) => &[".map", ".sequence", ".any"],
         _ => &[".any"],

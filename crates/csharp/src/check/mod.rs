@@ -7,6 +7,10 @@ mod calls;
 mod constants;
 mod expressions;
 mod fits;
+mod flow;
+mod functions;
+mod groups;
+mod initialize;
 mod members;
 mod names;
 mod patterns;
@@ -18,26 +22,52 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::problem::{Checked, Position, Problem};
-use super::syntax::{Expr, Kind, Statement};
+use super::syntax::{Expr, Kind, Lambda, Statement};
 use super::types::Ty;
 
 pub use names::Names;
 pub(super) use names::pascal;
 
-/// Checks a script; returns the number of slots for its locals.
-pub(super) fn check(statements: &mut [Statement], names: &Names) -> Checked<usize> {
+/// What the evaluator needs besides the tree.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// For each slot of a local whether functions share it with the statements around them.
+    pub(super) shared: Vec<bool>,
+    /// The local functions by their numbers.
+    pub(super) functions: Vec<Arc<Lambda>>,
+}
+
+/// Checks a script, and lays out its locals and functions.
+pub(super) fn check(statements: &mut [Statement], names: &Names) -> Checked<Layout> {
     let mut checker = Checker {
         names,
         scopes: vec![Vec::new()],
         locals: HashMap::new(),
         slots: Vec::new(),
+        levels: Vec::new(),
+        shared: Vec::new(),
+        level: 0,
         loops: 0,
+        switches: 0,
+        catches: 0,
         lambdas: 0,
         targets: Vec::new(),
         returned: Vec::new(),
+        functions: functions::Functions::default(),
     };
     checker.statements(statements)?;
-    Ok(checker.slots.len())
+    Ok(Layout {
+        shared: checker.shared,
+        functions: checker.functions.bodies()?,
+    })
+}
+
+/// What the return statements of a function give.
+#[derive(Debug, Default)]
+struct Returned {
+    /// What its declaration wants.
+    wanted: Option<Ty>,
+    found: Option<Ty>,
 }
 
 struct Checker<'n> {
@@ -48,18 +78,27 @@ struct Checker<'n> {
     locals: HashMap<Arc<str>, Vec<usize>>,
     /// The types of all locals, by their slots.
     slots: Vec<Ty>,
+    /// In how many functions each local is declared: one of fewer than its user is shared.
+    levels: Vec<usize>,
+    shared: Vec<bool>,
+    level: usize,
     loops: usize,
+    switches: usize,
+    catches: usize,
     lambdas: usize,
     /// Types of the values before `?.`.
     targets: Vec<Ty>,
     /// What the lambdas around return, innermost last.
-    returned: Vec<Option<Ty>>,
+    returned: Vec<Returned>,
+    functions: functions::Functions,
 }
 
 impl Checker<'_> {
     fn scoped<T>(&mut self, check: impl FnOnce(&mut Self) -> Checked<T>) -> Checked<T> {
         self.scopes.push(Vec::new());
+        self.functions.open();
         let checked = check(self);
+        self.functions.close();
         for name in self.scopes.pop().unwrap_or_default() {
             if let Some(slots) = self.locals.get_mut(&name) {
                 slots.pop();
@@ -77,11 +116,21 @@ impl Checker<'_> {
             ));
         }
         self.slots.push(ty);
+        self.levels.push(self.level);
+        self.shared.push(false);
         self.locals.entry(Arc::clone(name)).or_default().push(slot);
         if let Some(scope) = self.scopes.last_mut() {
             scope.push(Arc::clone(name));
         }
         Ok(slot)
+    }
+
+    /// Says that a local is used: by a function that may outlive it, it is shared.
+    fn uses(&mut self, slot: usize) {
+        let is_outer = self.levels.get(slot).is_some_and(|level| *level < self.level);
+        if let Some(shared) = self.shared.get_mut(slot) {
+            *shared |= is_outer;
+        }
     }
 
     /// The slot of the innermost local of a name.

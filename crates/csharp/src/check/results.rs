@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::types::{EnumKind, ListKind, SharedTy, Ty};
+use crate::types::{EnumKind, ListKind, ObjectKind, SharedTy, Ty};
 
 /// What is known when a result is worked out.
 pub(super) struct Known<'a> {
@@ -57,6 +57,9 @@ pub(super) fn result(letters: &str, known: &Known<'_>) -> Ty {
             Some('i') => Ty::Int,
             Some('t') => Ty::Text,
             Some('c') => Ty::Char,
+            Some('y') => Ty::Byte,
+            Some('m') => Ty::Object(ObjectKind::Match),
+            Some('C') => Ty::Object(ObjectKind::Group),
             _ => known.item(),
         };
         Ty::list(kind, item)
@@ -81,6 +84,12 @@ pub(super) fn result(letters: &str, known: &Known<'_>) -> Ty {
         's' => list(ListKind::Sequence),
         'L' => list(ListKind::List),
         'A' => list(ListKind::Array),
+        'H' => list(ListKind::Set),
+        'B' => Ty::Object(ObjectKind::Builder),
+        'E' => Ty::Object(ObjectKind::Encoding),
+        'm' => Ty::Object(ObjectKind::Match),
+        'g' => Ty::Object(ObjectKind::Groups),
+        'C' => Ty::Object(ObjectKind::Group),
         'T' => known.type_argument(),
         'N' => known.measured(),
         'W' => known

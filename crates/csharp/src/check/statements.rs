@@ -1,12 +1,14 @@
 //! Statements: scopes, loops and return values.
 
-use super::Checker;
-use crate::problem::{Checked, Problem};
-use crate::syntax::{Expr, Kind, Place, Statement, StatementKind};
-use crate::types::Ty;
+use super::flow::leaves;
+use super::{Checker, conversion_problem};
+use crate::problem::{Checked, Position, Problem};
+use crate::syntax::{Expr, Initializer, Kind, Place, Section, Statement, StatementKind, Try};
+use crate::types::{ObjectKind, Ty};
 
 impl Checker<'_> {
     pub(super) fn statements(&mut self, list: &mut [Statement]) -> Checked<()> {
+        self.declare_functions(list)?;
         for statement in list {
             self.statement(statement)?;
         }
@@ -29,24 +31,26 @@ impl Checker<'_> {
             }
             StatementKind::Deconstruct(places, value) => {
                 let ty = self.expression(value)?;
-                let parts: Vec<Ty> = match &ty {
-                    Ty::Record(fields) if fields.len() == places.len() => {
-                        fields.iter().map(|(_, ty)| ty.clone()).collect()
-                    }
-                    Ty::Pair(key, value) if places.len() == 2 => vec![(**key).clone(), (**value).clone()],
-                    Ty::Dynamic => vec![Ty::Dynamic; places.len()],
-                    other => {
-                        return Err(Problem::new(
-                            at,
-                            format!("{other} does not have {} parts", places.len()),
-                        ));
-                    }
-                };
-                for (place, ty) in places.iter_mut().zip(parts) {
-                    place.slot = self.declare(&place.name, place.at, ty.clone())?;
-                    place.ty = ty;
+                self.parts(places, &ty, at)
+            }
+            StatementKind::Function(function) => self.function_statement(function, at),
+            StatementKind::Switch(value, sections) => self.switch_statement(value, sections),
+            StatementKind::Try(whole) => self.try_statement(whole),
+            StatementKind::Rethrow => {
+                if self.catches == 0 {
+                    return Err(Problem::new(at, "throw without an exception needs a catch around it"));
                 }
                 Ok(())
+            }
+            StatementKind::ForEachParts(places, list, body) => {
+                let ty = self.expression(list)?;
+                let item = ty.item();
+                let item =
+                    item.ok_or_else(|| Problem::new(list.at, format!("foreach needs a list, and {ty} is not one")))?;
+                self.looped(|checker| {
+                    checker.parts(places, &item, at)?;
+                    checker.statement(body)
+                })
             }
             StatementKind::If(condition, then, otherwise) => {
                 self.condition(condition)?;
@@ -88,7 +92,8 @@ impl Checker<'_> {
                 self.looped(|checker| checker.statement(body))?;
                 self.condition(condition)
             }
-            StatementKind::Return(value) => self.returns(value),
+            StatementKind::Return(value) => self.returns(value, at),
+            StatementKind::Break if self.switches > 0 => Ok(()),
             StatementKind::Break | StatementKind::Continue => {
                 if self.loops == 0 {
                     return Err(Problem::new(at, "break and continue need a loop around them"));
@@ -96,6 +101,90 @@ impl Checker<'_> {
                 Ok(())
             }
             StatementKind::Block(list) => self.scoped(|checker| checker.statements(list)),
+        }
+    }
+
+    /// The locals that take the parts of a value.
+    fn parts(&mut self, places: &mut [Place], ty: &Ty, at: Position) -> Checked<()> {
+        let parts: Vec<Ty> = match ty {
+            Ty::Record(fields) if fields.len() == places.len() => fields.iter().map(|(_, ty)| ty.clone()).collect(),
+            Ty::Pair(key, value) if places.len() == 2 => vec![(**key).clone(), (**value).clone()],
+            Ty::Dynamic => vec![Ty::Dynamic; places.len()],
+            other => {
+                let message = format!("{other} does not have {} parts", places.len());
+                return Err(Problem::new(at, message));
+            }
+        };
+        for (place, part) in places.iter_mut().zip(parts) {
+            let ty = match &place.written {
+                Some(written) => self.resolve(written)?,
+                None => part.clone(),
+            };
+            if !part.converts_to(&ty) {
+                return Err(Problem::new(place.at, conversion_problem(&part, &ty)));
+            }
+            place.slot = self.declare(&place.name, place.at, ty.clone())?;
+            place.ty = ty;
+        }
+        Ok(())
+    }
+
+    fn switch_statement(&mut self, value: &mut Expr, sections: &mut [Section]) -> Checked<()> {
+        let ty = self.expression(value)?;
+        self.switches += 1;
+        let checked = self.scoped(|checker| {
+            for section in sections.iter() {
+                checker.declare_functions(&section.body)?;
+            }
+            for section in sections {
+                checker.section(section, &ty)?;
+            }
+            Ok(())
+        });
+        self.switches -= 1;
+        checked
+    }
+
+    fn section(&mut self, section: &mut Section, of: &Ty) -> Checked<()> {
+        for label in &mut section.labels {
+            if let Some(pattern) = &mut label.pattern {
+                self.pattern(pattern, of)?;
+            }
+            if let Some(when) = &mut label.when {
+                self.condition(when)?;
+            }
+        }
+        for statement in &mut section.body {
+            self.statement(statement)?;
+        }
+        if section.body.iter().any(leaves) {
+            return Ok(());
+        }
+        let at = section.body.last().map(|last| last.at).unwrap_or_default();
+        let message = "a section of a switch cannot go on into the next one; end it with break or return";
+        Err(Problem::new(at, message))
+    }
+
+    fn try_statement(&mut self, whole: &mut Try) -> Checked<()> {
+        self.scoped(|checker| checker.statement(&mut whole.body))?;
+        for catch in &mut whole.catches {
+            self.catches += 1;
+            let checked = self.scoped(|checker| {
+                if let Some(place) = &mut catch.place {
+                    place.ty = Ty::Object(ObjectKind::Exception);
+                    place.slot = checker.declare(&place.name, place.at, place.ty.clone())?;
+                }
+                if let Some(when) = &mut catch.when {
+                    checker.condition(when)?;
+                }
+                checker.statement(&mut catch.body)
+            });
+            self.catches -= 1;
+            checked?;
+        }
+        match &mut whole.finally {
+            Some(finally) => self.scoped(|checker| checker.statement(finally)),
+            None => Ok(()),
         }
     }
 
@@ -113,7 +202,17 @@ impl Checker<'_> {
         };
         let ty = match (value, declared) {
             (Some(value), declared) => {
-                let from = self.expression(value)?;
+                // `new()` is of the class that is written, which may say more than its type.
+                if let (Kind::New(initializer), Some(known)) = (&mut value.kind, &place.written)
+                    && let Initializer::Object { written, .. } = &mut **initializer
+                    && written.name.is_empty()
+                {
+                    *written = (**known).clone();
+                }
+                let from = match &declared {
+                    Some(to) => self.valued(value, to)?,
+                    None => self.natural_lambda(value, &place.name)?,
+                };
                 match declared {
                     Some(to) => {
                         self.convert(value, &from, &to)?;
@@ -133,39 +232,6 @@ impl Checker<'_> {
         };
         place.slot = self.declare(&place.name, place.at, ty.clone())?;
         place.ty = ty;
-        Ok(())
-    }
-
-    fn returns(&mut self, value: &mut Option<Expr>) -> Checked<()> {
-        let ty = match value {
-            // The last expression of a script may return nothing, as a call of Variable.Set.
-            Some(value) if self.lambdas == 0 => {
-                let ty = self.any_expression(value)?;
-                if matches!(value.kind, Kind::Class(_) | Kind::Type(_)) || ty == Ty::Lambda {
-                    self.expression(value)?;
-                }
-                if matches!(value.kind, Kind::Global(_)) {
-                    self.expression_again(value, &ty)?;
-                }
-                ty
-            }
-            Some(value) => self.expression(value)?,
-            None => Ty::Void,
-        };
-        if let Some(known) = self.returned.last_mut() {
-            let united = known.as_ref().and_then(|known| known.common(&ty));
-            *known = Some(united.unwrap_or(ty));
-        }
-        Ok(())
-    }
-
-    fn expression_again(&self, value: &Expr, ty: &Ty) -> Checked<()> {
-        if ty.is_dynamic() {
-            return Err(Problem::new(
-                value.at,
-                "this is not a value; read its members, such as Variables.X or Input.X",
-            ));
-        }
         Ok(())
     }
 }

@@ -1,10 +1,13 @@
 //! The types that a script or a definition names.
 
+use std::sync::Arc;
+
 use super::Checker;
+use crate::object::is_exception;
 use crate::parse::remedy;
 use crate::problem::{Checked, Position, Problem};
 use crate::syntax::{Suffix, TypeName};
-use crate::types::{DeclaredType, EnumKind, ListKind, SharedTy, Size, Ty};
+use crate::types::{DeclaredType, EnumKind, FunctionTy, ListKind, ObjectKind, SharedTy, Size, Ty};
 use mainspring_language::short_type_name;
 
 /// A type without arguments.
@@ -23,23 +26,36 @@ pub(super) fn simple(name: &str) -> Option<Ty> {
         "DateTimeOffset" => Ty::Offset,
         "TimeSpan" => Ty::Span,
         "Guid" => Ty::Guid,
+        "StringBuilder" => Ty::Object(ObjectKind::Builder),
+        "Encoding" => Ty::Object(ObjectKind::Encoding),
+        "Regex" => Ty::Object(ObjectKind::Regex),
+        "Match" => Ty::Object(ObjectKind::Match),
+        "Group" => Ty::Object(ObjectKind::Group),
+        "GroupCollection" => Ty::Object(ObjectKind::Groups),
         other => Ty::Enum(EnumKind::of(other)?),
     })
 }
 
 fn of_one(name: &str) -> Option<ListKind> {
     match name {
-        "List"
-        | "IList"
-        | "ICollection"
-        | "HashSet"
-        | "ISet"
-        | "IReadOnlyList"
-        | "IReadOnlyCollection"
-        | "Collection" => Some(ListKind::List),
+        "List" | "IList" | "ICollection" | "IReadOnlyList" | "IReadOnlyCollection" | "Collection" => {
+            Some(ListKind::List)
+        }
+        "HashSet" | "ISet" | "IReadOnlySet" => Some(ListKind::Set),
         "IEnumerable" | "IOrderedEnumerable" => Some(ListKind::Sequence),
         _ => None,
     }
+}
+
+/// `Func<…>`, `Action<…>` and `Predicate<T>`.
+fn function(name: &str, arguments: &[Ty]) -> Option<Ty> {
+    let (parameters, result) = match (name, arguments) {
+        ("Action", all) => (all.to_vec(), Ty::Void),
+        ("Predicate", [one]) => (vec![one.clone()], Ty::Bool),
+        ("Func", [parameters @ .., result]) => (parameters.to_vec(), result.clone()),
+        _ => return None,
+    };
+    Some(Ty::Function(Arc::new(FunctionTy { parameters, result })))
 }
 
 impl Checker<'_> {
@@ -60,19 +76,19 @@ impl Checker<'_> {
             Problem::new(written.at, message)
         };
         let mut ty = match arguments.as_slice() {
+            _ if matches!(name, "Func" | "Action" | "Predicate") => function(name, &arguments).ok_or_else(unknown)?,
+            [] if name == "MatchCollection" => Ty::list(ListKind::List, Ty::Object(ObjectKind::Match)),
+            [] if name == "byte" && written.suffixes.first() == Some(&Suffix::Array) => Ty::Byte,
+            [] if is_exception(name) => Ty::Object(ObjectKind::Exception),
             [] => simple(name).ok_or_else(unknown)?,
             [item] if name == "Nullable" => item.clone().nullable(),
             [item] => Ty::list(of_one(name).ok_or_else(unknown)?, item.clone()),
             [key, value] => match name {
-                "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" => {
+                "Dictionary" | "IDictionary" | "IReadOnlyDictionary" | "SortedDictionary" | "SortedList" => {
                     Ty::map(key.clone(), value.clone())
                 }
                 "KeyValuePair" => Ty::Pair(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
                 "IGrouping" => Ty::Group(SharedTy::new(key.clone()), SharedTy::new(value.clone())),
-                "Func" => {
-                    let message = "locals cannot hold lambdas; write the lambda where it is used";
-                    return Err(Problem::new(written.at, message));
-                }
                 _ => return Err(unknown()),
             },
             _ => return Err(unknown()),
@@ -139,6 +155,8 @@ fn declared(text: &str, levels: usize) -> Ty {
         "Single" | "float" => Ty::Double,
         "Byte" | "SByte" | "Int16" | "UInt16" | "short" => Ty::Int,
         "UInt32" => Ty::Long,
-        other => simple(other).unwrap_or(Ty::Dynamic),
+        other => simple(other)
+            .filter(|ty| !matches!(ty, Ty::Object(_)))
+            .unwrap_or(Ty::Dynamic),
     }
 }

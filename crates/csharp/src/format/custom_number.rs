@@ -187,7 +187,7 @@ fn write(mut digits: Digits, section: &Section, is_signed: bool) -> String {
     let whole = format!("{whole:0>least_whole$}");
     let shown_places = shown_places(&digits, section);
     let mut out = String::new();
-    if digits.is_negative && is_signed {
+    if digits.is_negative && is_signed && !is_zero(&digits) {
         out.push('-');
     }
     let grouped = if section.is_grouped {

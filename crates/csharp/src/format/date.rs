@@ -1,11 +1,12 @@
 //! Formats of dates: the standard ones of the invariant culture, custom ones, and parsing with a format.
 
 use super::{FormatError, LONGEST};
+use crate::date_text::parse_offset;
 use crate::date_time::{
-    Clock, DateKind, DateTime, DateTimeOffset, ParsedDate, clock, date_ticks, in_range, parse_offset, time_ticks,
+    Clock, DateKind, DateTime, DateTimeOffset, ParsedDate, clock, date_ticks, in_range, time_ticks,
 };
 
-const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -19,7 +20,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = [
+pub(crate) const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -334,6 +335,7 @@ impl Reader<'_> {
             ticks: in_range(Some(ticks + self.fraction))?,
             offset: self.offset,
             is_utc: self.is_utc,
+            is_time: false,
         })
     }
 }

@@ -9,6 +9,8 @@ pub(super) struct Digits {
     pub(super) digits: Vec<u8>,
     /// How many of them are before the point; may be negative.
     pub(super) point: i32,
+    /// A double that is rounded to zero keeps its sign.
+    pub(super) keeps_sign: bool,
 }
 
 impl Digits {
@@ -27,7 +29,7 @@ impl Digits {
         }
         if self.digits.iter().all(|digit| *digit == 0) {
             self.digits.clear();
-            self.is_negative = false;
+            self.is_negative &= self.keeps_sign;
         }
     }
 
@@ -74,12 +76,25 @@ impl Digits {
     }
 }
 
+/// To what a double is rounded before its digits are shown: .NET rounds its exact value, half to even.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Precision {
+    /// Places after the point.
+    Places(usize),
+    /// Digits from the first one that is not zero.
+    Significant(usize),
+}
+
 /// The digits of a number; `None` if it is not a finite number.
-pub(super) fn digits_of(value: &Value) -> Option<Digits> {
-    let text = match value {
-        Value::Double(number) if !number.is_finite() => return None,
-        Value::Double(number) => format!("{number:e}"),
-        Value::Decimal(number) => {
+pub(super) fn digits_of(value: &Value, precision: Precision) -> Option<Digits> {
+    let text = match (value, precision) {
+        (Value::Double(number), _) if !number.is_finite() => return None,
+        (Value::Double(number), Precision::Places(places)) => format!("{number:.places$}"),
+        (Value::Double(number), Precision::Significant(count)) => {
+            let places = count.saturating_sub(1);
+            format!("{number:.places$e}")
+        }
+        (Value::Decimal(number), _) => {
             let (digits, scale) = number.parts();
             let text = digits.to_string();
             let point = i32::try_from(text.len()).unwrap_or(0) - i32::try_from(scale).unwrap_or(0);
@@ -87,11 +102,12 @@ pub(super) fn digits_of(value: &Value) -> Option<Digits> {
                 is_negative: number.is_negative(),
                 digits: text.bytes().map(|byte| byte - b'0').collect(),
                 point: if digits == 0 { 1 } else { point },
+                keeps_sign: false,
             });
         }
-        other => format!("{}e0", other.as_i64()?),
+        (other, _) => other.as_i64()?.to_string(),
     };
-    let (mantissa, exponent) = text.split_once('e')?;
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (is_negative, mantissa) = match mantissa.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, mantissa),
@@ -107,6 +123,7 @@ pub(super) fn digits_of(value: &Value) -> Option<Digits> {
         is_negative,
         digits,
         point,
+        keeps_sign: matches!(value, Value::Double(_)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Standard formats of numbers: `C D E F G N P R X B`.
 
-use super::digits::{Digits, digits_of, group};
+use super::digits::{Digits, Precision, digits_of, group};
 use super::{FormatError, LONGEST, MOST_DIGITS, custom_number};
 use crate::value::Value;
 
@@ -18,7 +18,7 @@ pub(crate) fn double(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..15).contains(&exponent) {
+    if (-4..17).contains(&exponent) {
         return format!("{value}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -41,15 +41,16 @@ pub(crate) fn number(value: &Value, format: &str) -> Result<String, FormatError>
     if format.len() > LONGEST {
         return Err(FormatError::invalid(format));
     }
-    let Some(mut digits) = digits_of(value) else {
-        return Ok(plain(value));
-    };
     let mut chars = format.chars();
     let letter = chars.next().unwrap_or('G');
     let rest = chars.as_str();
     let is_standard = letter.is_ascii_alphabetic() && rest.len() <= 3 && rest.bytes().all(|byte| byte.is_ascii_digit());
     if !is_standard {
-        return custom_number::format(digits, format);
+        // A custom format sees fifteen digits of a double, and rounds those half away from zero.
+        return match digits_of(value, Precision::Significant(15)) {
+            Some(digits) => custom_number::format(digits, format),
+            None => Ok(plain(value)),
+        };
     }
     let precision = if rest.is_empty() {
         None
@@ -61,14 +62,24 @@ pub(crate) fn number(value: &Value, format: &str) -> Result<String, FormatError>
             "the format {format} asks for more than {MOST_DIGITS} digits"
         )));
     }
+    let shown = match (letter.to_ascii_uppercase(), precision) {
+        ('P', places) => Precision::Places(places.unwrap_or(2) + 2),
+        ('E', places) => Precision::Significant(places.unwrap_or(6) + 1),
+        ('G', Some(count)) => Precision::Significant(count),
+        (_, places) => Precision::Places(places.unwrap_or(2)),
+    };
+    let Some(mut digits) = digits_of(value, shown) else {
+        return Ok(plain(value));
+    };
     let whole = value.as_i64();
     let text = match letter.to_ascii_uppercase() {
         'F' => fixed(&mut digits, precision.unwrap_or(2), false),
         'N' => fixed(&mut digits, precision.unwrap_or(2), true),
         'C' => {
-            let is_negative = digits.is_negative;
-            digits.is_negative = false;
-            let text = fixed(&mut digits, precision.unwrap_or(2), true);
+            let places = precision.unwrap_or(2);
+            digits.round(i32::try_from(places).unwrap_or(0));
+            let is_negative = std::mem::take(&mut digits.is_negative);
+            let text = fixed(&mut digits, places, true);
             if is_negative {
                 format!("(\u{a4}{text})")
             } else {

@@ -1,17 +1,27 @@
 //! The arguments of a method while the script runs.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::date_time::ticks_of;
+use crate::pattern::Pattern;
 use crate::problem::{Evaluated, Stop};
 use crate::run::{Argument, Machine, Meter};
 use crate::syntax::Lambda;
 use crate::types::{EnumKind, Ty};
-use crate::value::Value;
+use crate::value::{Function, Value};
 
 pub(crate) struct Arguments<'a, 'w> {
     machine: &'a Machine<'w>,
     list: &'a [Argument<'a>],
     method: &'a str,
+}
+
+/// What an argument of a method runs: a lambda that is written there, or a function that is a value.
+#[derive(Clone, Copy)]
+pub(crate) enum Callable<'a> {
+    Lambda(&'a Lambda),
+    Function(&'a Function),
 }
 
 /// How texts are compared.
@@ -30,24 +40,30 @@ impl<'a, 'w> Arguments<'a, 'w> {
         &self.machine.meter
     }
 
+    /// The time, in ticks.
+    pub(super) fn now_ticks(&self) -> i64 {
+        ticks_of(self.machine.now())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// A value that is no function: that is called, where a method takes one.
     pub(super) fn optional(&self, number: usize) -> Option<&'a Value> {
         match self.list.get(number) {
+            Some(Argument::Value(Value::Function(_))) => None,
             Some(Argument::Value(value)) => Some(value),
             _ => None,
         }
     }
 
     pub(super) fn value(&self, number: usize) -> Evaluated<&'a Value> {
-        self.optional(number).ok_or_else(|| {
-            Stop::thrown(
-                "ArgumentException",
-                format!("argument {} of {} is missing", number + 1, self.method),
-            )
-        })
+        if let Some(Argument::Value(value)) = self.list.get(number) {
+            return Ok(value);
+        }
+        let message = format!("argument {} of {} is missing", number + 1, self.method);
+        Err(Stop::thrown("ArgumentException", message))
     }
 
     fn wrong(&self, number: usize, wanted: &str) -> Box<Stop> {
@@ -118,21 +134,20 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
-    pub(super) fn lambda(&self, number: usize) -> Evaluated<&'a Lambda> {
-        match self.list.get(number) {
-            Some(Argument::Lambda(lambda)) => Ok(lambda),
-            _ => Err(self.wrong(number, "a lambda")),
-        }
+    pub(super) fn lambda(&self, number: usize) -> Evaluated<Callable<'a>> {
+        self.optional_lambda(number)
+            .ok_or_else(|| self.wrong(number, "a lambda"))
     }
 
     /// Whether the method runs something of the script.
     pub(super) fn has_lambda(&self) -> bool {
-        self.list.iter().any(|argument| matches!(argument, Argument::Lambda(_)))
+        (0..self.len()).any(|number| self.optional_lambda(number).is_some())
     }
 
-    pub(super) fn optional_lambda(&self, number: usize) -> Option<&'a Lambda> {
+    pub(super) fn optional_lambda(&self, number: usize) -> Option<Callable<'a>> {
         match self.list.get(number) {
-            Some(Argument::Lambda(lambda)) => Some(lambda),
+            Some(Argument::Lambda(lambda)) => Some(Callable::Lambda(lambda)),
+            Some(Argument::Value(Value::Function(function))) => Some(Callable::Function(function)),
             _ => None,
         }
     }
@@ -175,12 +190,20 @@ impl<'a, 'w> Arguments<'a, 'w> {
         }
     }
 
-    pub(super) fn call(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
-        self.machine.invoke(lambda, arguments)
+    pub(super) fn call(&self, lambda: Callable<'_>, arguments: &[Value]) -> Evaluated<Value> {
+        match lambda {
+            Callable::Lambda(lambda) => self.machine.invoke(lambda, arguments),
+            Callable::Function(function) => self.machine.call_function(function, arguments),
+        }
     }
 
-    pub(super) fn holds(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<bool> {
-        match self.machine.invoke(lambda, arguments)? {
+    /// The regular expression of a pattern, with its options.
+    pub(super) fn pattern(&self, source: &Arc<str>, options: i32) -> Evaluated<Rc<Pattern>> {
+        self.machine.pattern(source, options)
+    }
+
+    pub(super) fn holds(&self, lambda: Callable<'_>, arguments: &[Value]) -> Evaluated<bool> {
+        match self.call(lambda, arguments)? {
             Value::Bool(flag) => Ok(flag),
             other => {
                 let message = format!(

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use super::arguments::Arguments;
-use crate::convert::{from_json, read_json};
-use crate::date_time::{DateKind, DateTime};
+use crate::convert::{bytes_of, from_json, iso_text, no_json, read_json};
 use crate::format;
 use crate::problem::{Evaluated, Stop, StopKind};
 use crate::run::Meter;
@@ -57,11 +56,13 @@ fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Ev
         }
         Value::Text(text) => quoted(text, out, meter)?,
         Value::Char(_) | Value::Guid(_) | Value::Span(_) => quoted(&text_of(value), out, meter)?,
-        Value::Date(date) => quoted(&iso(*date), out, meter)?,
-        Value::Offset(at) => {
-            let text = format::offset(*at, "yyyy-MM-ddTHH:mm:ss.FFFFFFFzzz").unwrap_or_default();
+        // Dates are written as they are: the + of an offset is no text of the script.
+        Value::Date(_) | Value::Offset(_) => drop(write!(out, "\"{}\"", iso_text(value))),
+        Value::List(list) if list.item == Ty::Byte => {
+            let text = super::to_base64(&bytes_of(list));
             quoted(&text, out, meter)?;
         }
+        Value::Object(_) | Value::Function(_) => return Err(no_json(value)),
         Value::List(list) => {
             out.push('[');
             for (place, item) in list.items.borrow().iter().enumerate() {
@@ -98,14 +99,6 @@ fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Ev
         }
     }
     Ok(())
-}
-
-fn iso(date: DateTime) -> String {
-    let pattern = match date.kind {
-        DateKind::Unspecified => "yyyy-MM-ddTHH:mm:ss.FFFFFFF",
-        DateKind::Utc | DateKind::Local => "yyyy-MM-ddTHH:mm:ss.FFFFFFFK",
-    };
-    format::date(date, pattern).unwrap_or_default()
 }
 
 /// .NET escapes all but plain ASCII, and what HTML would read.

@@ -348,6 +348,7 @@ fn grouped(items: &[Value], item: &Ty, call: &Call, arguments: &Arguments<'_, '_
             ranks: Vec::new(),
             items: RefCell::new(vec![value]),
             version: Cell::new(0),
+            keys: RefCell::default(),
         };
         arguments.meter().hold(240)?;
         arguments.meter().set(&mut groups, key, Value::List(Rc::new(group)))?;
@@ -422,6 +423,7 @@ fn shaped(
                 ranks,
                 items: RefCell::new(items),
                 version: Cell::new(0),
+                keys: RefCell::default(),
             }))
         }
         "Take" => {
@@ -450,7 +452,7 @@ fn shaped(
             sequence(item, items)
         }
         "ToList" => Value::list(ListKind::List, item.clone(), items),
-        "ToHashSet" => Value::list(ListKind::List, item.clone(), distinct(items, arguments, false)?),
+        "ToHashSet" => super::set_of(item.clone(), items, meter)?,
         "ToArray" => Value::list(ListKind::Array, item.clone(), items),
         "AsEnumerable" => sequence(item, items),
         "Cast" => {

@@ -1,14 +1,58 @@
 //! Members of dictionaries and of JSON objects.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::arguments::Arguments;
 use super::count;
+use super::ordering::order;
 use crate::convert::default_of;
 use crate::problem::{Evaluated, Stop};
 use crate::run::Meter;
 use crate::types::ListKind;
 use crate::value::{Map, Value};
+
+/// Sets the value of a key; a new one takes its place in a sorted dictionary.
+pub(super) fn put(map: &Rc<Map>, key: Value, value: Value, meter: &Meter<'_>) -> Evaluated<()> {
+    let mut entries = map.entries.borrow_mut();
+    let is_new = meter.set(&mut entries, key.clone(), value)?;
+    if !is_new || !map.is_sorted {
+        return Ok(());
+    }
+    let (mut first, mut last) = (0, entries.len().saturating_sub(1));
+    meter.steps(1 + last / 8)?;
+    while first < last {
+        let middle = first.midpoint(last);
+        let Some((known, _)) = entries.iter().nth(middle) else {
+            break;
+        };
+        let order = order(known, &key, meter)?;
+        let order = order.ok_or_else(|| Stop::thrown("InvalidOperationException", "the keys have no order"))?;
+        if order.is_gt() {
+            last = middle;
+        } else {
+            first = middle + 1;
+        }
+    }
+    entries.move_last(first);
+    Ok(())
+}
+
+/// The same pairs in the order of their keys, now and when others are added.
+pub(crate) fn sorted(map: &Map, meter: &Meter<'_>) -> Evaluated<Value> {
+    let sorted = Rc::new(Map {
+        key: map.key.clone(),
+        value: map.value.clone(),
+        is_object: false,
+        is_sorted: true,
+        entries: RefCell::default(),
+    });
+    for (key, value) in map.entries.borrow().iter() {
+        meter.hold(160)?;
+        put(&sorted, key.clone(), value.clone(), meter)?;
+    }
+    Ok(Value::Map(sorted))
+}
 
 pub(super) fn property(map: &Rc<Map>, name: &str, meter: &Meter<'_>) -> Evaluated<Value> {
     let entries = map.entries.borrow();
@@ -57,7 +101,7 @@ pub(super) fn call(map: &Rc<Map>, name: &str, arguments: &Arguments<'_, '_>) -> 
                 let value = arguments.value(1)?.clone();
                 arguments.meter().hold(160)?;
                 arguments.meter().put(&value, Value::Map(Rc::clone(map)))?;
-                arguments.meter().set(&mut map.entries.borrow_mut(), key, value)?;
+                put(map, key, value, arguments.meter())?;
             }
             if name == "Add" {
                 Value::Null

@@ -3,15 +3,20 @@
 //! `table` lists them with their signatures; the other files implement them, one per family.
 
 mod arguments;
+mod builders;
+mod bytes;
 mod dates;
 mod json;
 mod linq;
 mod lists;
 mod maps;
 mod numbers;
+mod objects;
 mod ordering;
 mod parsing;
+mod regexes;
 mod sequences;
+mod sets;
 mod statics;
 mod strings;
 mod table;
@@ -19,7 +24,11 @@ mod table;
 use std::sync::Arc;
 
 pub(super) use arguments::Arguments;
+pub(super) use bytes::{from_base64, to_base64};
 pub(super) use json::serialize;
+pub(super) use maps::sorted as sorted_map;
+pub(super) use objects::{new_object, set_object_property};
+pub(super) use sets::set_of;
 pub(super) use statics::{call_static, static_property};
 pub(super) use table::{Signature, any_methods, methods, names, property};
 
@@ -27,6 +36,7 @@ pub(super) use table::{Signature, any_methods, methods, names, property};
 pub(super) use table::every_method;
 
 use super::convert::convert_to;
+use super::object::Object;
 use super::problem::{Evaluated, Stop};
 use super::run::{Argument, Machine, Meter, field, units_of};
 use super::syntax::Call;
@@ -55,6 +65,10 @@ pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Evaluated<Vec<Value>
                 .map(|(key, value)| Value::pair(key.clone(), value.clone()))
                 .collect())
         }
+        Value::Object(object) if matches!(**object, Object::Groups(_)) => match &**object {
+            Object::Groups(found) => regexes::groups(found, meter),
+            _ => Ok(Vec::new()),
+        },
         Value::Null => Err(Stop::thrown("ArgumentNullException", "the list is null")),
         other => Err(Stop::thrown(
             "InvalidCastException",
@@ -118,10 +132,49 @@ pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluat
             })?;
             Ok(Value::Char(unit))
         }
-        other => Err(Stop::thrown(
-            "RuntimeBinderException",
-            format!("{} has no indexer", other.type_name()),
-        )),
+        Value::Object(object) => match &**object {
+            Object::Groups(found) => regexes::group_at(found, index, meter),
+            Object::Builder(text) => self::index(&Value::text(text.borrow().as_str()), index, meter),
+            _ => Err(no_indexer(target)),
+        },
+        other => Err(no_indexer(other)),
+    }
+}
+
+fn no_indexer(target: &Value) -> Box<Stop> {
+    Stop::thrown(
+        "RuntimeBinderException",
+        format!("{} has no indexer", target.type_name()),
+    )
+}
+
+/// The length of what can be counted from its end.
+pub(super) fn length_of(target: &Value, meter: &Meter<'_>) -> Evaluated<usize> {
+    match target {
+        Value::Null => Err(Stop::thrown("NullReferenceException", "an item of null is read")),
+        Value::List(list) if matches!(list.kind, ListKind::Array | ListKind::List) => Ok(list.items.borrow().len()),
+        Value::Text(text) => {
+            meter.steps(text.len() / if text.is_ascii() { 1024 } else { 64 })?;
+            Ok(length(text))
+        }
+        other => Err(no_indexer(other)),
+    }
+}
+
+/// `target[first..last]`.
+pub(super) fn slice(target: &Value, first: usize, last: usize, meter: &Meter<'_>) -> Evaluated<Value> {
+    match target {
+        Value::List(list) => {
+            meter.hold(80 + 40 * last.saturating_sub(first))?;
+            let items = list.items.borrow().get(first..last).ok_or_else(out_of_range)?.to_vec();
+            Ok(Value::list(list.kind, list.item.clone(), items))
+        }
+        Value::Text(text) => {
+            let part = strings::slice(text, first, last.checked_sub(first))?;
+            meter.hold(part.len())?;
+            Ok(Value::Text(part))
+        }
+        other => Err(no_indexer(other)),
     }
 }
 
@@ -145,10 +198,10 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             }
             meter.hold(160)?;
             meter.put(&value, target.clone())?;
-            meter.set(&mut map.entries.borrow_mut(), index.clone(), value)?;
+            maps::put(map, index.clone(), value, meter)?;
             Ok(())
         }
-        Value::List(list) if list.kind != ListKind::Sequence => {
+        Value::List(list) if !matches!(list.kind, ListKind::Sequence | ListKind::Set) => {
             let place = place_of(index)?;
             // An array has no version in .NET: who reads it sees what was set.
             let mut items = if list.kind == ListKind::List {
@@ -208,6 +261,7 @@ pub(super) fn property_of(target: &Value, name: &Arc<str>, meter: &Meter<'_>) ->
             Ok(count(length(text)))
         }
         Value::Date(_) | Value::Offset(_) | Value::Span(_) => dates::property(target, name).ok_or_else(missing),
+        Value::Object(object) => objects::property(object, name, meter)?.ok_or_else(missing),
         other => match &**name {
             "HasValue" => Ok(Value::Bool(true)),
             "Value" => Ok(other.clone()),
@@ -238,6 +292,14 @@ pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments
                 .cloned()
                 .unwrap_or_else(|| super::convert::default_of(&call.result)));
         }
+        if call.takes_null {
+            let is_null = || arguments.optional(0).is_none_or(Value::is_null);
+            return Ok(if name == "ToString" {
+                Value::text("")
+            } else {
+                Value::Bool(is_null())
+            });
+        }
         return Err(Stop::thrown(
             "NullReferenceException",
             format!("{name} of null is called"),
@@ -246,7 +308,9 @@ pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments
     let found = match target {
         Value::Text(text) => strings::call(text, name, &arguments)?,
         Value::Date(_) | Value::Offset(_) | Value::Span(_) => dates::call(target, name, &arguments)?,
+        Value::List(list) if list.kind == ListKind::Set => sets::call(list, name, &arguments)?,
         Value::List(list) => lists::call(list, name, &arguments)?,
+        Value::Object(object) => objects::call(object, name, &arguments)?,
         Value::Map(map) => maps::call(map, name, &arguments)?,
         _ => None,
     };
@@ -256,8 +320,10 @@ pub(super) fn call(machine: &Machine<'_>, target: &Value, call: &Call, arguments
     if let Some(value) = any(machine, target, call, &arguments)? {
         return Ok(value);
     }
-    if matches!(target, Value::List(_) | Value::Map(_) | Value::Text(_))
-        && let Some(value) = linq::call(target, call, &arguments)?
+    if matches!(
+        target,
+        Value::List(_) | Value::Map(_) | Value::Text(_) | Value::Object(_)
+    ) && let Some(value) = linq::call(target, call, &arguments)?
     {
         return Ok(value);
     }

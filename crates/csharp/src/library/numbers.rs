@@ -1,8 +1,9 @@
 //! Numbers: `Parse`, `Math` and `Convert`.
 
 use super::arguments::Arguments;
+use super::bytes::{from_base64, from_hex, to_base64, to_hex};
 use super::parsing::{parsed, type_of};
-use crate::convert::{cast, convert_to, default_of, implicit};
+use crate::convert::{bytes_of, bytes_value, cast, convert_to, default_of, implicit};
 use crate::problem::{Evaluated, Stop};
 use crate::types::{EnumKind, Ty};
 use crate::value::Value;
@@ -14,10 +15,37 @@ pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>
         ("double", "IsNaN") => Some(Value::Bool(arguments.double(0)?.is_nan())),
         ("double", "IsInfinity") => Some(Value::Bool(arguments.double(0)?.is_infinite())),
         ("decimal" | "Math", "Round" | "Floor" | "Ceiling" | "Truncate") => Some(round(owner, name, arguments)?),
+        ("decimal", "Abs") => math(name, arguments)?,
+        ("decimal", _) => decimal(name, arguments)?,
         ("Math", _) => math(name, arguments)?,
         ("Convert", _) => convert(name, arguments)?,
         _ => None,
     })
+}
+
+/// `decimal.Add(a, b)` and its like.
+fn decimal(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let number = |place: usize| -> Evaluated<Decimal> {
+        let value = arguments.value(place)?;
+        value.as_decimal().ok_or_else(|| overflow(&Ty::Decimal))
+    };
+    let a = number(0)?;
+    if name == "Negate" {
+        return Ok(Some(Value::Decimal(a.negate())));
+    }
+    let b = number(1)?;
+    let result = match name {
+        "Add" => a.add(b),
+        "Subtract" => a.subtract(b),
+        "Multiply" => a.multiply(b),
+        "Divide" | "Remainder" if b.is_zero() => {
+            return Err(Stop::thrown("DivideByZeroException", "a decimal is divided by zero"));
+        }
+        "Divide" => a.divide(b),
+        "Remainder" => a.remainder(b),
+        _ => return Ok(None),
+    };
+    Ok(Some(Value::Decimal(result.ok_or_else(|| overflow(&Ty::Decimal))?)))
 }
 
 fn overflow(ty: &Ty) -> Box<Stop> {
@@ -106,6 +134,13 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
         "Max" | "Min" => {
             let (a, b) = met(arguments.value(0)?, arguments.value(1)?)?;
             let is_nan = matches!(&a, Value::Double(number) if number.is_nan());
+            // Of two zeros the negative one is the lesser.
+            if let (Value::Double(x), Value::Double(y)) = (&a, &b)
+                && x == y
+            {
+                let is_first = x.is_sign_negative() == (name == "Min");
+                return Ok(Some(if is_first { a } else { b }));
+            }
             let takes_first = if name == "Max" {
                 !is_less(&a, &b)
             } else {
@@ -155,8 +190,91 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     Ok(Some(value))
 }
 
+/// The bytes of an argument.
+fn bytes(arguments: &Arguments<'_, '_>) -> Evaluated<Vec<u8>> {
+    let Value::List(list) = arguments.value(0)? else {
+        return Err(Stop::thrown("ArgumentNullException", "the bytes are null"));
+    };
+    arguments.meter().hold(4 * list.items.borrow().len())?;
+    Ok(bytes_of(list))
+}
+
+/// The bytes of an argument as digits, with a text between them.
+pub(super) fn hex(arguments: &Arguments<'_, '_>, between: &str) -> Evaluated<Value> {
+    Ok(Value::text(to_hex(&bytes(arguments)?, between)))
+}
+
+/// `Convert` of bytes, and of digits of another base.
+fn of_digits(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    let wrong = |what: &str| Stop::thrown("FormatException", format!("the text is not {what}"));
+    let read = |read: fn(&str) -> Option<Vec<u8>>, what: &str| -> Evaluated<Option<Value>> {
+        let text = arguments.text(0)?;
+        arguments.meter().hold(41 * text.len())?;
+        let bytes = read(&text).ok_or_else(|| wrong(what))?;
+        Ok(Some(bytes_value(&bytes)))
+    };
+    match name {
+        "ToBase64String" => return Ok(Some(Value::text(to_base64(&bytes(arguments)?)))),
+        "FromBase64String" => return read(from_base64, "of Base64"),
+        "ToHexString" => return hex(arguments, "").map(Some),
+        "FromHexString" => return read(from_hex, "of hexadecimal digits"),
+        _ => {}
+    }
+    let Some(Value::Int(base)) = arguments.optional(1) else {
+        return Ok(None);
+    };
+    let base = u32::try_from(*base).ok().filter(|base| matches!(base, 2 | 8 | 10 | 16));
+    let base = base.ok_or_else(|| Stop::thrown("ArgumentException", "the base is 2, 8, 10 or 16"))?;
+    Ok(Some(match name {
+        "ToString" => Value::text(digits(arguments.value(0)?, base)),
+        "ToInt32" | "ToInt64" => {
+            let text = arguments.text(0)?;
+            let digits = if base == 16 {
+                text.strip_prefix("0x")
+                    .or_else(|| text.strip_prefix("0X"))
+                    .unwrap_or(&text)
+            } else {
+                &text
+            };
+            let is_int = name == "ToInt32";
+            let ty = if is_int { Ty::Int } else { Ty::Long };
+            let is_digit = |c: char| c.is_digit(base);
+            if base == 10 {
+                return parsed(&ty, arguments).map(Some);
+            }
+            if digits.is_empty() || !digits.chars().all(is_digit) {
+                return Err(wrong(&format!("a number of base {base}")));
+            }
+            let bits = u64::from_str_radix(digits, base).map_err(|_| overflow(&ty))?;
+            if is_int {
+                Value::Int(u32::try_from(bits).map_err(|_| overflow(&ty))?.cast_signed())
+            } else {
+                Value::Long(bits.cast_signed())
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// A whole number by a base; a negative one of another base than ten by its bits.
+fn digits(value: &Value, base: u32) -> String {
+    let bits = match value {
+        Value::Int(number) => u64::from(number.cast_unsigned()),
+        other => other.as_i64().unwrap_or(0).cast_unsigned(),
+    };
+    match base {
+        2 => format!("{bits:b}"),
+        8 => format!("{bits:o}"),
+        16 => format!("{bits:x}"),
+        _ => value.as_i64().unwrap_or(0).to_string(),
+    }
+}
+
 /// `Convert` rounds half to even, is checked, and makes null the default.
 fn convert(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
+    if let Some(value) = of_digits(name, arguments)? {
+        return Ok(Some(value));
+    }
     let ty = match name {
         "ToInt32" => Ty::Int,
         "ToInt64" => Ty::Long,

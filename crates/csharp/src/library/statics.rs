@@ -1,13 +1,14 @@
 //! Static members: `Math.PI`, `DateTime.Parse(…)`, `Enumerable.Range(…)`.
 
 use super::arguments::Arguments;
-use super::parsing::{parsed, type_of};
-use super::{dates, json, numbers, strings};
-use crate::convert::{default_of, parse};
+use super::parsing::{parsed, read, type_of};
+use super::{dates, json, numbers, regexes, strings};
+use crate::convert::default_of;
 use crate::date_time::{
     DateKind, DateTime, DateTimeOffset, MOST_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND,
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, ticks_of,
 };
+use crate::object::{Encoding, Object};
 use crate::problem::{Evaluated, Stop};
 use crate::run::{Argument, Machine};
 use crate::syntax::Call;
@@ -21,9 +22,7 @@ const MOST_ITEMS: usize = 1_000_000;
 /// `Owner.Name`.
 pub(crate) fn static_property(machine: &Machine<'_>, owner: &str, name: &str) -> Evaluated<Value> {
     if let Some(kind) = EnumKind::of(owner) {
-        let place = kind.members().iter().position(|member| *member == name);
-        let place = place.and_then(|place| i32::try_from(place).ok()).unwrap_or(0);
-        return Ok(Value::Enum(kind, place));
+        return Ok(Value::Enum(kind, kind.number(name).unwrap_or(0)));
     }
     let date = |ticks: i64, kind: DateKind| Value::Date(DateTime { ticks, kind });
     let now = || ticks_of(machine.now());
@@ -68,6 +67,8 @@ pub(crate) fn static_property(machine: &Machine<'_>, owner: &str, name: &str) ->
         ("TimeSpan", "TicksPerMinute") => Value::Long(TICKS_PER_MINUTE),
         ("TimeSpan", "TicksPerSecond") => Value::Long(TICKS_PER_SECOND),
         ("TimeSpan", "TicksPerMillisecond") => Value::Long(TICKS_PER_MILLISECOND),
+        ("Encoding", "UTF8") => Value::object(Object::Encoding(Encoding::Utf8)),
+        ("Encoding", "ASCII") => Value::object(Object::Encoding(Encoding::Ascii)),
         ("Guid", "Empty") => Value::Guid(uuid::Uuid::nil()),
         // The only culture, and the styles that change nothing.
         ("CultureInfo" | "NumberStyles" | "DateTimeStyles", _) => Value::Null,
@@ -104,6 +105,11 @@ pub(crate) fn call_static(
             _ => None,
         },
         "Enumerable" | "Array" => enumerable(name, call, &arguments)?,
+        "Regex" => regexes::call_static(name, &arguments)?,
+        "BitConverter" => match name {
+            "ToString" => Some(numbers::hex(&arguments, "-")?),
+            _ => None,
+        },
         "JsonSerializer" | "JsonNode" => json::call_static(name, call, &arguments)?,
         _ => None,
     };
@@ -121,7 +127,7 @@ fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluate
     };
     let value = match (text, name) {
         (Some(text), "TryParseExact") => dates::parse_exact(text, &arguments.text(1)?),
-        (Some(text), _) => parse(text, &ty),
+        (Some(text), _) => read(text, &ty, arguments),
         (None, _) => None,
     };
     let is_parsed = value.is_some();

@@ -52,6 +52,11 @@ pub(super) fn call(text: &Arc<str>, name: &str, arguments: &Arguments<'_, '_>) -
                 _ => text.ends_with(&part),
             })
         }
+        "IndexOfAny" => {
+            let wanted = chars(arguments)?;
+            let found = text.find(|c| wanted.contains(&c));
+            found.map_or(Value::Int(-1), |at| whole(length(text.get(..at).unwrap_or_default())))
+        }
         "IndexOf" | "LastIndexOf" => index_of(text, name, arguments)?,
         "ToUpper" | "ToUpperInvariant" => return made(upper(text)),
         "ToLower" | "ToLowerInvariant" => return made(lower(text)),
@@ -380,7 +385,7 @@ fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evalu
 }
 
 /// The arguments from one on; a single list is its items.
-fn all(arguments: &Arguments<'_, '_>, from: usize) -> Evaluated<Vec<Value>> {
+pub(super) fn all(arguments: &Arguments<'_, '_>, from: usize) -> Evaluated<Vec<Value>> {
     if arguments.len() == from + 1
         && let Value::List(list) = arguments.value(from)?
     {
@@ -393,7 +398,7 @@ fn all(arguments: &Arguments<'_, '_>, from: usize) -> Evaluated<Vec<Value>> {
         .collect()
 }
 
-fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
+pub(super) fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     let mut out = String::new();
     for (number, value) in values.iter().enumerate() {
         let text = text_of(value);
@@ -407,7 +412,7 @@ fn joined(separator: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> E
 }
 
 /// `{0}`, `{1,10}` and `{2:N2}`.
-fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
+pub(super) fn composite(format: &str, values: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<String> {
     use crate::text::{aligned, formatted};
     let invalid = || {
         Stop::thrown(

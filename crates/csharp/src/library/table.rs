@@ -31,14 +31,15 @@ impl Signature {
 
 /// Members by type: `.` for those of values, the name of the type for static ones. Letters of arguments:
 /// `t` string, `c` char or string, `i` int, `l` long, `n` number, `d` double, `b` bool, `v` any, `D` date, `S` TimeSpan,
-/// `k` comparison, `o` split option, `r` rounding, `K` kind of date, `s` sequence, `f` lambda, `p` condition, `m` lambda with an index, `g` lambda of
+/// `y` byte[], `j` RegexOptions, `k` comparison, `o` split option, `r` rounding, `K` kind of date, `s` sequence, `f` lambda, `p` condition, `m` lambda with an index, `g` lambda of
 /// two, `x` culture or style, `O` out. Letters of results: the same, and `=` the receiver's type, `I` item, `s` sequence of
-/// items, `L` list, `A` array, `F` result of the lambda, `T` the type argument, `_` nothing, `N` the type of the argument.
+/// items, `L` list, `A` array, `F` result of the lambda, `T` the type argument, `_` nothing, `N` the type of the argument,
+/// `H` set, `B` StringBuilder, `E` Encoding, `m` Match, `g` GroupCollection, `C` Group, `y` byte.
 const METHODS: &[(&str, &str)] = &[
     (".any", "ToString:?tx>t Equals:v>b CompareTo:v>i GetValue:>T"),
     (
         ".string",
-        "Contains:c?k>b StartsWith:c?k>b EndsWith:c?k>b IndexOf:c?ii>i IndexOf:ck>i LastIndexOf:c?i>i ToUpper:?x>t ToLower:?x>t \
+        "Contains:c?k>b StartsWith:c?k>b IndexOfAny:c>i EndsWith:c?k>b IndexOf:c?ii>i IndexOf:ck>i LastIndexOf:c?i>i ToUpper:?x>t ToLower:?x>t \
          ToUpperInvariant:>t ToLowerInvariant:>t Trim:?c*>t TrimStart:?c*>t TrimEnd:?c*>t Split:?v*>At Replace:cc?k>t \
          Substring:i?i>t Remove:i?i>t Insert:it>t PadLeft:i?c>t PadRight:i?c>t ToCharArray:>Ac Equals:v?k>b CompareTo:v>i \
          ToString:?x>t",
@@ -71,11 +72,27 @@ const METHODS: &[(&str, &str)] = &[
         "Where:m>s Select:m>sF SelectMany:m?g>sG Any:?p>b All:p>b First:?p>I FirstOrDefault:?q>I Last:?p>I LastOrDefault:?q>I \
          Single:?p>I SingleOrDefault:?q>I Count:?p>i LongCount:?p>l Sum:?f>N Min:?f>N Max:?f>N Average:?f>a MinBy:f>I MaxBy:f>I \
          OrderBy:f>s OrderByDescending:f>s Order:>s OrderDescending:>s ThenBy:f>s ThenByDescending:f>s Distinct:>s DistinctBy:f>s \
-         Take:i>s Skip:i>s TakeWhile:m>s SkipWhile:m>s TakeLast:i>s SkipLast:i>s Contains:v>b ToList:>L ToArray:>A ToHashSet:>L \
+         Take:i>s Skip:i>s TakeWhile:m>s SkipWhile:m>s TakeLast:i>s SkipLast:i>s Contains:v>b ToList:>L ToArray:>A ToHashSet:>H \
          ToDictionary:f?f>M GroupBy:f?f>Q Aggregate:g>I Aggregate:vg?f>U Concat:s>s Union:s>s Intersect:s>s Except:s>s \
          Reverse:>s Zip:s?g>Z Append:v>s Prepend:v>s ElementAt:i>I ElementAtOrDefault:i>I DefaultIfEmpty:?v>s Cast:>sT \
          OfType:>sT Chunk:i>v SequenceEqual:s>b AsEnumerable:>s",
     ),
+    (
+        ".set",
+        "Add:v>b Remove:v>b Contains:v>b Clear:>_ UnionWith:s>_ IntersectWith:s>_ ExceptWith:s>_ SymmetricExceptWith:s>_ \
+         SetEquals:s>b IsSubsetOf:s>b IsSupersetOf:s>b Overlaps:s>b RemoveWhere:p>i",
+    ),
+    (
+        ".StringBuilder",
+        "Append:v>B Append:ci>B AppendLine:?t>B AppendFormat:tv*>B AppendJoin:cv*>B Insert:iv>B Replace:cc>B Remove:ii>B Clear:>B \
+         ToString:>t ToString:ii>t",
+    ),
+    (".Encoding", "GetBytes:t>Ay GetString:y>t GetByteCount:t>i"),
+    (
+        ".Regex",
+        "IsMatch:t>b Match:t>m Matches:t>Lm Replace:tt>t Replace:tf>t Split:t>At Count:t>i",
+    ),
+    (".Match", "NextMatch:>m"),
     (
         ".map",
         "Add:vv>_ TryAdd:vv>b Remove:v>b ContainsKey:v>b ContainsValue:v>b TryGetValue:vO>b GetValueOrDefault:v?v>V Clear:>_",
@@ -98,7 +115,8 @@ const METHODS: &[(&str, &str)] = &[
     ),
     (
         "decimal",
-        "Parse:t?xx>e TryParse:tO>b TryParse:txxO>b Round:n?vr>e Floor:n>e Ceiling:n>e Truncate:n>e",
+        "Parse:t?xx>e TryParse:tO>b TryParse:txxO>b Round:n?vr>e Floor:n>e Ceiling:n>e Truncate:n>e Negate:n>e Abs:n>e Add:nn>e Subtract:nn>e \
+         Multiply:nn>e Divide:nn>e Remainder:nn>e",
     ),
     ("bool", "Parse:t>b TryParse:tO>b"),
     (
@@ -108,7 +126,8 @@ const METHODS: &[(&str, &str)] = &[
     ),
     (
         "Convert",
-        "ToInt32:v?x>i ToInt64:v?x>l ToDouble:v?x>d ToDecimal:v?x>e ToBoolean:v?x>b ToString:v?x>t ToDateTime:v?x>D ToChar:v>c",
+        "ToInt32:v?x>i ToInt32:ti>i ToInt64:v?x>l ToInt64:ti>l ToDouble:v?x>d ToDecimal:v?x>e ToBoolean:v?x>b ToString:v?x>t \
+         ToString:li>t ToDateTime:v?x>D ToChar:v>c ToBase64String:y>t FromBase64String:t>Ay ToHexString:y>t FromHexString:t>Ay",
     ),
     (
         "DateTime",
@@ -123,6 +142,11 @@ const METHODS: &[(&str, &str)] = &[
         "TimeSpan",
         "FromDays:d>S FromHours:d>S FromMinutes:d>S FromSeconds:d>S FromMilliseconds:d>S FromTicks:l>S Parse:t?x>S TryParse:tO>b",
     ),
+    (
+        "Regex",
+        "IsMatch:tt?j>b Match:tt?j>m Matches:tt?j>Lm Replace:ttt?j>t Replace:ttf?j>t Split:tt?j>At Count:tt?j>i Escape:t>t",
+    ),
+    ("BitConverter", "ToString:y>t"),
     ("Guid", "NewGuid:>G Parse:t>G TryParse:tO>b"),
     ("Enumerable", "Range:ii>si Repeat:vi>sN Empty:>sT"),
     ("Array", "Empty:>AT IndexOf:sv>i"),
@@ -154,6 +178,13 @@ const PROPERTIES: &[(&str, &str)] = &[
     ),
     (".Nullable", "HasValue>b Value>P"),
     (".list", "Count>i"),
+    (".set", "Count>i"),
+    (".StringBuilder", "Length>i"),
+    (".Exception", "Message>t"),
+    (".Group", "Success>b Value>t Index>i Length>i Name>t"),
+    (".Match", "Groups>g"),
+    (".GroupCollection", "Count>i Values>LC"),
+    ("Encoding", "UTF8>E ASCII>E"),
     (".array", "Length>i"),
     (".map", "Count>i Keys>X Values>Y"),
     ("string", "Empty>t"),

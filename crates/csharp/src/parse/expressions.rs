@@ -72,7 +72,12 @@ impl Parser<'_> {
             return Ok(target);
         };
         let place = self.at();
-        let is_place = matches!(target.kind, Kind::Name(_) | Kind::Member(..) | Kind::Index(..));
+        let is_place = match &target.kind {
+            Kind::Name(_) | Kind::Member(..) | Kind::Index(..) => true,
+            // `(a, b) = (b, a)`.
+            Kind::Tuple(parts) => *op == AssignOp::Set && parts.iter().all(is_tuple_place),
+            _ => false,
+        };
         if !is_place {
             return Err(Problem::new(
                 place,
@@ -228,7 +233,7 @@ impl Parser<'_> {
     }
 
     /// A pattern that is in no other one.
-    fn whole_pattern(&mut self) -> Checked<Pattern> {
+    pub(super) fn whole_pattern(&mut self) -> Checked<Pattern> {
         let around = std::mem::take(&mut self.alternatives);
         let pattern = self.pattern();
         self.alternatives = around;
@@ -420,7 +425,7 @@ impl Parser<'_> {
         Ok(follows.then_some(written))
     }
 
-    fn is_lambda(&self) -> bool {
+    pub(super) fn is_lambda(&self) -> bool {
         match self.token() {
             Token::Word(word) if **word == *"async" || **word == *"static" => false,
             Token::Word(_) | Token::EscapedName(_) => self.is_sign_ahead(1, "=>"),
@@ -448,8 +453,8 @@ impl Parser<'_> {
 
     fn lambda(&mut self) -> Checked<Expr> {
         let at = self.at();
-        let mut parameters = Vec::new();
-        if self.eat("(") {
+        let parameters = if self.eat("(") {
+            let mut parameters = Vec::new();
             while !self.is_sign(")") {
                 let is_typed = !matches!(self.ahead(1), Token::Sign("," | ")"));
                 let written = if is_typed {
@@ -463,28 +468,43 @@ impl Parser<'_> {
                 }
             }
             self.expect(")")?;
+            parameters
         } else {
-            parameters.push(self.place(None)?);
-        }
-        self.expect("=>")?;
-        let is_expression = !self.is_sign("{");
+            vec![self.place(None)?]
+        };
+        let (lambda, below) = self.function_body(at, parameters)?;
+        self.make(at, below, Kind::Lambda(Arc::new(lambda)))
+    }
+
+    /// `=> value` or `{ … }` behind parameters, and how deep the expressions in it are.
+    pub(super) fn function_body(&mut self, at: Position, parameters: Vec<Place>) -> Checked<(Lambda, usize)> {
+        let deepest = std::mem::replace(&mut self.deepest, self.depth);
+        let is_arrow = self.eat("=>");
+        let is_expression = is_arrow && !self.is_sign("{");
         let (body, below) = if is_expression {
             let body = self.expression()?;
             let (at, below) = (body.at, body.depth);
-            let statement = Statement {
-                at,
-                kind: StatementKind::Expression(body),
-            };
-            (statement, below)
-        } else {
+            let kind = StatementKind::Expression(body);
+            (Statement { at, kind }, below)
+        } else if self.is_sign("{") {
             self.measured(Self::statement)?
+        } else {
+            return Err(Problem::new(self.at(), format!("{{ is expected, not {}", self.shown())));
         };
+        let inside = self.deepest - self.depth;
+        self.deepest = self.deepest.max(deepest);
         let lambda = Lambda {
             at,
             parameters,
             body,
             is_expression,
+            depth: inside + below,
+            slots: (0, 0),
         };
-        self.make(at, below, Kind::Lambda(Arc::new(lambda)))
+        Ok((lambda, below))
     }
+}
+
+fn is_tuple_place(part: &crate::syntax::Argument) -> bool {
+    part.out.is_none() && matches!(part.value.kind, Kind::Name(_) | Kind::Member(..) | Kind::Index(..))
 }

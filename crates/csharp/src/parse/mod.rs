@@ -3,6 +3,7 @@
 //! It is bounded by the length of the text, the number of its nodes and the depth of the tree, which also bounds the
 //! recursion of everything that walks it.
 
+mod blocks;
 mod expressions;
 mod postfix;
 mod primary;
@@ -30,6 +31,8 @@ const MOST_NODES: usize = 50_000;
 pub(super) struct ParsedScript {
     pub(super) statements: Vec<Statement>,
     pub(super) depth: usize,
+    /// It may call functions of its own, which may call each other without end.
+    pub(super) has_functions: bool,
 }
 
 /// Parses a whole script: statements, of which the last may be an expression, as C# scripts allow.
@@ -50,6 +53,7 @@ pub(super) fn parse(text: &str) -> Checked<ParsedScript> {
     Ok(ParsedScript {
         statements,
         depth: parser.made.max(parser.deepest),
+        has_functions: parser.has_functions,
     })
 }
 
@@ -64,6 +68,7 @@ struct Parser<'t> {
     nodes: usize,
     /// The `and` and `or` of the pattern that is parsed.
     alternatives: usize,
+    has_functions: bool,
 }
 
 impl<'t> Parser<'t> {
@@ -76,6 +81,7 @@ impl<'t> Parser<'t> {
             made: 0,
             nodes,
             alternatives: 0,
+            has_functions: false,
         }
     }
 

@@ -93,7 +93,7 @@ impl Parser<'_> {
         let at = self.at();
         if self.is_sign("[") {
             self.advance();
-            let index = self.expression()?;
+            let index = self.index()?;
             if self.is_sign(",") {
                 return Err(Problem::new(
                     at,
@@ -108,9 +108,46 @@ impl Parser<'_> {
             ));
         }
         if self.is_sign("(") {
-            return Err(Problem::new(at, "only a method can be called, as in value.Method()"));
+            let arguments = self.arguments()?;
+            let below = arguments.iter().map(|argument| argument.value.depth).max().unwrap_or(0);
+            let below = below.max(operand.depth);
+            self.has_functions = true;
+            return Ok((self.make(at, below, Kind::Invoke(Box::new(operand), arguments))?, true));
         }
         Ok((operand, false))
+    }
+
+    /// What is in an indexer: a value, `^1` or a range.
+    fn index(&mut self) -> Checked<Expr> {
+        let at = self.at();
+        let first = if self.is_sign("..") {
+            None
+        } else {
+            Some(self.index_end()?)
+        };
+        if !self.eat("..") {
+            return match first {
+                Some(first) => Ok(first),
+                None => self.expression(),
+            };
+        }
+        let last = if self.is_sign("]") {
+            None
+        } else {
+            Some(self.index_end()?)
+        };
+        let depth = |end: &Option<Expr>| end.as_ref().map_or(0, |end| end.depth);
+        let below = depth(&first).max(depth(&last));
+        self.make(at, below, Kind::Range(first.map(Box::new), last.map(Box::new)))
+    }
+
+    fn index_end(&mut self) -> Checked<Expr> {
+        let at = self.at();
+        if !self.eat("^") {
+            return self.expression();
+        }
+        let value = self.nested(Self::unary)?;
+        self.make(at, value.depth, Kind::FromEnd(Box::new(value)))
     }
 
     fn member(&mut self, target: Expr) -> Checked<Expr> {
@@ -150,6 +187,7 @@ impl Parser<'_> {
             types: Vec::new(),
             arguments,
             result: Ty::Dynamic,
+            takes_null: false,
         };
         self.make(at, below, Kind::Call(Box::new(call)))
     }

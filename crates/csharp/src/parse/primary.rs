@@ -70,19 +70,21 @@ impl Parser<'_> {
                 let message = refused::remedy(word).unwrap_or_else(|| format!("an expression is expected, not {word}"));
                 return Err(Problem::new(at, message));
             }
+            "from" if matches!((self.ahead(1), self.ahead(2)), (Token::Word(_), Token::Word(next)) if &**next == "in") =>
+            {
+                let message = "query syntax (from … in …) is not part of the C# that runs here: write xs.Where(x => …).Select(x => …)";
+                return Err(Problem::new(at, message));
+            }
             _ => {
                 self.advance();
                 // Namespaces of the types that scripts have.
-                let is_namespace = matches!(&**word, "System") && self.is_sign(".");
-                if is_namespace {
+                if &**word == "global" && self.is_sign("::") {
+                    self.advance();
+                    self.advance();
                     return self.qualified(at);
                 }
-                if self.is_sign("(") {
-                    let message = format!(
-                        "there is no function {word}; functions of Elsa's C# are members: Variable.Get<T>(\"X\"), Input.Get<T>(\"X\"), \
-                         Output.From<T>(\"activity\")"
-                    );
-                    return Err(Problem::new(at, message));
+                if &**word == "System" && self.is_sign(".") {
+                    return self.qualified(at);
                 }
                 return self.make(at, 0, Kind::Name(Arc::clone(word)));
             }
@@ -101,6 +103,19 @@ impl Parser<'_> {
             "Generic",
             "Globalization",
             "Dynamic",
+            "RegularExpressions",
+            "Nodes",
+            "Serialization",
+            "Net",
+            "IO",
+            "Threading",
+            "Tasks",
+            "Security",
+            "Cryptography",
+            "Immutable",
+            "Concurrent",
+            "Diagnostics",
+            "Reflection",
         ];
         loop {
             self.expect(".")?;
@@ -115,7 +130,15 @@ impl Parser<'_> {
         self.advance();
         self.advance();
         let mut name = self.name()?;
-        while self.eat(".") {
+        loop {
+            if self.is_sign("<") {
+                self.advance();
+                self.type_list()?;
+                self.expect(">")?;
+            }
+            if !self.eat(".") {
+                break;
+            }
             name = self.name()?;
         }
         self.expect(")")?;
@@ -173,6 +196,7 @@ impl Parser<'_> {
                         return Err(Problem::new(inner.at(), message));
                     }
                     self.nodes = inner.nodes;
+                    self.has_functions |= inner.has_functions;
                     self.deepest = self.deepest.max(inner.deepest);
                     self.made = self.made.max(inner.made);
                     below = below.max(value.depth);
@@ -197,7 +221,14 @@ impl Parser<'_> {
             self.expect("]")?;
             Initializer::Array(None, Ty::Dynamic, self.items()?)
         } else if self.is_sign("(") {
-            return Err(Problem::new(at, "name the type after new, as in new List<int>()"));
+            // Its type is that of what it is assigned to.
+            let written = TypeName {
+                at,
+                name: "".into(),
+                arguments: Vec::new(),
+                suffixes: Vec::new(),
+            };
+            self.new_object(written)?
         } else {
             self.new_typed(at)?
         };
@@ -223,6 +254,10 @@ impl Parser<'_> {
             }
             return Ok(Initializer::Sized(written, Ty::Dynamic, size));
         }
+        self.new_object(written)
+    }
+
+    fn new_object(&mut self, written: TypeName) -> Checked<Initializer> {
         let arguments = if self.is_sign("(") {
             self.arguments()?
         } else {
@@ -280,7 +315,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn items(&mut self) -> Checked<Vec<Expr>> {
+    pub(super) fn items(&mut self) -> Checked<Vec<Expr>> {
         self.expect("{")?;
         let mut items = Vec::new();
         while !self.is_sign("}") {

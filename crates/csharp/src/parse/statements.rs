@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{Parser, refused, type_names};
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Expr, Kind, Place, Statement, StatementKind, Token};
+use crate::syntax::{Expr, Initializer, Kind, Place, Statement, StatementKind, Suffix, Token};
+use crate::types::Ty;
 
 impl Parser<'_> {
     pub(super) fn statement(&mut self) -> Checked<Statement> {
@@ -36,13 +37,28 @@ impl Parser<'_> {
                 "do" => return self.do_statement(at),
                 "return" => return self.return_statement(at),
                 "break" | "continue" => return self.jump(at),
-                "switch" | "using" | "try" | "await" | "const" if !self.is_sign_ahead(1, ".") => {
-                    if self.eat_word("const") {
-                        return self.declaration(at);
-                    }
+                "switch" => return self.switch_statement(at),
+                "try" => return self.try_statement(at),
+                "using" => return self.using_line(at),
+                "throw" if self.is_sign_ahead(1, ";") => {
+                    self.advance();
+                    self.advance();
+                    return self.make_statement(at, StatementKind::Rethrow);
+                }
+                "const" => {
+                    self.advance();
+                    return self.declaration(at);
+                }
+                "yield" if matches!(self.ahead(1), Token::Word(next) if matches!(&**next, "return" | "break")) => {
+                    return Err(Problem::new(at, refused::remedy(word).unwrap_or_default()));
+                }
+                "await" if !self.is_sign_ahead(1, ".") => {
                     return Err(Problem::new(at, refused::remedy(word).unwrap_or_default()));
                 }
                 _ => {}
+            }
+            if self.is_local_function() {
+                return self.local_function(at);
             }
         }
         if let Some(places) = self.attempt(Self::deconstruction) {
@@ -64,7 +80,12 @@ impl Parser<'_> {
         }
         let is_effect = matches!(
             expression.kind,
-            Kind::Assign(..) | Kind::Step(..) | Kind::Call(_) | Kind::Throw(_) | Kind::Conditional(..)
+            Kind::Assign(..)
+                | Kind::Step(..)
+                | Kind::Call(_)
+                | Kind::Invoke(..)
+                | Kind::Throw(_)
+                | Kind::Conditional(..)
         );
         if !is_effect {
             return Err(Problem::new(
@@ -75,18 +96,36 @@ impl Parser<'_> {
         self.make_statement(at, StatementKind::Expression(expression))
     }
 
-    /// `var (a, b) =`.
+    /// `var (a, b) =` and `(int a, string b) =`.
     fn deconstruction(parser: &mut Self) -> Checked<Option<Vec<Place>>> {
-        if !parser.eat_word("var") || !parser.eat("(") {
+        let Some(places) = parser.parts()? else {
             return Ok(None);
-        }
-        let mut places = vec![parser.place(None)?];
-        while parser.eat(",") {
-            places.push(parser.place(None)?);
-        }
-        parser.expect(")")?;
+        };
         parser.expect("=")?;
         Ok(Some(places))
+    }
+
+    /// `var (a, b)` or `(int a, var b)`.
+    fn parts(&mut self) -> Checked<Option<Vec<Place>>> {
+        let is_var = self.eat_word("var");
+        if !self.eat("(") {
+            return Ok(None);
+        }
+        let mut places = Vec::new();
+        loop {
+            let is_discard = self.is_word("_") && matches!(self.ahead(1), Token::Sign("," | ")"));
+            let written = if is_var || is_discard {
+                None
+            } else {
+                Some(self.type_name(false)?).filter(|written| !matches!(&*written.name, "var" | "dynamic"))
+            };
+            places.push(self.place(written.map(Arc::new))?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok((places.len() > 1).then_some(places))
     }
 
     /// A type and a name behind it.
@@ -119,7 +158,9 @@ impl Parser<'_> {
 
     fn declaration_parts(&mut self) -> Checked<StatementKind> {
         let written = self.type_name(false)?;
-        if let Some(remedy) = refused::remedy(&written.name).filter(|_| &*written.name != "dynamic") {
+        let is_bytes = &*written.name == "byte" && written.suffixes.first() == Some(&Suffix::Array);
+        let remedy = refused::remedy(&written.name).filter(|_| &*written.name != "dynamic" && !is_bytes);
+        if let Some(remedy) = remedy {
             return Err(Problem::new(written.at, remedy));
         }
         let is_var = matches!(&*written.name, "var" | "dynamic");
@@ -127,7 +168,7 @@ impl Parser<'_> {
         let mut list = Vec::new();
         loop {
             let place = self.place(written.clone())?;
-            let value = if self.eat("=") { Some(self.expression()?) } else { None };
+            let value = if self.eat("=") { Some(self.initial()?) } else { None };
             if is_var && value.is_none() {
                 return Err(Problem::new(
                     place.at,
@@ -141,7 +182,19 @@ impl Parser<'_> {
         }
     }
 
-    fn condition(&mut self) -> Checked<Expr> {
+    /// The value of a declaration, which may be the items of an array in braces.
+    fn initial(&mut self) -> Checked<Expr> {
+        let at = self.at();
+        if !self.is_sign("{") {
+            return self.expression();
+        }
+        let items = self.nested(Self::items)?;
+        let below = items.iter().map(|item| item.depth).max().unwrap_or(0);
+        let initializer = Initializer::Array(None, Ty::Dynamic, items);
+        self.make(at, below, Kind::New(Box::new(initializer)))
+    }
+
+    pub(super) fn condition(&mut self) -> Checked<Expr> {
         self.expect("(")?;
         let condition = self.expression()?;
         self.expect(")")?;
@@ -163,6 +216,15 @@ impl Parser<'_> {
     fn foreach(&mut self, at: Position) -> Checked<Statement> {
         self.advance();
         self.expect("(")?;
+        if let Some(places) = self.attempt(Self::parts) {
+            if !self.eat_word("in") {
+                return Err(Problem::new(self.at(), format!("in is expected, not {}", self.shown())));
+            }
+            let list = self.expression()?;
+            self.expect(")")?;
+            let body = Box::new(self.statement()?);
+            return self.make_statement(at, StatementKind::ForEachParts(places, list, body));
+        }
         let written = self.type_name(false)?;
         let is_var = matches!(&*written.name, "var" | "dynamic");
         let place = self.place((!is_var).then(|| Arc::new(written)))?;

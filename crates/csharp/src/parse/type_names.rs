@@ -88,6 +88,10 @@ impl Parser<'_> {
 
     /// The name of a type, whose namespace is dropped: `System.Collections.Generic.List`.
     fn qualified_name(&mut self) -> Checked<Arc<str>> {
+        if self.is_word("global") && self.is_sign_ahead(1, "::") {
+            self.advance();
+            self.advance();
+        }
         let mut name = self.name()?;
         while self.is_sign(".") && matches!(self.ahead(1), Token::Word(_)) {
             self.advance();

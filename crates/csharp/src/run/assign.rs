@@ -5,7 +5,7 @@ use super::operators::{binary, lifted};
 use crate::convert::cast;
 use crate::library;
 use crate::problem::{Evaluated, Stop};
-use crate::syntax::{AssignOp, BinaryOp, Expr, Global, Kind};
+use crate::syntax::{Argument, AssignOp, BinaryOp, Expr, Global, Kind};
 use crate::text::text_of;
 use crate::types::Ty;
 use crate::value::Value;
@@ -21,6 +21,9 @@ enum Target<'e> {
 
 impl Machine<'_> {
     pub(super) fn assign(&self, op: AssignOp, target: &Expr, value: &Expr) -> Evaluated<Value> {
+        if let Kind::Tuple(parts) = &target.kind {
+            return self.assign_parts(parts, value);
+        }
         let place = self.place(target)?;
         let result = match op {
             AssignOp::Set => self.eval(value)?,
@@ -39,6 +42,33 @@ impl Machine<'_> {
         };
         self.write(&place, result.clone())?;
         Ok(result)
+    }
+
+    /// `(a, b) = (b, a)`: the places are found first, then the values, and then all are set.
+    fn assign_parts(&self, parts: &[Argument], value: &Expr) -> Evaluated<Value> {
+        let mut places = Vec::new();
+        for part in parts {
+            // A discard is no place.
+            let is_place = !matches!(part.value.kind, Kind::Target);
+            places.push(if is_place { Some(self.place(&part.value)?) } else { None });
+        }
+        let value = self.eval(value)?;
+        let Value::Record(record) = &value else {
+            return Err(Stop::thrown("RuntimeBinderException", "this value has no parts"));
+        };
+        if record.fields.len() != places.len() {
+            let message = format!("this value has {} parts, not {}", record.fields.len(), places.len());
+            return Err(Stop::thrown("RuntimeBinderException", message));
+        }
+        for (place, (_, part)) in places.iter().zip(&record.fields) {
+            if let Some(place) = place {
+                let ty = self.read(place)?.ty();
+                let widens = ty.is_number() && part.ty().is_number() && part.ty() != ty;
+                let part = if widens { cast(part.clone(), &ty)? } else { part.clone() };
+                self.write(place, part)?;
+            }
+        }
+        Ok(value)
     }
 
     /// The result has the type of what is changed, as `x += 1` of a char has.
@@ -72,7 +102,11 @@ impl Machine<'_> {
             Kind::Local(slot) => Target::Local(*slot),
             Kind::Variable(name) => Target::Variable(name),
             Kind::Global(global) => Target::Global(*global),
-            Kind::Index(list, index) => Target::Item(self.eval(list)?, self.eval(index)?),
+            Kind::Index(list, index) => {
+                let list = self.eval(list)?;
+                let index = self.index_of(&list, index)?;
+                Target::Item(list, index)
+            }
             Kind::Member(of, name) => Target::Member(self.eval(of)?, name),
             _ => return Err(Stop::thrown("InvalidOperationException", "this cannot be assigned to")),
         })
@@ -125,6 +159,7 @@ impl Machine<'_> {
                     let name = Value::Text(std::sync::Arc::clone(name));
                     self.meter.set(&mut map.entries.borrow_mut(), name, value)?;
                 }
+                Value::Object(object) => library::set_object_property(object, name, &value, &self.meter)?,
                 Value::Null => return Err(Stop::thrown("NullReferenceException", format!("{name} of null is set"))),
                 other => {
                     let message = format!("{name} of {} cannot be set", other.type_name());

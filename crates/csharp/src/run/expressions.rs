@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use super::blocks::thrown;
+use super::initialize::new_exception;
 use super::operators::{binary, lifted, unary};
 use super::{Argument, Machine, located};
 use crate::convert::{cast, convert_to, default_of, from_json, implicit};
 use crate::library;
-use crate::problem::{Evaluated, Stop};
+use crate::object::Object;
+use crate::problem::{Evaluated, Position, Stop};
 use crate::syntax::{Arm, Call, Constant, Expr, Global, Hole, Kind};
 use crate::text::{aligned, formatted, text_of};
 use crate::types::Ty;
@@ -58,7 +61,12 @@ impl Machine<'_> {
             Kind::Conditional(target, chain) => self.conditional(target, chain),
             Kind::Index(target, index) => {
                 let target = self.eval(target)?;
-                let index = self.eval(index)?;
+                if let Kind::Range(first, last) = &index.kind {
+                    let ends = self.range(&target, first.as_deref(), last.as_deref());
+                    let part = ends.and_then(|(first, last)| library::slice(&target, first, last, &self.meter));
+                    return located(part, expr.at);
+                }
+                let index = self.index_of(&target, index)?;
                 located(library::index(&target, &index, &self.meter), expr.at)
             }
             Kind::Unary(op, operand) => located(unary(*op, &self.eval(operand)?), expr.at),
@@ -93,7 +101,23 @@ impl Machine<'_> {
                 )
             }
             Kind::Default(_, ty) => Ok(default_of(ty)),
-            Kind::Throw(value) => located(self.throw(value), expr.at),
+            Kind::Throw(value) => self.throw(value, expr.at),
+            Kind::Function(lambda, ty) => located(self.function(lambda, ty), expr.at),
+            Kind::Invoke(target, arguments) => {
+                let target = self.eval(target)?;
+                located(self.call_value(&target, arguments), expr.at)
+            }
+            Kind::CallFunction(number, arguments) => located(self.call_local_function(*number, arguments), expr.at),
+            Kind::ExceptionName(value) => match self.eval(value)? {
+                Value::Object(object) => match &*object {
+                    Object::Exception(exception) => Ok(Value::Text(Arc::clone(&exception.name))),
+                    _ => Ok(Value::Null),
+                },
+                _ => located(
+                    Err(Stop::thrown("NullReferenceException", "the exception is null")),
+                    expr.at,
+                ),
+            },
             _ => located(
                 Err(Stop::thrown("InvalidOperationException", "this has no value")),
                 expr.at,
@@ -159,11 +183,17 @@ impl Machine<'_> {
             Kind::Global(global) if !global.is_text() => None,
             _ => Some(self.eval(&call.target)?),
         };
+        if let (Some(target @ Value::Function(_)), "Invoke") = (&target, &*call.name) {
+            return located(self.call_value(target, &call.arguments), expr.at);
+        }
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             arguments.push(match (&argument.value.kind, &argument.out) {
                 (Kind::Lambda(lambda), _) => Argument::Lambda(lambda),
-                (_, Some(place)) => Argument::Out(Some(place.slot), place.ty.clone()),
+                (_, Some(place)) => {
+                    self.declare_local(place.slot, Value::Null)?;
+                    Argument::Out(Some(place.slot), place.ty.clone())
+                }
                 (Kind::Local(slot), None) if argument.name.as_deref() == Some("out") => {
                     Argument::Out(Some(*slot), self.local(*slot).ty())
                 }
@@ -201,19 +231,68 @@ impl Machine<'_> {
         located(Err(Stop::thrown("SwitchExpressionException", message)), expr.at)
     }
 
-    fn throw(&self, value: &Expr) -> Evaluated<Value> {
+    fn throw(&self, value: &Expr, at: Position) -> Evaluated<Value> {
         use crate::syntax::Initializer;
-        if let Kind::New(initializer) = &value.kind
-            && let Initializer::Object { written, arguments, .. } = &**initializer
-        {
-            let message = match arguments.first() {
-                Some(first) => text_of(&self.eval(&first.value)?),
-                None => "".into(),
-            };
-            let shown: String = message.chars().filter(|c| *c != '\0').take(2_000).collect();
-            return Err(Stop::thrown(&written.name, shown));
+        let exception = match &value.kind {
+            // Of a class that may be unknown here.
+            Kind::New(initializer) => match &**initializer {
+                Initializer::Object { written, arguments, .. } => {
+                    let mut values = Vec::new();
+                    for argument in arguments {
+                        values.push(self.eval(&argument.value)?);
+                    }
+                    Some(new_exception(&written.name, &values))
+                }
+                _ => None,
+            },
+            _ => match self.eval(value)? {
+                Value::Object(object) => match &*object {
+                    Object::Exception(exception) => Some(exception.clone()),
+                    _ => None,
+                },
+                _ => None,
+            },
+        };
+        match exception {
+            Some(exception) => Err(thrown(&exception, at)),
+            None => located(Err(Stop::thrown("NullReferenceException", "null is thrown")), at),
         }
-        Err(Stop::thrown("Exception", "the script threw"))
+    }
+
+    /// The index of an indexer, counted from the end where it says so.
+    pub(super) fn index_of(&self, target: &Value, index: &Expr) -> Evaluated<Value> {
+        let Kind::FromEnd(value) = &index.kind else {
+            return self.eval(index);
+        };
+        let from_end = self.eval(value)?.as_i64().unwrap_or(-1);
+        let length = located(library::length_of(target, &self.meter), index.at)?;
+        let place = i64::try_from(length).unwrap_or(i64::MAX).saturating_sub(from_end);
+        Ok(Value::Int(i32::try_from(place).unwrap_or(-1)))
+    }
+
+    /// The first and the last place of a range.
+    fn range(&self, target: &Value, first: Option<&Expr>, last: Option<&Expr>) -> Evaluated<(usize, usize)> {
+        let length = library::length_of(target, &self.meter)?;
+        let place = |end: Option<&Expr>, default: usize| -> Evaluated<usize> {
+            let Some(end) = end else {
+                return Ok(default);
+            };
+            let place = self
+                .index_of(target, end)?
+                .as_i64()
+                .and_then(|place| usize::try_from(place).ok());
+            place
+                .filter(|place| *place <= length)
+                .ok_or_else(|| Stop::thrown("ArgumentOutOfRangeException", "the range is outside of the list"))
+        };
+        let (first, last) = (place(first, 0)?, place(last, length)?);
+        if first > last {
+            return Err(Stop::thrown(
+                "ArgumentOutOfRangeException",
+                "the range ends before it begins",
+            ));
+        }
+        Ok((first, last))
     }
 
     /// A value of an `object` as another type, as Elsa's `Get<T>` converts it.

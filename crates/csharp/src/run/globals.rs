@@ -103,7 +103,11 @@ impl Machine<'_> {
                 if value.is_null() {
                     return Ok(default_of(&ty));
                 }
-                self.converted(&value, &ty)
+                // As in Elsa, a value that does not convert is the default of the type.
+                match self.converted(&value, &ty) {
+                    Err(stop) if stop.kind == StopKind::Thrown => Ok(default_of(&ty)),
+                    converted => converted,
+                }
             }
             (Global::Variables, "Set") | (Global::ExecutionContext, "SetVariable") => {
                 let name = self.known_name(&text(0)?)?;

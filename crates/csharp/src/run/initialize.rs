@@ -1,17 +1,22 @@
 //! `new`: lists, arrays, dictionaries, anonymous objects, dates, lengths of time and texts.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use super::{Machine, Meter};
 use crate::convert::{default_of, guid_of, implicit};
 use crate::date_time::{
     DateKind, DateTime, DateTimeOffset, TICKS_PER_DAY, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
     date_ticks, in_range, time_ticks,
 };
-use crate::library::items_of;
+use crate::library::{self, items_of};
+use crate::object::{Exception, Object};
 use crate::problem::{Evaluated, Stop};
 use crate::syntax::{Argument, Expr, Initializer};
 use crate::text::{length, of_units};
-use crate::types::{EnumKind, ListKind, Ty};
-use crate::value::{Entries, RecordKind, Value};
+use crate::types::{EnumKind, ListKind, ObjectKind, Ty};
+use crate::value::{Entries, Map, RecordKind, Value};
 
 /// The largest array that `new T[n]` makes.
 const MOST_ITEMS: i64 = 1_000_000;
@@ -45,11 +50,11 @@ impl Machine<'_> {
                 Ok(Value::list(ListKind::Array, ty.clone(), vec![default_of(ty); count]))
             }
             Initializer::Object {
+                written,
                 ty,
                 arguments,
                 items,
                 pairs,
-                ..
             } => {
                 let mut values = Vec::new();
                 for argument in arguments {
@@ -63,10 +68,32 @@ impl Machine<'_> {
                         };
                         all.extend(self.items(items)?);
                         self.meter.hold(80 + 40 * all.len())?;
+                        if *kind == ListKind::Set {
+                            return library::set_of((**item).clone(), all, &self.meter);
+                        }
                         Ok(Value::list(*kind, (**item).clone(), all))
                     }
-                    Ty::Map(key, value) => self.map((**key).clone(), (**value).clone(), false, &values, pairs),
-                    Ty::Dynamic => self.map(Ty::Text, Ty::Dynamic, true, &values, pairs),
+                    Ty::Map(key, value) => {
+                        let is_sorted = matches!(&*written.name, "SortedDictionary" | "SortedList");
+                        let map = self.map((**key).clone(), (**value).clone(), false, &values, pairs)?;
+                        if is_sorted {
+                            return library::sorted_map(&map, &self.meter);
+                        }
+                        Ok(Value::Map(Rc::new(map)))
+                    }
+                    Ty::Dynamic => Ok(Value::Map(Rc::new(self.map(
+                        Ty::Text,
+                        Ty::Dynamic,
+                        true,
+                        &values,
+                        pairs,
+                    )?))),
+                    Ty::Object(ObjectKind::Exception) => {
+                        self.meter.hold(120)?;
+                        let exception = new_exception(&written.name, &values);
+                        Ok(Value::object(Object::Exception(exception)))
+                    }
+                    Ty::Object(kind) => library::new_object(self, *kind, &values),
                     other => construct(other, &values, &self.meter),
                 }
             }
@@ -78,7 +105,7 @@ impl Machine<'_> {
         items.iter().map(|item| self.eval(item)).collect()
     }
 
-    fn map(&self, key: Ty, value: Ty, is_object: bool, from: &[Value], pairs: &[(Expr, Expr)]) -> Evaluated<Value> {
+    fn map(&self, key: Ty, value: Ty, is_object: bool, from: &[Value], pairs: &[(Expr, Expr)]) -> Evaluated<Map> {
         let mut entries = Entries::default();
         if let Some(Value::Map(other)) = from.first() {
             entries = other.entries.borrow().clone();
@@ -92,7 +119,39 @@ impl Machine<'_> {
             self.meter.set(&mut entries, key, value)?;
         }
         self.meter.hold(120 + 160 * entries.len())?;
-        Ok(Value::map(key, value, is_object, entries))
+        Ok(Map {
+            key,
+            value,
+            is_object,
+            is_sorted: false,
+            entries: RefCell::new(entries),
+        })
+    }
+}
+
+/// What `new` makes of an exception: some classes say more than their arguments.
+pub(super) fn new_exception(name: &Arc<str>, values: &[Value]) -> Exception {
+    let text = |number: usize| match values.get(number) {
+        Some(Value::Text(text)) => Some(Arc::clone(text)),
+        _ => None,
+    };
+    let message: Arc<str> = match (&**name, text(0), text(1)) {
+        ("ArgumentNullException", Some(parameter), None) => {
+            format!("Value cannot be null. (Parameter '{parameter}')").into()
+        }
+        ("ArgumentOutOfRangeException", Some(parameter), None) => {
+            format!("Specified argument was out of the range of valid values. (Parameter '{parameter}')").into()
+        }
+        ("ArgumentNullException" | "ArgumentOutOfRangeException", Some(parameter), Some(message))
+        | ("ArgumentException", Some(message), Some(parameter)) => {
+            format!("{message} (Parameter '{parameter}')").into()
+        }
+        (_, Some(message), _) => message,
+        (_, None, _) => format!("Exception of type 'System.{name}' was thrown.").into(),
+    };
+    Exception {
+        name: Arc::clone(name),
+        message,
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod argument;
 mod assign;
+mod blocks;
 mod expressions;
+mod functions;
 mod globals;
 mod initialize;
 mod meter;
@@ -14,6 +16,8 @@ mod patterns;
 mod statements;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -25,7 +29,11 @@ pub(crate) use meter::Meter;
 
 pub(crate) use operators::rounded_ticks;
 
+use functions::{Depth, Local, SharedLocals};
+
+use super::check::Layout;
 use super::convert::to_json;
+use super::pattern::Pattern;
 use super::problem::{Evaluated, Position, Stop};
 use super::syntax::{Lambda, Statement, StatementKind};
 use super::types::DeclaredType;
@@ -89,6 +97,12 @@ struct Changes {
     outcomes: Option<Vec<String>>,
 }
 
+/// Regular expressions by their text and their options.
+type Patterns = HashMap<(Arc<str>, i32), Rc<Pattern>>;
+
+/// The most regular expressions that are kept.
+const MOST_PATTERNS: usize = 64;
+
 /// What a statement leads to.
 enum Flow {
     Next,
@@ -100,8 +114,15 @@ enum Flow {
 pub(crate) struct Machine<'w> {
     world: &'w dyn World,
     pub(crate) meter: Meter<'w>,
-    /// Each local has a slot of its own, also those of lambdas: no function calls itself here.
-    locals: RefCell<Vec<Value>>,
+    layout: &'w Layout,
+    /// Each local has a slot of its own, also those of lambdas. A function that is called again keeps what they held.
+    locals: RefCell<Vec<Local>>,
+    shared: SharedLocals,
+    depth: Depth,
+    /// Exceptions that are caught, innermost last.
+    caught: RefCell<Vec<Stop>>,
+    /// Regular expressions that the script has used, with their options.
+    patterns: RefCell<Patterns>,
     /// Values before `?.`.
     targets: RefCell<Vec<Value>>,
     variables: RefCell<Vec<Cell>>,
@@ -109,11 +130,22 @@ pub(crate) struct Machine<'w> {
 }
 
 /// Runs a checked script.
-pub(super) fn run(statements: &[Statement], slots: usize, world: &dyn World, bounds: Bounds<'_>) -> Evaluated<Outcome> {
+pub(super) fn run(
+    statements: &[Statement],
+    layout: &Layout,
+    world: &dyn World,
+    bounds: Bounds<'_>,
+) -> Evaluated<Outcome> {
+    let locals = layout.shared.iter().map(|_| Local::Own(Value::Null));
     let machine = Machine {
         world,
+        layout,
         meter: Meter::new(bounds),
-        locals: RefCell::new(vec![Value::Null; slots]),
+        locals: RefCell::new(locals.collect()),
+        shared: SharedLocals::default(),
+        depth: Depth::default(),
+        caught: RefCell::default(),
+        patterns: RefCell::default(),
         targets: RefCell::new(Vec::new()),
         variables: RefCell::new(Vec::new()),
         changes: RefCell::new(Changes::default()),
@@ -161,7 +193,7 @@ impl Machine<'_> {
     pub(crate) fn invoke(&self, lambda: &Lambda, arguments: &[Value]) -> Evaluated<Value> {
         self.meter.step()?;
         for (place, value) in lambda.parameters.iter().zip(arguments) {
-            self.set_local(place.slot, value.clone());
+            self.declare_local(place.slot, value.clone())?;
         }
         match &lambda.body.kind {
             StatementKind::Expression(body) if lambda.is_expression => self.eval(body),
@@ -172,19 +204,24 @@ impl Machine<'_> {
         }
     }
 
-    pub(crate) fn set_local(&self, slot: usize, value: Value) {
-        if let Some(local) = self.locals.borrow_mut().get_mut(slot) {
-            *local = value;
+    /// The regular expression of a pattern: one that is used again is compiled once.
+    pub(crate) fn pattern(&self, source: &Arc<str>, options: i32) -> Evaluated<Rc<Pattern>> {
+        self.meter.steps(1 + source.len() / 64)?;
+        let key = (Arc::clone(source), options);
+        if let Some(known) = self.patterns.borrow().get(&key) {
+            return Ok(Rc::clone(known));
         }
+        let pattern = Rc::new(Pattern::compile(source, options, &self.meter)?);
+        let mut known = self.patterns.borrow_mut();
+        if known.len() < MOST_PATTERNS {
+            known.insert(key, Rc::clone(&pattern));
+        }
+        Ok(pattern)
     }
 
     /// The time.
     pub(crate) fn now(&self) -> SystemTime {
         self.world.now()
-    }
-
-    fn local(&self, slot: usize) -> Value {
-        self.locals.borrow().get(slot).cloned().unwrap_or(Value::Null)
     }
 }
 

@@ -14,7 +14,7 @@ impl Machine<'_> {
             Pattern::Any => Ok(true),
             Pattern::NotNull => Ok(!value.is_null()),
             Pattern::Var(place) => {
-                self.set_local(place.slot, value.clone());
+                self.declare_local(place.slot, value.clone())?;
                 Ok(true)
             }
             Pattern::Value(wanted) => self.meter.equal(&self.eval(wanted)?, value),
@@ -29,7 +29,7 @@ impl Machine<'_> {
             Pattern::Type(_, ty, place) => {
                 let is_one = is_of(value, ty);
                 if let Some(place) = place.as_ref().filter(|_| is_one) {
-                    self.set_local(place.slot, value.clone());
+                    self.declare_local(place.slot, value.clone())?;
                 }
                 Ok(is_one)
             }

@@ -3,8 +3,8 @@
 use super::{Flow, Machine};
 use crate::convert::{default_of, implicit};
 use crate::library::items_of;
-use crate::problem::{Evaluated, Stop};
-use crate::syntax::{Expr, Statement, StatementKind};
+use crate::problem::{Evaluated, Position, Stop};
+use crate::syntax::{Expr, Place, Statement, StatementKind};
 use crate::value::Value;
 
 impl Machine<'_> {
@@ -22,19 +22,20 @@ impl Machine<'_> {
                         Some(value) => self.eval(value)?,
                         None => default_of(&place.ty),
                     };
-                    self.set_local(place.slot, value);
+                    self.declare_local(place.slot, value)?;
                 }
                 Ok(Flow::Next)
             }
             StatementKind::Deconstruct(places, value) => {
-                let Value::Record(record) = self.eval(value)? else {
-                    return Err(Stop::thrown("RuntimeBinderException", "this value has no parts"));
-                };
-                for (place, (_, part)) in places.iter().zip(&record.fields) {
-                    self.set_local(place.slot, part.clone());
-                }
+                let value = self.eval(value)?;
+                super::located(self.parts(places, &value), statement.at)?;
                 Ok(Flow::Next)
             }
+            StatementKind::Switch(value, sections) => self.switch_statement(value, sections),
+            StatementKind::Try(whole) => self.try_statement(whole),
+            StatementKind::Rethrow => Err(self.rethrow()),
+            // It is called by its number.
+            StatementKind::Function(_) => Ok(Flow::Next),
             StatementKind::If(condition, then, otherwise) => {
                 if self.holds(condition)? {
                     self.statement(then)
@@ -50,47 +51,17 @@ impl Machine<'_> {
             })),
             StatementKind::Break => Ok(Flow::Break),
             StatementKind::Continue => Ok(Flow::Continue),
-            StatementKind::Block(list) => {
-                for statement in list {
-                    match self.statement(statement)? {
-                        Flow::Next => {}
-                        other => return Ok(other),
-                    }
-                }
-                Ok(Flow::Next)
-            }
+            StatementKind::Block(list) => self.statements(list),
             StatementKind::ForEach(place, list, body) => {
-                let list = self.eval(list)?;
-                // The items of a list are read where they are: a copy would stay until the loop ends.
-                let copied = match &list {
-                    Value::List(_) => Vec::new(),
-                    other => super::located(items_of(other, &self.meter), statement.at)?,
+                let begin = |item: Value| {
+                    let item = super::located(implicit(item, &place.ty), place.at)?;
+                    self.declare_local(place.slot, item)
                 };
-                let of_list = || match &list {
-                    Value::List(list) => Some(list.items.borrow()),
-                    _ => None,
-                };
-                let count = of_list().map_or(copied.len(), |items| items.len());
-                let version = if let Value::List(list) = &list {
-                    list.version.get()
-                } else {
-                    0
-                };
-                for number in 0..count {
-                    let item =
-                        of_list().map_or_else(|| copied.get(number).cloned(), |items| items.get(number).cloned());
-                    let Some(item) = item else { break };
-                    self.set_local(place.slot, super::located(implicit(item, &place.ty), place.at)?);
-                    match self.statement(body)? {
-                        Flow::Break => break,
-                        returned @ Flow::Return(_) => return Ok(returned),
-                        Flow::Next | Flow::Continue => {}
-                    }
-                    if let Value::List(list) = &list {
-                        super::located(list.unchanged_since(version, "foreach"), statement.at)?;
-                    }
-                }
-                Ok(Flow::Next)
+                self.for_each(list, body, statement.at, &begin)
+            }
+            StatementKind::ForEachParts(places, list, body) => {
+                let begin = |item: Value| super::located(self.parts(places, &item), statement.at);
+                self.for_each(list, body, statement.at, &begin)
             }
             StatementKind::For(first, condition, steps, body) => {
                 for statement in first {
@@ -110,6 +81,60 @@ impl Machine<'_> {
                 }
             },
         }
+    }
+
+    /// The locals that take the parts of a tuple or a pair.
+    fn parts(&self, places: &[Place], value: &Value) -> Evaluated<()> {
+        let Value::Record(record) = value else {
+            return Err(Stop::thrown("RuntimeBinderException", "this value has no parts"));
+        };
+        if record.fields.len() != places.len() {
+            let message = format!("this value has {} parts, not {}", record.fields.len(), places.len());
+            return Err(Stop::thrown("RuntimeBinderException", message));
+        }
+        for (place, (_, part)) in places.iter().zip(&record.fields) {
+            self.declare_local(place.slot, implicit(part.clone(), &place.ty)?)?;
+        }
+        Ok(())
+    }
+
+    fn for_each(
+        &self,
+        list: &Expr,
+        body: &Statement,
+        at: Position,
+        begin: &dyn Fn(Value) -> Evaluated<()>,
+    ) -> Evaluated<Flow> {
+        let list = self.eval(list)?;
+        // The items of a list are read where they are: a copy would stay until the loop ends.
+        let copied = match &list {
+            Value::List(_) => Vec::new(),
+            other => super::located(items_of(other, &self.meter), at)?,
+        };
+        let of_list = || match &list {
+            Value::List(list) => Some(list.items.borrow()),
+            _ => None,
+        };
+        let count = of_list().map_or(copied.len(), |items| items.len());
+        let version = if let Value::List(list) = &list {
+            list.version.get()
+        } else {
+            0
+        };
+        for number in 0..count {
+            let item = of_list().map_or_else(|| copied.get(number).cloned(), |items| items.get(number).cloned());
+            let Some(item) = item else { break };
+            begin(item)?;
+            match self.statement(body)? {
+                Flow::Break => break,
+                returned @ Flow::Return(_) => return Ok(returned),
+                Flow::Next | Flow::Continue => {}
+            }
+            if let Value::List(list) = &list {
+                super::located(list.unchanged_since(version, "foreach"), at)?;
+            }
+        }
+        Ok(Flow::Next)
     }
 
     fn repeat(&self, condition: Option<&Expr>, steps: &[Expr], body: &Statement) -> Evaluated<Flow> {

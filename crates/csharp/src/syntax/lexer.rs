@@ -312,7 +312,7 @@ impl<'a> Lexer<'a> {
                             pieces.push(Piece::Text(joined(&units, at)?));
                             units.clear();
                         }
-                        pieces.push(self.hole(place)?);
+                        pieces.push(self.hole(place, is_verbatim)?);
                     }
                 }
                 Some(other) => {
@@ -323,7 +323,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn hole(&mut self, at: Position) -> Checked<Piece> {
+    fn hole(&mut self, at: Position, is_verbatim: bool) -> Checked<Piece> {
         let mut tokens = Vec::new();
         let mut open = 0usize;
         let (mut alignment, mut format) = (None, None);
@@ -337,13 +337,13 @@ impl<'a> Lexer<'a> {
                 Token::Sign(",") if open == 0 => {
                     alignment = Some(self.alignment()?);
                     if self.eat(":") {
-                        format = Some(self.format(at)?);
+                        format = Some(self.format(at, is_verbatim)?);
                     }
                     self.eat("}");
                     break;
                 }
                 Token::Sign(":") if open == 0 => {
-                    format = Some(self.format(at)?);
+                    format = Some(self.format(at, is_verbatim)?);
                     self.eat("}");
                     break;
                 }
@@ -383,16 +383,24 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Up to the brace that ends the hole.
-    fn format(&mut self, at: Position) -> Checked<Arc<str>> {
-        let text = self.take_while(|c| c != '}' && c != '"' && c != '\n');
-        if self.peek() != Some('}') || text.is_empty() {
-            return Err(Problem::new(
-                at,
-                "the format of an interpolation is not closed by }, or is empty",
-            ));
+    /// Up to the brace that ends the hole. Its escapes are those of the string around it.
+    fn format(&mut self, at: Position, is_verbatim: bool) -> Checked<Arc<str>> {
+        let mut units = Vec::new();
+        loop {
+            match self.peek() {
+                Some('\\') if !is_verbatim => self.escape(&mut units)?,
+                Some('"') if is_verbatim && self.eat("\"\"") => push(&mut units, '"'),
+                Some('}') if !units.is_empty() => return joined(&units, at),
+                None | Some('}' | '"' | '\n') => {
+                    let message = "the format of an interpolation is not closed by }, or is empty";
+                    return Err(Problem::new(at, message));
+                }
+                Some(other) => {
+                    self.bump();
+                    push(&mut units, other);
+                }
+            }
         }
-        Ok(text.into())
     }
 }
 

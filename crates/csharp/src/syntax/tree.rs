@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::problem::Position;
-use crate::types::Ty;
+use crate::types::{FunctionTy, Ty};
 use mainspring_language::Decimal;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,20 @@ pub(crate) enum Kind {
     Switch(Box<Expr>, Vec<Arm>),
     New(Box<Initializer>),
     Tuple(Vec<Argument>),
+    /// As the argument of a method, which calls it while it runs.
     Lambda(Arc<Lambda>),
+    /// As a value, which may outlive the statements around it.
+    Function(Arc<Lambda>, Arc<FunctionTy>),
+    /// A call of a value, or of a function by its name; the checker turns the latter into the next one.
+    Invoke(Box<Expr>, Vec<Argument>),
+    /// A call of a local function by its number.
+    CallFunction(usize, Vec<Argument>),
+    /// `a..b` in an indexer.
+    Range(Option<Box<Expr>>, Option<Box<Expr>>),
+    /// `^a` in an indexer.
+    FromEnd(Box<Expr>),
+    /// `e.GetType().Name` of an exception.
+    ExceptionName(Box<Expr>),
     Default(Option<TypeName>, Ty),
     Throw(Box<Expr>),
 }
@@ -134,6 +147,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Vec<Argument>,
     /// What the checker knows of its result.
     pub(crate) result: Ty,
+    /// The target may be null by its type, which has this method all the same.
+    pub(crate) takes_null: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +178,51 @@ pub(crate) struct Lambda {
     pub(crate) body: Statement,
     /// The body is an expression, whose value it returns.
     pub(crate) is_expression: bool,
+    /// About how deep the evaluator recurses in it.
+    pub(crate) depth: usize,
+    /// The slots of its own locals, with those of the lambdas in it.
+    pub(crate) slots: (usize, usize),
+}
+
+/// A function that is declared by a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalFunction {
+    pub(crate) name: Arc<str>,
+    /// `None` means `void`.
+    pub(crate) result: Option<TypeName>,
+    /// The values of parameters that a call may leave out.
+    pub(crate) defaults: Vec<Option<Expr>>,
+    pub(crate) lambda: Arc<Lambda>,
+}
+
+/// A part of a switch statement: its labels, and what they lead to.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) labels: Vec<Label>,
+    pub(crate) body: Vec<Statement>,
+}
+
+/// `case pattern when condition:`; `default:` has no pattern.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) pattern: Option<Pattern>,
+    pub(crate) when: Option<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Try {
+    pub(crate) body: Statement,
+    pub(crate) catches: Vec<Catch>,
+    pub(crate) finally: Option<Statement>,
+}
+
+/// `catch (Type name) when (condition)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Catch {
+    pub(crate) exception: Arc<str>,
+    pub(crate) place: Option<Place>,
+    pub(crate) when: Option<Expr>,
+    pub(crate) body: Statement,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +314,13 @@ pub(crate) enum StatementKind {
     Declare(Vec<(Place, Option<Expr>)>),
     /// `var (a, b) = …`.
     Deconstruct(Vec<Place>, Expr),
+    /// `foreach (var (a, b) in …)`.
+    ForEachParts(Vec<Place>, Expr, Box<Statement>),
+    Switch(Expr, Vec<Section>),
+    Try(Box<Try>),
+    /// `throw;`
+    Rethrow,
+    Function(Box<LocalFunction>),
     If(Expr, Box<Statement>, Option<Box<Statement>>),
     ForEach(Place, Expr, Box<Statement>),
     For(Vec<Statement>, Option<Expr>, Vec<Expr>, Box<Statement>),

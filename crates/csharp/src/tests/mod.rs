@@ -1,5 +1,6 @@
 //! The language: a table of rules, problems, hostile scripts, and random texts.
 
+mod battery;
 mod bounds;
 mod problems;
 mod random;

@@ -62,6 +62,8 @@ fn sample(letter: char) -> &'static str {
         'g' => "(a, b) => b",
         'x' => "CultureInfo.InvariantCulture",
         'O' => "out var o",
+        'j' => "RegexOptions.IgnoreCase",
+        'y' => "Encoding.UTF8.GetBytes(\"a\")",
         _ => "1",
     }
 }
@@ -78,6 +80,11 @@ fn every_method_of_the_table_is_there() {
         ".TimeSpan" => "TimeSpan.FromHours(1)".to_owned(),
         ".Nullable" => "((int?)1)".to_owned(),
         ".map" => "new Dictionary<int, int> { [1] = 2 }".to_owned(),
+        ".set" => "new HashSet<int> { 1, 2 }".to_owned(),
+        ".StringBuilder" => "new StringBuilder(\"abc\")".to_owned(),
+        ".Encoding" => "Encoding.UTF8".to_owned(),
+        ".Regex" => "new Regex(\"a\")".to_owned(),
+        ".Match" => "Regex.Match(\"aa\", \"a\")".to_owned(),
         other => other.to_owned(),
     };
     let mut wrong = Vec::new();
