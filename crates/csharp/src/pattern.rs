@@ -27,7 +27,7 @@ const MOST_GROUPS: usize = 50;
 const WEIGHT_OF_STEP: usize = 16 << 10;
 
 /// The same where a search only may go through the whole text.
-const WEIGHT_OF_GLANCE: usize = 1 << 20;
+const WEIGHT_OF_GLANCE: usize = 128 << 10;
 
 /// Bits of `RegexOptions`.
 const IGNORE_CASE: i32 = 1;
