@@ -12,6 +12,7 @@ mod html;
 mod json;
 mod list;
 mod math;
+mod number_digits;
 mod number_format;
 mod number_pattern;
 mod text;

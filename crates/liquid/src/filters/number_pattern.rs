@@ -1,6 +1,6 @@
 //! .NET's custom formats of numbers: `#,##0.00`, `0.0 %`, `000-0000`, `0.00E+00`.
 
-use super::number_format::{Digits, exponent};
+use super::number_digits::{Digits, exponent};
 use crate::budget::{Builder, TemplateBudget};
 use crate::error::TemplateFailure;
 use mainspring_language::Decimal;
