@@ -278,7 +278,7 @@ pub(super) fn no_json(value: &Value) -> Box<Stop> {
 /// A list of a kind: a set keeps what is equal once.
 fn list_of(kind: ListKind, item: &Ty, items: Vec<Value>, meter: &Meter<'_>) -> Evaluated<Value> {
     if kind == ListKind::Set {
-        return crate::library::set_of(item.clone(), items, meter);
+        return super::set::set_of(item.clone(), items, meter);
     }
     Ok(Value::list(kind, item.clone(), items))
 }

@@ -1,6 +1,6 @@
 //! Texts as dates: ISO 8601, and the forms that .NET reads with the invariant culture.
 
-use super::date_time::{ParsedDate, clock, date_ticks, in_range, time_ticks};
+use super::date_time::{ParsedDate, clock, date_ticks, in_range, parse_offset, time_ticks};
 use super::format::{DAYS, MONTHS};
 
 /// In bytes: the longest text of a date.
@@ -58,19 +58,6 @@ fn split_offset(text: &str) -> Option<(&str, Option<i32>, bool)> {
     };
     let (rest, offset) = (text.get(..sign)?, text.get(sign..)?);
     Some((rest, Some(parse_offset(offset)?), false))
-}
-
-/// `+02:00`, `+0200` or `+02`.
-pub(crate) fn parse_offset(text: &str) -> Option<i32> {
-    let is_negative = text.starts_with('-');
-    let digits = text.get(1..)?.replace(':', "");
-    let (hours, minutes) = match digits.len() {
-        1 | 2 => (digits.as_str(), "0"),
-        4 => (digits.get(..2)?, digits.get(2..)?),
-        _ => return None,
-    };
-    let total = hours.parse::<i32>().ok()? * 60 + minutes.parse::<i32>().ok()?;
-    (total <= 14 * 60).then_some(if is_negative { -total } else { total })
 }
 
 /// The date and the time of a text: the time is last, and is what has a colon, or ends with `AM` or `PM`.

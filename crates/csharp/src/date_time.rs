@@ -113,6 +113,19 @@ pub(crate) fn ticks_of(time: SystemTime) -> i64 {
     in_range(ticks.checked_add(UNIX_TICKS)).unwrap_or(MOST_TICKS)
 }
 
+/// `+02:00`, `+0200` or `+02`.
+pub(crate) fn parse_offset(text: &str) -> Option<i32> {
+    let is_negative = text.starts_with('-');
+    let digits = text.get(1..)?.replace(':', "");
+    let (hours, minutes) = match digits.len() {
+        1 | 2 => (digits.as_str(), "0"),
+        4 => (digits.get(..2)?, digits.get(2..)?),
+        _ => return None,
+    };
+    let total = hours.parse::<i32>().ok()? * 60 + minutes.parse::<i32>().ok()?;
+    (total <= 14 * 60).then_some(if is_negative { -total } else { total })
+}
+
 /// What a text says: the clock time, and the offset in minutes if it names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParsedDate {

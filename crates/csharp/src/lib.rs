@@ -4,7 +4,7 @@
 //! - `problem`: problems and stops, with their places; `types`, `value`: the types that are known before, and the values.
 //! - `syntax/`: tokens, lexer and tree; `parse/`: the parser, and what is refused with a remedy; `check/`: the checker.
 //! - `run/`: the evaluator; `library/`: the members of .NET's types; `convert`: values and JSON, casts.
-//! - `object`, `pattern`: the values of classes, and regular expressions.
+//! - `object`, `pattern`, `search`, `set`: the values of classes, regular expressions and their search, and sets.
 //! - `date_time`, `date_text`, `text`, `format/`: .NET's dates, strings and format strings.
 //! - `script`: [`Script`].
 
@@ -20,6 +20,8 @@ mod pattern;
 mod problem;
 mod run;
 mod script;
+mod search;
+mod set;
 mod syntax;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Formats of dates: the standard ones of the invariant culture, custom ones, and parsing with a format.
 
 use super::{FormatError, LONGEST};
-use crate::date_text::parse_offset;
+use crate::date_time::parse_offset;
 use crate::date_time::{
     Clock, DateKind, DateTime, DateTimeOffset, ParsedDate, clock, date_ticks, in_range, time_ticks,
 };

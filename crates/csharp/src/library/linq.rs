@@ -452,7 +452,7 @@ fn shaped(
             sequence(item, items)
         }
         "ToList" => Value::list(ListKind::List, item.clone(), items),
-        "ToHashSet" => super::set_of(item.clone(), items, meter)?,
+        "ToHashSet" => crate::set::set_of(item.clone(), items, meter)?,
         "ToArray" => Value::list(ListKind::Array, item.clone(), items),
         "AsEnumerable" => sequence(item, items),
         "Cast" => {

@@ -28,7 +28,6 @@ pub(super) use bytes::{from_base64, to_base64};
 pub(super) use json::serialize;
 pub(super) use maps::sorted as sorted_map;
 pub(super) use objects::{new_object, set_object_property};
-pub(super) use sets::set_of;
 pub(super) use statics::{call_static, static_property};
 pub(super) use table::{Signature, any_methods, methods, names, property};
 

@@ -7,34 +7,8 @@ use super::arguments::Arguments;
 use super::{count, items_of};
 use crate::problem::Evaluated;
 use crate::run::Meter;
-use crate::types::{ListKind, Ty};
+use crate::set::add;
 use crate::value::{List, Value, identity};
-
-/// A set of what is in a list.
-pub(crate) fn set_of(item: Ty, items: Vec<Value>, meter: &Meter<'_>) -> Evaluated<Value> {
-    let made = Value::list(ListKind::Set, item, Vec::new());
-    if let Value::List(set) = &made {
-        for item in items {
-            add(set, item, meter)?;
-        }
-    }
-    Ok(made)
-}
-
-/// Adds an item; returns false if it is there.
-fn add(set: &Rc<List>, item: Value, meter: &Meter<'_>) -> Evaluated<bool> {
-    meter.step()?;
-    meter.find(&item)?;
-    let key = identity(&item);
-    if set.keys.borrow().contains(&key) {
-        return Ok(false);
-    }
-    meter.hold(80 + key.len())?;
-    meter.put(&item, Value::List(Rc::clone(set)))?;
-    set.keys.borrow_mut().insert(key);
-    set.change().push(item);
-    Ok(true)
-}
 
 fn has(set: &List, item: &Value, meter: &Meter<'_>) -> Evaluated<bool> {
     meter.find(item)?;

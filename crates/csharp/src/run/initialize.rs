@@ -69,7 +69,7 @@ impl Machine<'_> {
                         all.extend(self.items(items)?);
                         self.meter.hold(80 + 40 * all.len())?;
                         if *kind == ListKind::Set {
-                            return library::set_of((**item).clone(), all, &self.meter);
+                            return crate::set::set_of((**item).clone(), all, &self.meter);
                         }
                         Ok(Value::list(*kind, (**item).clone(), all))
                     }

@@ -1,0 +1,335 @@
+//! Regular expressions of .NET: they are translated for an engine whose work is linear in the text, and counted.
+//!
+//! What that engine lacks is refused by its name: looking around, references to groups, atomic groups and conditions.
+
+use std::iter::Peekable;
+use std::rc::Rc;
+use std::str::Chars;
+use std::sync::Arc;
+
+use regex::RegexBuilder;
+
+use super::object::Found;
+use super::pattern::Pattern;
+use super::problem::{Evaluated, Stop};
+use super::run::Meter;
+
+/// In bytes: the longest pattern.
+const LONGEST: usize = 4 << 10;
+
+/// In bytes: the smallest and the largest compiled pattern.
+const LIGHTEST: usize = 8 << 10;
+const HEAVIEST: usize = 1 << 20;
+
+/// The most groups: the engine keeps their places for each of its states.
+const MOST_GROUPS: usize = 50;
+
+/// Bytes of a compiled pattern whose work for a byte of text is as much as a step.
+const WEIGHT_OF_STEP: usize = 16 << 10;
+
+/// The same where a search only may go through the whole text.
+const WEIGHT_OF_GLANCE: usize = 128 << 10;
+
+/// Bits of `RegexOptions`.
+const IGNORE_CASE: i32 = 1;
+const MULTILINE: i32 = 2;
+const EXPLICIT: i32 = 4;
+const SINGLELINE: i32 = 16;
+const IGNORE_BLANKS: i32 = 32;
+const REFUSED: i32 = 64 | 256;
+
+fn refuse(what: &str) -> Box<Stop> {
+    let message = format!("{what} in a regular expression is not supported here; match more, and look at it in C#");
+    Stop::thrown("NotSupportedException", message)
+}
+
+fn invalid(message: &str) -> Box<Stop> {
+    let shown: String = message.lines().last().unwrap_or_default().chars().take(200).collect();
+    Stop::thrown(
+        "RegexParseException",
+        format!("the regular expression is invalid: {shown}"),
+    )
+}
+
+impl Pattern {
+    pub(super) fn compile(source: &Arc<str>, options: i32, meter: &Meter<'_>) -> Evaluated<Self> {
+        if source.len() > LONGEST {
+            return Err(invalid(&format!("it has more than {LONGEST} bytes")));
+        }
+        if options & REFUSED != 0 {
+            return Err(refuse("RightToLeft or ECMAScript"));
+        }
+        meter.steps(source.len())?;
+        let mut translated = Translated::default();
+        translate(source, options, &mut translated)?;
+        let has = |bit: i32| options & bit != 0;
+        let mut weight = LIGHTEST;
+        let regex = loop {
+            meter.steps(weight / 256)?;
+            let built = RegexBuilder::new(&translated.text)
+                .case_insensitive(has(IGNORE_CASE))
+                .multi_line(has(MULTILINE))
+                .dot_matches_new_line(has(SINGLELINE))
+                .ignore_whitespace(has(IGNORE_BLANKS))
+                .size_limit(weight)
+                .nest_limit(100)
+                .build();
+            match built {
+                Ok(regex) => break regex,
+                Err(regex::Error::CompiledTooBig(_)) if weight < HEAVIEST => weight *= 2,
+                Err(regex::Error::CompiledTooBig(_)) => return Err(invalid("it is too large; repeat fewer parts")),
+                Err(error) => return Err(invalid(&error.to_string())),
+            }
+        };
+        let all: Vec<Option<&str>> = regex.capture_names().collect();
+        if all.len() > MOST_GROUPS {
+            return Err(invalid(&format!("it has more than {MOST_GROUPS} groups")));
+        }
+        meter.hold(weight.saturating_mul(all.len() + 1))?;
+        let (mut order, mut names): (Vec<usize>, Vec<Arc<str>>) = (Vec::new(), Vec::new());
+        for (place, name) in all.iter().enumerate() {
+            if name.is_none() {
+                names.push(order.len().to_string().into());
+                order.push(place);
+            }
+        }
+        for (place, name) in all.iter().enumerate() {
+            if let Some(name) = name {
+                names.push((*name).into());
+                order.push(place);
+            }
+        }
+        Ok(Self {
+            source: Arc::clone(source),
+            regex,
+            weight,
+            order,
+            names,
+            asks_end: translated.asks_end && !has(MULTILINE),
+        })
+    }
+
+    /// The first match from a place on. The work of the whole search is counted before it; that of the next ones, which go on
+    /// where the last one has ended, by how far they come.
+    pub(super) fn find(
+        self: &Rc<Self>,
+        text: &Arc<str>,
+        at: usize,
+        is_first: bool,
+        meter: &Meter<'_>,
+    ) -> Evaluated<Option<Found>> {
+        if self.asks_end && text.ends_with('\n') {
+            return Err(refuse("$ before a line break at the end of the text, instead of \\z,"));
+        }
+        let rest = text.len().saturating_sub(at);
+        let unit = if is_first { WEIGHT_OF_STEP } else { WEIGHT_OF_GLANCE };
+        meter.steps(1 + rest.saturating_mul(self.weight) / unit)?;
+        let Some(captures) = self.regex.captures_at(text, at) else {
+            return Ok(None);
+        };
+        let span = |place: &usize| captures.get(*place).map(|found| (found.start(), found.end()));
+        let spans: Rc<[Option<(usize, usize)>]> = self.order.iter().map(span).collect();
+        meter.hold(120 + 24 * spans.len())?;
+        let found = Found {
+            text: Arc::clone(text),
+            spans,
+            pattern: Rc::clone(self),
+        };
+        if !is_first {
+            let end = found.span(0).map_or(at, |(_, end)| end);
+            meter.steps(end.saturating_sub(at).saturating_mul(self.weight) / WEIGHT_OF_STEP)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// The next match behind one: behind an empty one the search goes on a character later.
+    pub(super) fn next(self: &Rc<Self>, before: &Found, meter: &Meter<'_>) -> Evaluated<Option<Found>> {
+        let Some((start, end)) = before.span(0) else {
+            return Ok(None);
+        };
+        let step = if start == end {
+            let after = before.text.get(end..).and_then(|rest| rest.chars().next());
+            match after {
+                Some(character) => character.len_utf8(),
+                None => return Ok(None),
+            }
+        } else {
+            0
+        };
+        self.find(&before.text, end + step, false, meter)
+    }
+
+    /// All matches, at most so many.
+    pub(super) fn all(self: &Rc<Self>, text: &Arc<str>, most: usize, meter: &Meter<'_>) -> Evaluated<Vec<Found>> {
+        let mut all = Vec::new();
+        let mut next = if most > 0 {
+            self.find(text, 0, true, meter)?
+        } else {
+            None
+        };
+        while let Some(found) = next {
+            next = if all.len() + 1 < most {
+                self.next(&found, meter)?
+            } else {
+                None
+            };
+            all.push(found);
+        }
+        Ok(all)
+    }
+
+    /// What a match is without one.
+    pub(super) fn nothing(self: &Rc<Self>) -> Found {
+        Found {
+            text: "".into(),
+            spans: Rc::new([]),
+            pattern: Rc::clone(self),
+        }
+    }
+}
+
+/// A pattern for the engine.
+#[derive(Default)]
+struct Translated {
+    text: String,
+    asks_end: bool,
+}
+
+fn translate(source: &str, options: i32, out: &mut Translated) -> Evaluated<()> {
+    let mut chars = source.chars().peekable();
+    while let Some(next) = chars.next() {
+        match next {
+            '\\' => escape(&mut chars, false, out)?,
+            '[' => class(&mut chars, out)?,
+            '(' => group(&mut chars, options, out)?,
+            '$' => {
+                out.asks_end = true;
+                out.text.push('$');
+            }
+            '{' if !is_count(chars.clone()) => out.text.push_str("\\{"),
+            // The rest of a count.
+            '{' => {
+                out.text.push('{');
+                for part in chars.by_ref() {
+                    out.text.push(part);
+                    if part == '}' {
+                        break;
+                    }
+                }
+            }
+            '}' | ']' => out.text.extend(['\\', next]),
+            other => out.text.push(other),
+        }
+    }
+    Ok(())
+}
+
+/// Whether `{` begins a count: `{2}`, `{2,}` or `{2,4}`.
+fn is_count(chars: Peekable<Chars<'_>>) -> bool {
+    let inner: String = chars.take_while(|c| *c != '}').take(24).collect();
+    let (least, most) = inner.split_once(',').unwrap_or((&inner, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !least.is_empty() && is_number(least) && is_number(most) && inner.len() < 24
+}
+
+fn escape(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut Translated) -> Evaluated<()> {
+    let Some(next) = chars.next() else {
+        return Err(invalid("it ends with a backslash"));
+    };
+    match next {
+        '1'..='9' | 'k' => return Err(refuse("a reference to a group (\\1 or \\k<name>)")),
+        'G' | 'c' => return Err(refuse(&format!("\\{next}"))),
+        'Z' if !in_class => {
+            out.asks_end = true;
+            out.text.push_str("\\z");
+        }
+        'b' if in_class => out.text.push_str("\\x08"),
+        'a' => out.text.push_str("\\x07"),
+        'e' => out.text.push_str("\\x1B"),
+        '0' => {
+            let mut code = 0;
+            for _ in 0..2 {
+                let digit = chars.next_if(|c| ('0'..='7').contains(c)).and_then(|c| c.to_digit(8));
+                let Some(digit) = digit else { break };
+                code = code * 8 + digit;
+            }
+            out.text.push_str(&format!("\\x{{{code:x}}}"));
+        }
+        letter if letter.is_ascii_alphabetic() => out.text.extend(['\\', letter]),
+        other => {
+            let mut buffer = [0; 4];
+            out.text.push_str(&regex::escape(other.encode_utf8(&mut buffer)));
+            // A blank means itself, also where blanks are ignored.
+            if other == ' ' {
+                out.text.pop();
+                out.text.push_str("\\x20");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A class in brackets, whose signs mean less in .NET.
+fn class(chars: &mut Peekable<Chars<'_>>, out: &mut Translated) -> Evaluated<()> {
+    out.text.push('[');
+    if chars.next_if_eq(&'^').is_some() {
+        out.text.push('^');
+    }
+    let mut is_first = true;
+    loop {
+        let Some(next) = chars.next() else {
+            return Err(invalid("a [ is not closed by ]"));
+        };
+        match next {
+            ']' if !is_first => {
+                out.text.push(']');
+                return Ok(());
+            }
+            '\\' => escape(chars, true, out)?,
+            '-' if chars.peek() == Some(&'[') => return Err(refuse("the subtraction of a class ([a-z-[aeiou]])")),
+            '-' if is_first || chars.peek() == Some(&'-') || chars.peek() == Some(&']') => out.text.push_str("\\-"),
+            '[' | ']' | '&' | '~' => out.text.extend(['\\', next]),
+            ' ' => out.text.push_str("\\x20"),
+            '#' => out.text.push_str("\\x23"),
+            other => out.text.push(other),
+        }
+        is_first = false;
+    }
+}
+
+/// What follows `(`.
+fn group(chars: &mut Peekable<Chars<'_>>, options: i32, out: &mut Translated) -> Evaluated<()> {
+    if chars.next_if_eq(&'?').is_none() {
+        let is_explicit = options & EXPLICIT != 0;
+        out.text.push_str(if is_explicit { "(?:" } else { "(" });
+        return Ok(());
+    }
+    let around = || refuse("looking around ((?=…), (?!…), (?<=…), (?<!…))");
+    match chars.next() {
+        Some('=' | '!') => Err(around()),
+        Some('>') => Err(refuse("an atomic group ((?>…))")),
+        Some('(') => Err(refuse("a condition ((?(…)…))")),
+        Some('#') => {
+            chars.by_ref().take_while(|c| *c != ')').for_each(drop);
+            Ok(())
+        }
+        Some(open @ ('<' | '\'')) => {
+            if open == '<' && matches!(chars.peek(), Some('=' | '!')) {
+                return Err(around());
+            }
+            let close = if open == '<' { '>' } else { '\'' };
+            let name: String = chars.by_ref().take_while(|c| *c != close).collect();
+            if name.starts_with(|c: char| c.is_ascii_digit()) || name.contains('-') {
+                return Err(refuse("a group with a number or two names"));
+            }
+            out.text.push_str(&format!("(?P<{name}>"));
+            Ok(())
+        }
+        Some('n') => Err(refuse("the option n")),
+        Some(other) => {
+            out.text.extend(['(', '?', other]);
+            Ok(())
+        }
+        None => Err(invalid("a ( is not closed by )")),
+    }
+}
