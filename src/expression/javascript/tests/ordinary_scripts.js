@@ -363,7 +363,7 @@ new Date(2024, 0, 31, 12).getDate() + new Date('2024-03-10').getTime()
 new Date(Date.UTC(2020, 1, 29)).toJSON()
 //= {"value": "2020-02-29T00:00:00.000Z"}
 const d = new Date(0); d.setDate(40); d
-//= {"value": "1970-02-09T00:00:00.000Z"}
+//= {"value": "1970-02-09T00:00:00Z"}
 const d = new Date(0); d.toJSON = () => 'own'; JSON.stringify({ d })
 //= {"value": "{\"d\":\"own\"}"}
 const d = new Date(0); d.toString = () => 'day'; `${d}`
