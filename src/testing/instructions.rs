@@ -47,7 +47,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "lock::tests::instructions::postgres_lock",
         "a lock in PostgreSQL",
-        467_600.0,
+        335_200.0,
     ),
 ];
 
