@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod collation;
 mod date_text;
 mod date_words;
 mod decimal;
@@ -9,6 +10,7 @@ mod steps;
 mod time_span;
 mod type_name;
 
+pub use collation::{Collation, CollationOptions, Sensitivity};
 pub use date_text::{ReadDate, parse_date_text};
 pub use decimal::{Decimal, Rounding};
 pub use merge_sort::merge_sort;
