@@ -93,6 +93,7 @@ async fn evaluate(State(api): State<Api>, body: RequestBody) -> ApiResult {
                 name: fields.id("workflowInstanceName")?,
                 ..WorkflowFacts::default()
             },
+            ..ScriptScope::default()
         },
     };
     Ok(Json(api.engine.evaluate_expression(request).await?).into_response())

@@ -83,6 +83,7 @@ fn request(settings: &EvalSettings) -> Result<ExpressionRequest, Failure> {
                 name: settings.instance_name.clone(),
                 ..WorkflowFacts::default()
             },
+            ..ScriptScope::default()
         },
     })
 }

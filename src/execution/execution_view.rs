@@ -1,7 +1,7 @@
 //! What a script sees of an instance in one execution.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,9 @@ use super::program::Program;
 use super::scope;
 use super::state::InstanceState;
 use crate::activity::ActivityNode;
-use crate::expression::{CompiledScript, ScriptError, ScriptScope, ScriptText, ScriptView, WorkflowFacts};
+use crate::expression::{
+    CompiledScript, DeclaredKind, DeclaredKinds, ScriptError, ScriptScope, ScriptText, ScriptView, WorkflowFacts,
+};
 
 /// The state of an instance, as one execution sees it.
 pub(super) struct ExecutionView<'a> {
@@ -43,6 +45,26 @@ impl<'a> ExecutionView<'a> {
             inputs: OnceLock::new(),
             facts: OnceLock::new(),
         }
+    }
+}
+
+impl ExecutionView<'_> {
+    fn kinds_of_variables(&self) -> Vec<(String, DeclaredKind, bool)> {
+        let mut kinds = scope::kinds(self.program, self.state, self.context);
+        if let Some(arguments) = self.arguments {
+            kinds.retain(|(name, ..)| !arguments.contains_key(name));
+        }
+        kinds
+    }
+
+    /// Under the names that the given inputs have.
+    fn kinds_of_inputs(&self) -> Vec<(String, DeclaredKind, bool)> {
+        let kind = |name: &String| {
+            let (type_name, is_array) = self.input_type(name)?;
+            let (kind, is_list) = DeclaredKind::of(type_name, is_array)?;
+            Some((name.clone(), kind, is_list))
+        };
+        self.inputs().keys().filter_map(kind).collect()
     }
 }
 
@@ -124,8 +146,10 @@ impl ScriptView for ExecutionView<'_> {
         variables.extend(arguments.map(|(name, value)| (name.clone(), value.clone())));
         ScriptScope {
             variables,
-            inputs: scope::inputs(program, state, context).into_owned(),
+            inputs: self.inputs().clone(),
             outputs,
+            activities: Arc::clone(&program.activity_names),
+            kinds: DeclaredKinds::new(self.kinds_of_variables(), self.kinds_of_inputs()),
             last_result: state.last_result.clone(),
             hides_secrets: self.hides_secrets,
             workflow: facts_of(state),

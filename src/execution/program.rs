@@ -3,7 +3,7 @@
 //! The tree's first node is the workflow itself, `Workflow1`, as in Elsa; the definition's root is its child. A type that
 //! the catalogue does not have becomes a leaf that faults when it is executed: the rest of the workflow still runs.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -49,6 +49,8 @@ pub struct Program {
     pub(super) outputs: Vec<Argument>,
     /// Whether an expression reads outputs of activities.
     pub(super) needs_outputs: bool,
+    /// The ids and names of its activities, if so.
+    pub(super) activity_names: Arc<HashSet<String>>,
     /// Its scripts, in the languages that compile them.
     pub(super) scripts: ProgramScripts,
     registered: Vec<Option<RegisteredActivity>>,
@@ -187,6 +189,9 @@ pub(super) fn compile(
     if let Some(problem) = compiler.problem {
         return Err(problem);
     }
+    let activities = compiler.tree.iter().filter(|_| compiler.needs_outputs);
+    let names = activities.flat_map(|node| [Some(&node.id), node.name.as_ref()]);
+    let activity_names = Arc::new(names.flatten().cloned().collect());
     Ok(Program {
         scripts: ProgramScripts::of(&compiler.tree, |workflow| compiler.declared_names(workflow)),
         definition_id: definition.definition_id.clone(),
@@ -200,6 +205,7 @@ pub(super) fn compile(
         log_persistence: LogPersistence::of(definition, &compiler.tree),
         outputs: definition.declared_outputs(),
         needs_outputs: compiler.needs_outputs,
+        activity_names,
         tree: compiler.tree,
         registered: compiler.registered,
         converters: compiler.converters,

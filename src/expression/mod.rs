@@ -9,11 +9,13 @@
 //! - `session`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
 //! - `processor`: long scripts of all languages, and their turns.
 //! - `named_values`: settings and secrets of the operator; `event_urls`: the URLs that trigger an event of an instance.
-//! - `type_name`, `coerce`: Elsa's type names, and the conversion of values to them.
+//! - `type_name`, `coerce`: Elsa's type names, and the conversion of values to them; `declared_kinds`: the texts that are dates,
+//!   lengths of time or bytes to a script.
 
 mod coerce;
 #[cfg(feature = "csharp")]
 mod csharp;
+mod declared_kinds;
 mod event_urls;
 mod javascript;
 mod language;
@@ -29,6 +31,8 @@ mod session;
 mod type_name;
 
 pub(crate) use coerce::{coerce, to_text};
+pub(crate) use declared_kinds::DeclaredKind;
+pub use declared_kinds::DeclaredKinds;
 pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! The input and the result of the evaluation of a script, its limits and its errors.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+use super::declared_kinds::DeclaredKinds;
 
 /// The longest script, in bytes: parsing a text takes time that depends on its length.
 const LONGEST: usize = 64 << 10;
@@ -40,6 +43,10 @@ pub struct ScriptScope {
     pub inputs: Map<String, Value>,
     /// The outputs of activities, by activity id and again by activity name: an object from output name to value each.
     pub outputs: Map<String, Value>,
+    /// The ids and names of the workflow's activities; without any, `getOutputFrom` takes every name.
+    pub activities: Arc<HashSet<String>>,
+    /// The variables and inputs whose texts are dates, lengths of time or bytes to JavaScript.
+    pub kinds: DeclaredKinds,
     /// The result of the activity that completed last.
     pub last_result: Option<Value>,
     /// `getSecret` refuses, because a reader of the result may not be allowed to see secrets.

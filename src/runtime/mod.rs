@@ -59,5 +59,5 @@ pub use crate::activity::FlowchartMode;
 pub use crate::execution::{
     ActivityHandle, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest, InterpreterOptions,
 };
-pub use crate::expression::{EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
+pub use crate::expression::{DeclaredKinds, EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
 pub use crate::watchdog::Hang;

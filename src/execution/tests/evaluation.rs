@@ -38,6 +38,7 @@ async fn evaluate(interpreter: &Interpreter, kind: &str, value: Value, to: Optio
                 name: Some("n".to_owned()),
                 ..WorkflowFacts::default()
             },
+            ..ScriptScope::default()
         },
     };
     interpreter.evaluate_expression(request).await.unwrap()

@@ -5,7 +5,7 @@
 //! | JavaScript | JSON |
 //! |---|---|
 //! | `undefined`, a symbol, `NaN`, an infinity | null |
-//! | a function | null; as an object's property it is left out, as `JSON.stringify` does |
+//! | a function | null; as an object's property it is left out |
 //! | half of a surrogate pair in a text | U+FFFD |
 //! | a whole number within 2^53 | an integer: `2`, never `2.0` |
 //! | a BigInt | an integer if it fits 64 bits, else its digits as a text |
@@ -182,7 +182,7 @@ impl<'a, 'js> JsonConverter<'a, 'js> {
         for key in object.own_keys::<JsValue<'js>>(Filter::default()) {
             let key = key?;
             let value: JsValue<'js> = object.get(key.clone())?;
-            if value.is_function() || value.is_undefined() {
+            if value.is_function() {
                 self.charge(1)?;
                 continue;
             }

@@ -58,8 +58,11 @@ fn typescript(kind: &TypeName) -> String {
     match kind {
         TypeName::Any | TypeName::Json | TypeName::Own => "any".to_owned(),
         TypeName::Object => "Record<string, any>".to_owned(),
-        TypeName::Text | TypeName::TimeSpan | TypeName::Guid | TypeName::Bytes => "string".to_owned(),
-        TypeName::DateTime | TypeName::DateTimeOffset | TypeName::DateOnly => "string".to_owned(),
+        TypeName::Text | TypeName::Guid | TypeName::DateOnly => "string".to_owned(),
+        TypeName::DateTime => "Date".to_owned(),
+        TypeName::DateTimeOffset => "DateTimeOffset".to_owned(),
+        TypeName::TimeSpan => "TimeSpan".to_owned(),
+        TypeName::Bytes => "Uint8Array".to_owned(),
         TypeName::Boolean => "boolean".to_owned(),
         TypeName::Integer(..) | TypeName::Double | TypeName::Single | TypeName::Decimal => "number".to_owned(),
         TypeName::List(items) => format!("{}[]", typescript(items)),

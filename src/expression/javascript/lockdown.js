@@ -1,7 +1,7 @@
 // What a script is not given, and bounds of what takes long or ends badly in QuickJS's built-ins. Evaluated after Elsa's
 // functions, which keep the originals, and before a realm is frozen.
 //
-// `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it.
+// `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it; `host.localeCompare` compares texts.
 (function (host) {
   'use strict';
   const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
@@ -170,15 +170,28 @@
   // Marks that combine with the character before them are sorted, each run of them in quadratic time.
   const exec = pattern.prototype.exec, marked = /[\p{M}\uff9e\uff9f]{1000}/u;
   const isMarked = (value) => value.length > MARKS && apply(exec, marked, [value]) !== null;
-  for (const name of ['normalize', 'localeCompare']) {
-    replace(String.prototype, name, (native) => ({ method(...list) {
-      if (this === undefined || this === null) return apply(native, this, list);
-      const whole = text(this);
-      if (name === 'localeCompare') list[0] = `${list[0]}`;
-      if (isMarked(whole) || (name === 'localeCompare' && isMarked(list[0]))) {
-        throw new range(name + ' is limited to ' + MARKS + ' combining marks in a row here');
-      }
-      return apply(native, whole, list);
-    } }).method);
+  function refuseMarks(name, value) {
+    if (isMarked(value)) throw new range(name + ' is limited to ' + MARKS + ' combining marks in a row here');
   }
+  replace(String.prototype, 'normalize', (native) => ({ method(...list) {
+    if (this === undefined || this === null) return apply(native, this, list);
+    const whole = text(this);
+    refuseMarks('normalize', whole);
+    return apply(native, whole, list);
+  } }).method);
+
+  // QuickJS orders by code points. The host has the collation of a locale, and takes what can be a text of its own.
+  const { localeCompare } = host, isArray = Array.isArray, formed = text.prototype.toWellFormed;
+  const wellFormed = (value) => apply(formed, value, []), optional = (value) => (value === undefined ? null : wellFormed(`${value}`));
+  const flag = (value) => (value === undefined ? null : !!value);
+  replace(String.prototype, 'localeCompare', (native) => ({ method(other, locales, options) {
+    if (this === undefined || this === null) return apply(native, this, [other]);
+    const whole = wellFormed(text(this)), that = wellFormed(`${other}`), locale = isArray(locales) ? locales[0] : locales;
+    refuseMarks('localeCompare', whole);
+    refuseMarks('localeCompare', that);
+    const { sensitivity, caseFirst, numeric, ignorePunctuation } = options ?? {};
+    const chosen = options === undefined || options === null ? null : { __proto__: null, sensitivity: optional(sensitivity),
+      caseFirst: optional(caseFirst), numeric: flag(numeric), ignorePunctuation: flag(ignorePunctuation) };
+    return localeCompare(whole, that, optional(locale), chosen);
+  } }).method);
 })

@@ -36,6 +36,7 @@ mod heap_allocator;
 mod interrupt;
 mod language;
 mod language_change;
+mod locale_compare;
 mod pure_script;
 mod realm;
 mod realm_bytecode;

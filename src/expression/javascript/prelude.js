@@ -5,8 +5,8 @@
 // saved before a script can replace them.
 (function (host) {
   'use strict';
-  const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5;
-  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl, plain } = host;
+  const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5, NAMED = 6;
+  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl, plain, typed } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
@@ -24,7 +24,7 @@
   // Variables: read from the host once and cached, so that reads see writes and changes in place.
   function read(name) {
     if (name in cells) return cells[name];
-    const value = pull(VARIABLE, name, undefined);
+    const value = pull(VARIABLE, name, undefined, typed);
     if (value === undefined) return undefined;
     order[order.length] = name;
     return (cells[name] = value);
@@ -35,12 +35,12 @@
     cells[name] = value === undefined ? null : value;
   }
   function has(name) {
-    return name in cells || pull(VARIABLE, name, undefined) !== undefined;
+    return name in cells || pull(VARIABLE, name, undefined, typed) !== undefined;
   }
   function kept(kind, name, part) {
     const key = kind + ':' + name.length + ':' + name + (part === undefined ? '' : ':' + part);
     if (key in known) return known[key];
-    const value = pull(kind, name, part);
+    const value = pull(kind, name, part, typed);
     return (known[key] = value === undefined ? null : value);
   }
   const optional = (value) => (value === undefined || value === null ? undefined : text(value));
@@ -92,7 +92,9 @@
     for (let i = 0; i < 16; i++) raw[i] = parseInt(slice(hex, 2 * i, 2 * i + 2), 16);
     return replace(toBase64(raw), /[/+=]/g, '');
   }
-  // JSON as System.Text.Json writes it: what is undefined is null, and all but plain ASCII is escaped.
+  // JSON as System.Text.Json writes it with all of Unicode allowed: what is undefined is null; what HTML would read is escaped, and
+  // what is outside of the Basic Multilingual Plane, no character, or a space other than the usual one.
+  const escaped = /\\u[0-9a-f]{4}|\\"|[\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\uf8ff\ufff0-\ufff8\ufffe\uffff'&<>+`]/g;
   function toJson(value) {
     const members = function (key, member) {
       const own = this[key];
@@ -101,7 +103,7 @@
     };
     return replace(stringify(orNull(value), members), /"(?:[^"\\]|\\.)*"|\de[+-]?\d+/g, (part) =>
       part[0] !== '"' ? replace(replace(part, 'e', 'E'), /([+-])(\d)$/, '$10$2') :
-        '"' + replace(slice(part, 1, -1), /\\u[0-9a-f]{4}|\\"|[^ -~]|['&<>+`]/g, (one) => one.length > 2 ?
+        '"' + replace(slice(part, 1, -1), escaped, (one) => one.length > 2 ?
           '\\u' + upper(slice(one, 2)) : '\\u' + padStart(upper(charCode(one === '\\"' ? '"' : one, 0).toString(16)), 4, '0')) + '"');
   }
   const fact = (name) => kept(FACT, name, undefined);
@@ -111,7 +113,7 @@
     getVariable: (name) => orNull(read(text(name))),
     setVariable: (name, value) => write(text(name), value),
     getInput: (name) => kept(INPUT, text(name), undefined),
-    getOutputFrom: (activity, output) => kept(OUTPUT, text(activity), optional(output)),
+    getOutputFrom: (activity, output) => kept(NAMED, text(activity), optional(output)),
     getLastResult: () => kept(LAST, '', undefined),
     getWorkflowInstanceId: () => fact('instanceId'),
     getWorkflowDefinitionId: () => fact('definitionId'),

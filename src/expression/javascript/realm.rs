@@ -401,12 +401,11 @@ impl Realm {
             let value = out.value(entry.get(1)?)?;
             let written: bool = entry.get(2)?;
             let before = self.state.scope.borrow();
-            if written
-                || !before
-                    .variables
-                    .get(&name)
-                    .is_some_and(|before| equal_in_script(before, &value))
-            {
+            let is_same = |old: &serde_json::Value| match before.kinds.variable(&name) {
+                Some((kind, _)) => kind.is_same(old, &value),
+                None => equal_in_script(old, &value),
+            };
+            if written || !before.variables.get(&name).is_some_and(is_same) {
                 drop(before);
                 result.changes.variables.push((name, value));
             }

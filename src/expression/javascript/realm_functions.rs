@@ -11,6 +11,7 @@ use rquickjs::{Array, Atom, Ctx, Error, Exception, Function, Object, Persistent,
 use serde_json::{Map, Value};
 
 use super::convert::to_js;
+use super::locale_compare::locale_compare;
 use super::realm_bytecode::RealmScripts;
 use super::script_watch::ScriptWatch;
 use crate::expression::TimeSpan;
@@ -144,8 +145,9 @@ impl RealmFunctions {
         let scripts = RealmScripts::load(ctx)?;
         scripts.utc.call::<_, ()>(())?;
         host.set("parseDate", Function::new(ctx.clone(), parse_date)?)?;
-        let plain: Function<'_> = scripts.types.call((host.clone(),))?;
-        host.set("plain", plain)?;
+        let types: Array<'_> = scripts.types.call((host.clone(),))?;
+        host.set("plain", types.get::<Function<'_>>(0)?)?;
+        host.set("typed", types.get::<Function<'_>>(1)?)?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
@@ -163,6 +165,7 @@ impl RealmFunctions {
             Ok(())
         };
         host.set("room", Function::new(ctx.clone(), room)?)?;
+        host.set("localeCompare", Function::new(ctx.clone(), locale_compare)?)?;
         scripts.lockdown.call::<_, ()>((host,))?;
         let begun = Function::new(ctx.clone(), Begun(Rc::clone(watch)).function())?;
         let sweep: Array<'_> = scripts.freeze.call((eval.clone(),))?;
@@ -211,8 +214,11 @@ impl Begun {
 struct ScopeReader(Rc<HostState>);
 
 impl ScopeReader {
-    fn function(self) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>) -> rquickjs::Result<JsValue<'js>> {
-        move |ctx, kind, name, part| {
+    /// `typed` makes the value of a declared kind of a value of JSON.
+    fn function(
+        self,
+    ) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>, Function<'js>) -> rquickjs::Result<JsValue<'js>> {
+        move |ctx, kind, name, part, typed| {
             let scope = self.0.scope.borrow();
             let found = match kind {
                 0 => scope.variables.get(&name),
@@ -222,9 +228,31 @@ impl ScopeReader {
                     .get(&name)
                     .and_then(|outputs| output(outputs, part.as_deref())),
                 4 => scope.last_result.as_ref(),
+                // By a name that the script gives.
+                6 => {
+                    let is_known = scope.activities.is_empty() || scope.activities.contains(&name);
+                    let found = scope.outputs.get(&name);
+                    if found.is_none() && !is_known {
+                        let message = format!("no activity of this workflow has the id or the name {name:?}");
+                        return Err(Exception::throw_message(&ctx, &message));
+                    }
+                    found.and_then(|outputs| output(outputs, part.as_deref()))
+                }
                 _ => return fact(&ctx, &scope, &name),
             };
-            found.map_or_else(|| Ok(JsValue::new_undefined(ctx.clone())), |value| to_js(&ctx, value))
+            let Some(found) = found else {
+                return Ok(JsValue::new_undefined(ctx));
+            };
+            let value = to_js(&ctx, found)?;
+            let declared = match kind {
+                0 => scope.kinds.variable(&name),
+                1 => scope.kinds.input(&name),
+                _ => None,
+            };
+            match declared {
+                Some((kind, is_list)) => typed.call((kind as i32, is_list, value)),
+                None => Ok(value),
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 // The types of .NET that scripts use, over host functions that never leave this closure. Evaluated once per realm, before it is
 // frozen. A member has its name in .NET, and also with a small first letter, as Jint finds it by both.
 //
-// Returns a function that gives the text of such a value in JSON, and undefined for any other value.
+// Returns two functions: one gives the text of such a value in JSON, and undefined for any other value; the other makes the value
+// of a declared kind of a text in JSON.
 (function (host) {
   'use strict';
-  const { parseDate, random, guid } = host;
+  const { parseDate, random, guid } = host, isArray = Array.isArray, fromBase64 = Uint8Array.fromBase64.bind(Uint8Array);
   const { defineProperty, ownKeys, getOwnPropertyDescriptor } = Reflect;
   const root = globalThis, text = String, whole = Math.trunc, floor = Math.floor, abs = Math.abs;
   const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
@@ -72,7 +73,8 @@
       if (other instanceof TimeSpan) return other.#ticks;
       return TimeSpan.Parse(other).#ticks;
     }
-    valueOf() { return this.#ticks; }
+    // Compared by its ticks; in a text it is written out.
+    [Symbol.toPrimitive](hint) { return hint === 'number' ? this.#ticks : this.toString(); }
     toJSON() { return this.toString(); }
     ToString() { return this.toString(); }
     toString() {
@@ -295,7 +297,7 @@
   }
   defineProperty(root, 'LogPersistenceMode', { value: LogPersistenceMode, writable: true, enumerable: false, configurable: true });
 
-  return (value) => {
+  function plain(value) {
     if (value instanceof DateTimeOffset) {
       const fraction = time(value) % 1000;
       const local = DateTimeOffset.json(value), digits = replace(pad(text((fraction + 1000) % 1000), 3, '0'), /0+$/, '');
@@ -303,5 +305,24 @@
     }
     if (value instanceof TimeSpan || value instanceof Guid) return value.toString();
     return undefined;
-  };
+  }
+
+  // A text that is not of the declared kind stays: an instance may have it from before. The kinds are those of `DeclaredKind`.
+  function typedOne(kind, value) {
+    if (typeof value !== 'string') return value;
+    try {
+      if (kind === 3) return fromBase64(value);
+      if (kind === 2) return TimeSpan.Parse(value);
+      const found = parseDate(value);
+      return !found ? value : kind === 1 ? new DateTimeOffset(value) : new Date(found[0]);
+    } catch {
+      return value;
+    }
+  }
+  function typed(kind, isList, value) {
+    if (!isList || !isArray(value)) return typedOne(kind, value);
+    for (let i = 0; i < value.length; i++) value[i] = typedOne(kind, value[i]);
+    return value;
+  }
+  return [plain, typed];
 })

@@ -28,6 +28,7 @@ fn scope() -> ScriptScope {
             correlation_id: Some("c1".into()),
             name: None,
         },
+        ..ScriptScope::default()
     }
 }
 
@@ -91,7 +92,7 @@ async fn results_become_json() {
         ("new Date(0)", json!("1970-01-01T00:00:00Z")),
         (
             "({d: new Date(NaN), f() {}, u: undefined, s: Symbol()})",
-            json!({"d": null, "s": null}),
+            json!({"d": null, "u": null, "s": null}),
         ),
         (
             "[() => 1, undefined, 1n, 2n ** 70n]",
@@ -209,7 +210,7 @@ async fn writes_are_reported() {
         ("variables.counter++", json!({"counter": 2})),
         (
             "setVariable('fresh', {a: undefined, b: new Date(0)})",
-            json!({"fresh": {"b": "1970-01-01T00:00:00Z"}}),
+            json!({"fresh": {"a": null, "b": "1970-01-01T00:00:00Z"}}),
         ),
         ("variables.counter = undefined", json!({"counter": null})),
         ("setVariable('counter', 1)", json!({"counter": 1})),

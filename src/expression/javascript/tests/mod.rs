@@ -1,5 +1,6 @@
 //! Scripts from the caller's side.
 
+mod battery;
 mod big_integers;
 mod declarations;
 mod event_urls;

@@ -129,7 +129,7 @@ const list = [3, 1, 2]; list.sort(); list
 [10, 9, 1].sort((a, b) => a - b)
 //= {"value": [1, 9, 10]}
 ['b', 'a', 'C'].sort((a, b) => a.localeCompare(b))
-//= {"value": ["C", "a", "b"]}
+//= {"value":["a","b","C"]}
 [3, 1, 2].toSorted().concat([3, 1, 2].toReversed())
 //= {"value": [1, 2, 3, 2, 1, 3]}
 [1, 2, 3].at(-1)
