@@ -3,7 +3,6 @@
 use serde_json::{Map as JsonMap, Number, Value as Json};
 use uuid::Uuid;
 
-use super::date_text;
 use super::date_time::{self, DateKind, DateTime, ParsedDate};
 use super::format;
 use super::problem::{Evaluated, Stop, StopKind};
@@ -322,7 +321,7 @@ pub(super) fn iso_text(value: &Value) -> String {
 }
 
 /// What C# converts silently: numbers that widen, a date as one with an offset, and what was `object` before.
-pub(super) fn implicit(value: Value, to: &Ty) -> Evaluated<Value> {
+pub(super) fn implicit(value: Value, to: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     let is_nullable = !to.is_value();
     let plain = to.plain();
     let from = value.ty();
@@ -342,14 +341,14 @@ pub(super) fn implicit(value: Value, to: &Ty) -> Evaluated<Value> {
         && !(from == Ty::Double && *plain == Ty::Decimal);
     let is_date = from == Ty::Date && *plain == Ty::Offset;
     if widens || is_date {
-        return cast(value, plain);
+        return cast(value, plain, meter);
     }
     if from.converts_to(plain) && !plain.is_number() {
         return Ok(value);
     }
     // A variable of the type Object holds text where JSON has no type for it.
     if let (Value::Text(text), Ty::Date | Ty::Offset | Ty::Span | Ty::Guid) = (&value, plain)
-        && let Some(parsed) = parse(text, plain)
+        && let Some(parsed) = parse(text, plain, meter)
     {
         return Ok(parsed);
     }
@@ -360,10 +359,10 @@ pub(super) fn implicit(value: Value, to: &Ty) -> Evaluated<Value> {
 }
 
 /// `(T)value`.
-pub(super) fn cast(value: Value, to: &Ty) -> Evaluated<Value> {
+pub(super) fn cast(value: Value, to: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
     if value.is_null() || value.ty() == *to.plain() || to.is_dynamic() {
         return if value.is_null() {
-            implicit(value, to)
+            implicit(value, to, meter)
         } else {
             Ok(value)
         };
@@ -371,7 +370,7 @@ pub(super) fn cast(value: Value, to: &Ty) -> Evaluated<Value> {
     let overflow = || Stop::thrown("OverflowException", format!("the value does not fit into {to}"));
     let plain = to.plain();
     Ok(match (&value, plain) {
-        (Value::Enum(_, number), to) if to.is_number() => return cast(Value::Int(*number), to),
+        (Value::Enum(_, number), to) if to.is_number() => return cast(Value::Int(*number), to, meter),
         (number, Ty::Enum(kind)) if number.as_i64().is_some() => Value::Enum(
             *kind,
             i32::try_from(number.as_i64().unwrap_or(0)).map_err(|_| overflow())?,
@@ -412,7 +411,7 @@ pub(super) fn cast(value: Value, to: &Ty) -> Evaluated<Value> {
             }
         }
         _ => {
-            return implicit(value, to).map_err(|mut stop| {
+            return implicit(value, to, meter).map_err(|mut stop| {
                 stop.message = stop.message.replace("RuntimeBinderException", "InvalidCastException");
                 stop.message = stop.message.replace(" without a cast", "");
                 stop
@@ -461,7 +460,7 @@ pub(super) fn convert_to(value: &Value, to: &Ty, meter: &Meter<'_>) -> Evaluated
             | Ty::Enum(_),
         ) => {
             meter.steps(text.len() / 256)?;
-            parse(text, plain).ok_or_else(|| no_cast(value, to))
+            parse(text, plain, meter).ok_or_else(|| no_cast(value, to))
         }
         (Value::Text(_), Ty::Text) => Ok(value.clone()),
         (_, Ty::Text) => {
@@ -469,7 +468,9 @@ pub(super) fn convert_to(value: &Value, to: &Ty, meter: &Meter<'_>) -> Evaluated
             meter.hold(text.len())?;
             Ok(Value::Text(text))
         }
-        (Value::Bool(flag), Ty::Int | Ty::Long | Ty::Double | Ty::Decimal) => cast(Value::Int(i32::from(*flag)), plain),
+        (Value::Bool(flag), Ty::Int | Ty::Long | Ty::Double | Ty::Decimal) => {
+            cast(Value::Int(i32::from(*flag)), plain, meter)
+        }
         (number, Ty::Bool) if number.as_f64().is_some() => Ok(Value::Bool(number.as_f64() != Some(0.0))),
         (Value::Double(number), Ty::Int | Ty::Long) if number.fract() != 0.0 => Err(no_cast(value, to)),
         (Value::Long(number), Ty::Int) if i32::try_from(*number).is_err() => Err(no_cast(value, to)),
@@ -482,12 +483,12 @@ pub(super) fn convert_to(value: &Value, to: &Ty, meter: &Meter<'_>) -> Evaluated
                 .collect::<Evaluated<Vec<_>>>()?;
             list_of(*kind, item, items, meter)
         }
-        _ => cast(value.clone(), to),
+        _ => cast(value.clone(), to, meter),
     }
 }
 
 /// A text as a value of a type; `None` if it is none of them.
-pub(super) fn parse(text: &str, ty: &Ty) -> Option<Value> {
+pub(super) fn parse(text: &str, ty: &Ty, meter: &Meter<'_>) -> Option<Value> {
     let trimmed = text.trim();
     Some(match ty {
         Ty::Bool if trimmed.eq_ignore_ascii_case("true") => Value::Bool(true),
@@ -500,27 +501,14 @@ pub(super) fn parse(text: &str, ty: &Ty) -> Option<Value> {
             [unit] => Value::Char(*unit),
             _ => return None,
         },
-        Ty::Date => Value::Date(date_of(trimmed)?),
-        Ty::Offset => Value::Offset(date_text::parse(trimmed).filter(|parsed| !parsed.is_time)?.offset()),
+        Ty::Date => Value::Date(ParsedDate::read(trimmed, meter.now())?.date_time()?),
+        Ty::Offset => Value::Offset(ParsedDate::read(trimmed, meter.now())?.offset()),
         Ty::Span => Value::Span(span_of(trimmed)?),
         Ty::Guid => Value::Guid(guid_of(trimmed)?),
         Ty::Text => Value::text(text),
         Ty::Enum(kind) => Value::Enum(*kind, kind.number(trimmed)?),
         _ => return None,
     })
-}
-
-fn date_of(text: &str) -> Option<DateTime> {
-    date_from(date_text::parse(text).filter(|parsed| !parsed.is_time)?)
-}
-
-/// A date that says `Z` stays UTC, so that it is written as it was read.
-pub(super) fn date_from(parsed: ParsedDate) -> Option<DateTime> {
-    let mut date = parsed.date_time()?;
-    if parsed.is_utc {
-        date.kind = DateKind::Utc;
-    }
-    Some(date)
 }
 
 fn whole(text: &str) -> Option<&str> {

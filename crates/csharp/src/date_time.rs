@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, NaiveDate, Timelike};
+use mainspring_language::parse_date_text;
 
 pub(crate) const TICKS_PER_MILLISECOND: i64 = 10_000;
 pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
@@ -131,13 +132,26 @@ pub(crate) fn parse_offset(text: &str) -> Option<i32> {
 pub(crate) struct ParsedDate {
     pub(crate) ticks: i64,
     pub(crate) offset: Option<i32>,
+    /// It ends with `Z`.
     pub(crate) is_utc: bool,
-    /// It names no day: .NET takes the one on which it is read.
-    pub(crate) is_time: bool,
 }
 
 impl ParsedDate {
-    /// As `DateTime.Parse` returns it: with an offset it is the local time, which is UTC.
+    /// Reads a date, a time or both, as .NET does; the day that a text does not name is that of `now`.
+    pub(crate) fn read(text: &str, now: SystemTime) -> Option<Self> {
+        let read = parse_date_text(text, now.into())?;
+        let (day, time) = (read.local.date(), read.local.time());
+        let seconds = i64::from(time.num_seconds_from_midnight());
+        let fraction = i64::from(time.nanosecond()) / 100;
+        Some(Self {
+            ticks: i64::from(day.num_days_from_ce() - 1) * TICKS_PER_DAY + seconds * TICKS_PER_SECOND + fraction,
+            offset: read.offset.map(|offset| offset.local_minus_utc() / 60),
+            is_utc: text.trim_end().ends_with(['Z', 'z']),
+        })
+    }
+
+    /// As `DateTime.Parse` returns it: with an offset it is the local time, which is UTC. What says `Z` stays UTC, so that it
+    /// is written as it was read.
     pub(crate) fn date_time(self) -> Option<DateTime> {
         let Some(minutes) = self.offset else {
             return Some(DateTime {
@@ -146,7 +160,7 @@ impl ParsedDate {
             });
         };
         let ticks = in_range(self.ticks.checked_sub(i64::from(minutes) * TICKS_PER_MINUTE))?;
-        let kind = DateKind::Local;
+        let kind = if self.is_utc { DateKind::Utc } else { DateKind::Local };
         Some(DateTime { ticks, kind })
     }
 

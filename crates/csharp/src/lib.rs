@@ -5,12 +5,11 @@
 //! - `syntax/`: tokens, lexer and tree; `parse/`: the parser, and what is refused with a remedy; `check/`: the checker.
 //! - `run/`: the evaluator; `library/`: the members of .NET's types; `convert`: values and JSON, casts.
 //! - `object`, `pattern`, `search`, `set`: the values of classes, regular expressions and their search, and sets.
-//! - `date_time`, `date_text`, `text`, `format/`: .NET's dates, strings and format strings.
+//! - `date_time`, `text`, `format/`: .NET's dates, strings and format strings.
 //! - `script`: [`Script`].
 
 mod check;
 mod convert;
-mod date_text;
 mod date_time;
 mod format;
 mod library;

@@ -6,7 +6,7 @@ use crate::date_time::{
     Clock, DateKind, DateTime, DateTimeOffset, ParsedDate, clock, date_ticks, in_range, time_ticks,
 };
 
-pub(crate) const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -20,7 +20,7 @@ pub(crate) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(crate) const DAYS: [&str; 7] = [
+const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -335,7 +335,6 @@ impl Reader<'_> {
             ticks: in_range(Some(ticks + self.fraction))?,
             offset: self.offset,
             is_utc: self.is_utc,
-            is_time: false,
         })
     }
 }

@@ -6,7 +6,7 @@ mod digits;
 mod number;
 mod span;
 
-pub(super) use date::{DAYS, MONTHS, date, offset, parse_exact};
+pub(super) use date::{date, offset, parse_exact};
 pub(super) use number::{double, number};
 pub(super) use span::span;
 

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::date_time::ticks_of;
 use crate::pattern::Pattern;
 use crate::problem::{Evaluated, Stop};
 use crate::run::{Argument, Machine, Meter};
@@ -38,11 +37,6 @@ impl<'a, 'w> Arguments<'a, 'w> {
 
     pub(super) fn meter(&self) -> &'a Meter<'w> {
         &self.machine.meter
-    }
-
-    /// The time, in ticks.
-    pub(super) fn now_ticks(&self) -> i64 {
-        ticks_of(self.machine.now())
     }
 
     pub(super) fn len(&self) -> usize {

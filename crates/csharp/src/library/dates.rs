@@ -227,12 +227,7 @@ fn of_span(ticks: i64, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<O
 
 /// A date by a format; `None` if the text has another form.
 pub(super) fn parse_exact(text: &str, pattern: &str) -> Option<Value> {
-    let parsed = format::parse_exact(text, pattern)?;
-    let mut date = parsed.date_time()?;
-    if parsed.is_utc {
-        date.kind = DateKind::Utc;
-    }
-    Some(Value::Date(date))
+    format::parse_exact(text, pattern)?.date_time().map(Value::Date)
 }
 
 pub(super) fn call_static(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {

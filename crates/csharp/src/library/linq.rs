@@ -175,7 +175,7 @@ fn aggregate(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Value>
             && total.ty() != next.ty()
             && next.ty().converts_to(&total.ty())
         {
-            cast(next, &total.ty())?
+            cast(next, &total.ty(), arguments.meter())?
         } else {
             next
         };
@@ -459,7 +459,7 @@ fn shaped(
             let ty = call.types.first().cloned().unwrap_or(Ty::Dynamic);
             let items = items
                 .into_iter()
-                .map(|one| cast(one, &ty))
+                .map(|one| cast(one, &ty, meter))
                 .collect::<Evaluated<Vec<_>>>()?;
             sequence(&ty, items)
         }

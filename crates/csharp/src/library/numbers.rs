@@ -5,6 +5,7 @@ use super::bytes::{from_base64, from_hex, to_base64, to_hex};
 use super::parsing::{parsed, type_of};
 use crate::convert::{bytes_of, bytes_value, cast, convert_to, default_of, implicit};
 use crate::problem::{Evaluated, Stop};
+use crate::run::Meter;
 use crate::types::{EnumKind, Ty};
 use crate::value::Value;
 use mainspring_language::{Decimal, Rounding};
@@ -113,12 +114,15 @@ fn round(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Va
 }
 
 /// Two numbers in the type in which they meet.
-fn met(a: &Value, b: &Value) -> Evaluated<(Value, Value)> {
+fn met(a: &Value, b: &Value, meter: &Meter<'_>) -> Evaluated<(Value, Value)> {
     let (x, y) = (a.ty(), b.ty());
     let common = x.common(&y).filter(Ty::is_number);
     let common = common.ok_or_else(|| Stop::thrown("RuntimeBinderException", format!("{x} and {y} do not match")))?;
     let common = if common == Ty::Char { Ty::Int } else { common };
-    Ok((implicit(a.clone(), &common)?, implicit(b.clone(), &common)?))
+    Ok((
+        implicit(a.clone(), &common, meter)?,
+        implicit(b.clone(), &common, meter)?,
+    ))
 }
 
 fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
@@ -132,7 +136,7 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
             _ => Value::Double(arguments.double(0)?.abs()),
         },
         "Max" | "Min" => {
-            let (a, b) = met(arguments.value(0)?, arguments.value(1)?)?;
+            let (a, b) = met(arguments.value(0)?, arguments.value(1)?, arguments.meter())?;
             let is_nan = matches!(&a, Value::Double(number) if number.is_nan());
             // Of two zeros the negative one is the lesser.
             if let (Value::Double(x), Value::Double(y)) = (&a, &b)
@@ -149,8 +153,8 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
             if is_nan || takes_first { a } else { b }
         }
         "Clamp" => {
-            let (value, least) = met(arguments.value(0)?, arguments.value(1)?)?;
-            let (value, most) = met(&value, arguments.value(2)?)?;
+            let (value, least) = met(arguments.value(0)?, arguments.value(1)?, arguments.meter())?;
+            let (value, most) = met(&value, arguments.value(2)?, arguments.meter())?;
             if is_less(&most, &least) {
                 return Err(Stop::thrown(
                     "ArgumentException",
@@ -158,7 +162,7 @@ fn math(name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
                 ));
             }
             if is_less(&value, &least) {
-                cast(least, &value.ty())?
+                cast(least, &value.ty(), arguments.meter())?
             } else if is_less(&most, &value) {
                 most
             } else {

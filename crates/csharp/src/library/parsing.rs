@@ -1,9 +1,7 @@
 //! `T.Parse(text)`.
 
 use super::arguments::Arguments;
-use crate::convert::{date_from, parse};
-use crate::date_text;
-use crate::date_time::TICKS_PER_DAY;
+use crate::convert::parse;
 use crate::problem::{Evaluated, Stop};
 use crate::types::Ty;
 use crate::value::Value;
@@ -24,25 +22,10 @@ pub(super) fn type_of(owner: &str) -> Ty {
     }
 }
 
-/// A text as a value of a type; `None` if it is none of them. A time without a day is one of today.
-pub(super) fn read(text: &str, ty: &Ty, arguments: &Arguments<'_, '_>) -> Option<Value> {
-    if let Some(value) = parse(text, ty) {
-        return Some(value);
-    }
-    let mut time = date_text::parse(text).filter(|parsed| parsed.is_time)?;
-    let now = arguments.now_ticks();
-    time.ticks += now - now.rem_euclid(TICKS_PER_DAY);
-    match ty {
-        Ty::Date => date_from(time).map(Value::Date),
-        Ty::Offset => Some(Value::Offset(time.offset())),
-        _ => None,
-    }
-}
-
 /// `T.Parse(text)`.
 pub(super) fn parsed(ty: &Ty, arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let text = arguments.text(0)?;
-    read(&text, ty, arguments).ok_or_else(|| {
+    parse(&text, ty, arguments.meter()).ok_or_else(|| {
         let shown: String = text.chars().take(60).collect();
         let digits = text.trim().trim_start_matches(['-', '+']);
         let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,9 +1,9 @@
 //! Static members: `Math.PI`, `DateTime.Parse(…)`, `Enumerable.Range(…)`.
 
 use super::arguments::Arguments;
-use super::parsing::{parsed, read, type_of};
+use super::parsing::{parsed, type_of};
 use super::{dates, json, numbers, regexes, strings};
-use crate::convert::default_of;
+use crate::convert::{default_of, parse};
 use crate::date_time::{
     DateKind, DateTime, DateTimeOffset, MOST_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND,
     TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_TICKS, ticks_of,
@@ -127,7 +127,7 @@ fn try_parse(owner: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evaluate
     };
     let value = match (text, name) {
         (Some(text), "TryParseExact") => dates::parse_exact(text, &arguments.text(1)?),
-        (Some(text), _) => read(text, &ty, arguments),
+        (Some(text), _) => parse(text, &ty, arguments.meter()),
         (None, _) => None,
     };
     let is_parsed = value.is_some();

@@ -64,7 +64,11 @@ impl Machine<'_> {
             if let Some(place) = place {
                 let ty = self.read(place)?.ty();
                 let widens = ty.is_number() && part.ty().is_number() && part.ty() != ty;
-                let part = if widens { cast(part.clone(), &ty)? } else { part.clone() };
+                let part = if widens {
+                    cast(part.clone(), &ty, &self.meter)?
+                } else {
+                    part.clone()
+                };
                 self.write(place, part)?;
             }
         }
@@ -80,7 +84,7 @@ impl Machine<'_> {
         };
         let ty = old.ty();
         if ty.is_number() && result.ty() != ty && result.ty().is_number() {
-            return cast(result, &ty);
+            return cast(result, &ty, &self.meter);
         }
         Ok(result)
     }

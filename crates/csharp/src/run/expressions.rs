@@ -72,8 +72,8 @@ impl Machine<'_> {
             Kind::Unary(op, operand) => located(unary(*op, &self.eval(operand)?), expr.at),
             Kind::Assign(op, target, value) => located(self.assign(*op, target, value), expr.at),
             Kind::Step(is_first, step, operand) => located(self.step_place(*is_first, *step, operand), expr.at),
-            Kind::Cast(_, ty, value) => located(cast(self.eval(value)?, ty), expr.at),
-            Kind::Convert(ty, value) => located(implicit(self.eval(value)?, ty), expr.at),
+            Kind::Cast(_, ty, value) => located(cast(self.eval(value)?, ty, &self.meter), expr.at),
+            Kind::Convert(ty, value) => located(implicit(self.eval(value)?, ty, &self.meter), expr.at),
             Kind::Is(value, pattern) => {
                 let value = self.eval(value)?;
                 Ok(Value::Bool(self.matches(pattern, &value)?))

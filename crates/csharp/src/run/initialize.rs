@@ -207,7 +207,7 @@ fn construct(ty: &Ty, values: &[Value], meter: &Meter<'_>) -> Evaluated<Value> {
             let ticks = clock_ticks(&numbers).ok_or_else(out_of_range)?;
             Ok(Value::Date(DateTime { ticks, kind }))
         }
-        (Ty::Offset, [date]) => implicit(date.clone(), &Ty::Offset),
+        (Ty::Offset, [date]) => implicit(date.clone(), &Ty::Offset, meter),
         (Ty::Offset, _) => {
             let Some(Value::Span(span)) = values.last() else {
                 return Err(out_of_range());

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 use mainspring_language::{Steps, Stopped};
 
@@ -40,6 +41,7 @@ const BYTES_OF_STEP: usize = 64;
 
 pub(crate) struct Meter<'a> {
     bounds: Bounds<'a>,
+    began: SystemTime,
     steps: Cell<u64>,
     bytes: Cell<usize>,
     next_question: Cell<u64>,
@@ -56,14 +58,20 @@ impl Drop for Meter<'_> {
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(bounds: Bounds<'a>) -> Self {
+    pub(super) fn new(bounds: Bounds<'a>, began: SystemTime) -> Self {
         Self {
             bounds,
+            began,
             steps: Cell::new(0),
             bytes: Cell::new(0),
             next_question: Cell::new(0),
             changed: RefCell::new(Vec::new()),
         }
+    }
+
+    /// When the script began: a text that names no day means that one.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.began
     }
 
     pub(crate) fn bounds_of_result(&self) -> usize {

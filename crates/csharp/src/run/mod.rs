@@ -140,7 +140,7 @@ pub(super) fn run(
     let machine = Machine {
         world,
         layout,
-        meter: Meter::new(bounds),
+        meter: Meter::new(bounds, world.now()),
         locals: RefCell::new(locals.collect()),
         shared: SharedLocals::default(),
         depth: Depth::default(),

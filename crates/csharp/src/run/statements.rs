@@ -54,7 +54,7 @@ impl Machine<'_> {
             StatementKind::Block(list) => self.statements(list),
             StatementKind::ForEach(place, list, body) => {
                 let begin = |item: Value| {
-                    let item = super::located(implicit(item, &place.ty), place.at)?;
+                    let item = super::located(implicit(item, &place.ty, &self.meter), place.at)?;
                     self.declare_local(place.slot, item)
                 };
                 self.for_each(list, body, statement.at, &begin)
@@ -93,7 +93,7 @@ impl Machine<'_> {
             return Err(Stop::thrown("RuntimeBinderException", message));
         }
         for (place, (_, part)) in places.iter().zip(&record.fields) {
-            self.declare_local(place.slot, implicit(part.clone(), &place.ty)?)?;
+            self.declare_local(place.slot, implicit(part.clone(), &place.ty, &self.meter)?)?;
         }
         Ok(())
     }
