@@ -384,6 +384,10 @@ impl Ty {
                     && (from.result == Self::Void) == (to.result == Self::Void)
                     && from.result.converts_to(&to.result)
             }
+            // A list of values of one type is none of another, as int and double have other bytes in .NET.
+            (Self::List(_, from), Self::List(ListKind::Sequence, to)) if from.is_value() => {
+                from == to || to.is_dynamic()
+            }
             (Self::List(_, from), Self::List(ListKind::Sequence, to)) => from.converts_to(to) || from == to,
             (Self::Group(_, from), Self::List(ListKind::Sequence, to)) => from.converts_to(to),
             (Self::List(from_kind, from), Self::List(to_kind, to)) => {

@@ -166,7 +166,10 @@ impl Checker<'_> {
             } else {
                 format!("{least} to {most}")
             };
-            let message = format!("{} takes {wanted} arguments, not {count}", call.name);
+            let mut message = format!("{} takes {wanted} arguments, not {count}", call.name);
+            if count == most + 1 {
+                message.push_str(without_comparer(&call.name));
+            }
             return Err(Problem::new(at, message));
         }
         Ok(takes)
@@ -346,5 +349,25 @@ fn lambda_types(method: &str, number: usize, receiver: &Ty, types: &[Ty], lambda
             vec![item, inner]
         }
         _ => vec![item, Ty::Int],
+    }
+}
+
+/// What to write instead of a method with a comparer, which is the last of one argument too many.
+fn without_comparer(method: &str) -> &'static str {
+    match method {
+        "OrderBy" | "OrderByDescending" | "ThenBy" | "ThenByDescending" | "Order" | "OrderDescending" => {
+            "; there are no comparers here: order by a key, as in OrderBy(x => x.ToLowerInvariant())"
+        }
+        "Sort" => "; there are no comparers here: write list = list.OrderBy(x => …).ToList()",
+        "Distinct" | "Union" | "Intersect" | "Except" | "ToHashSet" => {
+            "; there are no comparers here: convert the items first, as in Select(x => x.ToLowerInvariant())"
+        }
+        "Contains" | "SequenceEqual" => {
+            "; there are no comparers here: write Any(x => x.Equals(value, StringComparison.OrdinalIgnoreCase))"
+        }
+        "DistinctBy" | "GroupBy" | "ToDictionary" | "MinBy" | "MaxBy" => {
+            "; there are no comparers here: convert the key, as in GroupBy(x => x.ToLowerInvariant())"
+        }
+        _ => "",
     }
 }

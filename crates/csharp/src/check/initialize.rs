@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Checker;
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Argument, Expr, Initializer};
+use crate::syntax::{Argument, Expr, Initializer, ItemType};
 use crate::types::{EnumKind, ListKind, ObjectKind, Ty};
 
 impl Checker<'_> {
@@ -45,13 +45,16 @@ impl Checker<'_> {
                 Ok(Ty::Record(Arc::new(types)))
             }
             Initializer::Array(written, ty, items) => {
-                let written = written.as_ref().map(|written| self.resolve(written)).transpose()?;
-                // `int[] a = { 1, 2 }`; what `new[]` makes may widen to it.
-                let of_wanted = match wanted {
-                    Some(Ty::List(ListKind::Array, item)) => Some((**item).clone()),
-                    _ => None,
+                let known = match (&*written, wanted) {
+                    (ItemType::Written(written), _) => Some(self.resolve(written)?),
+                    (ItemType::Shared, _) => None,
+                    (ItemType::Declared, Some(Ty::List(ListKind::Array, item))) => Some((**item).clone()),
+                    (ItemType::Declared, _) => {
+                        let message = "items in braces are those of an array: write its type, as in int[] a = { 1, 2 }";
+                        return Err(Problem::new(at, message));
+                    }
                 };
-                let item = self.items(items, written.or(of_wanted).as_ref(), at)?;
+                let item = self.items(items, known.as_ref(), at)?;
                 *ty = item.clone();
                 Ok(Ty::list(ListKind::Array, item))
             }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::problem::{Checked, Position, Problem};
 use super::syntax::{Expr, Kind, Lambda, Statement};
-use super::types::Ty;
+use super::types::{ListKind, Ty};
 
 pub use names::Names;
 pub(super) use names::pascal;
@@ -177,6 +177,12 @@ fn conversion_problem(from: &Ty, to: &Ty) -> String {
             format!("; write {to}.Parse(…)")
         }
         (Ty::Double, Ty::Decimal) => "; write the literal with m, or (decimal) before it".to_owned(),
+        (Ty::List(_, from), Ty::List(ListKind::Array, to)) if from != to => {
+            format!("; name the type of the items, as in new {to}[] {{ … }}")
+        }
+        (Ty::List(_, from), Ty::List(ListKind::Sequence, to)) if from.is_number() && to.is_number() => {
+            format!("; write .Select(x => ({to})x)")
+        }
         (Ty::Nullable(_), _) => "; write ?? and a value to use instead of null".to_owned(),
         (from, to) if from.is_number() && to.is_number() => format!("; write ({to}) before it"),
         _ => String::new(),

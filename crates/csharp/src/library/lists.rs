@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::arguments::Arguments;
-use super::{count, items_of, out_of_range};
+use super::{as_item, count, items_of, out_of_range};
 use crate::convert::default_of;
 use crate::library::ordering::sorted;
 use crate::problem::Evaluated;
@@ -90,7 +90,7 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
     match name {
         "Add" => {
             meter.hold(40)?;
-            let value = arguments.value(0)?.clone();
+            let value = as_item(arguments.value(0)?.clone(), &list.item, meter)?;
             meter.put(&value, Value::List(Rc::clone(list)))?;
             list.change().push(value);
             changed(Value::Null)
@@ -107,7 +107,10 @@ fn change(list: &Rc<List>, name: &str, arguments: &Arguments<'_, '_>) -> Evaluat
             changed(Value::Null)
         }
         "Insert" => {
-            let (at, value) = (arguments.place(0)?, arguments.value(1)?.clone());
+            let (at, value) = (
+                arguments.place(0)?,
+                as_item(arguments.value(1)?.clone(), &list.item, meter)?,
+            );
             meter.put(&value, Value::List(Rc::clone(list)))?;
             let mut items = list.change();
             meter.hold(40)?;

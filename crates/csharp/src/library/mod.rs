@@ -34,14 +34,14 @@ pub(super) use table::{Signature, any_methods, methods, names, property};
 #[cfg(test)]
 pub(super) use table::every_method;
 
-use super::convert::convert_to;
+use super::convert::{convert_to, implicit};
 use super::object::Object;
 use super::problem::{Evaluated, Stop};
 use super::run::{Argument, Machine, Meter, field, units_of};
 use super::syntax::Call;
 use super::text::{formatted, length, text_of};
 use super::types::{ListKind, Ty};
-use super::value::Value;
+use super::value::{Map, Value};
 
 /// The items of what can be enumerated.
 pub(super) fn items_of(value: &Value, meter: &Meter<'_>) -> Evaluated<Vec<Value>> {
@@ -93,6 +93,7 @@ pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluat
     meter.find(index)?;
     match target {
         Value::Null => Err(Stop::thrown("NullReferenceException", "an item of null is read")),
+        Value::Map(map) if is_no_key(map, index) => Err(no_key(index)),
         Value::Map(map) => {
             let found = map.entries.borrow().get(index).cloned();
             match found {
@@ -105,7 +106,7 @@ pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluat
                 )),
             }
         }
-        Value::List(list) => {
+        Value::List(list) if !matches!(list.kind, ListKind::Sequence | ListKind::Set) => {
             let place = place_of(index)?;
             let items = list.items.borrow();
             let name = if list.kind == ListKind::Array {
@@ -138,6 +139,25 @@ pub(super) fn index(target: &Value, index: &Value, meter: &Meter<'_>) -> Evaluat
         },
         other => Err(no_indexer(other)),
     }
+}
+
+/// Whether the members of an object of JSON are asked for something that is no name.
+fn is_no_key(map: &Map, index: &Value) -> bool {
+    map.is_object && map.key == Ty::Text && !matches!(index, Value::Text(_) | Value::Null)
+}
+
+fn no_key(index: &Value) -> Box<Stop> {
+    let message = format!("an object has members with names, and none by {}", index.type_name());
+    Stop::thrown("RuntimeBinderException", message)
+}
+
+/// A value as an item of a type, which is not known before where the list is `dynamic`.
+pub(super) fn as_item(value: Value, item: &Ty, meter: &Meter<'_>) -> Evaluated<Value> {
+    let plain = item.plain();
+    if plain.is_number() || matches!(plain, Ty::Text | Ty::Bool | Ty::Date | Ty::Offset | Ty::Span | Ty::Guid) {
+        return implicit(value, item, meter);
+    }
+    Ok(value)
 }
 
 fn no_indexer(target: &Value) -> Box<Stop> {
@@ -195,6 +215,10 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
             if index.is_null() {
                 return Err(Stop::thrown("ArgumentNullException", "a key is null"));
             }
+            if is_no_key(map, index) {
+                return Err(no_key(index));
+            }
+            let value = as_item(value, &map.value, meter)?;
             meter.hold(160)?;
             meter.put(&value, target.clone())?;
             maps::put(map, index.clone(), value, meter)?;
@@ -202,6 +226,7 @@ pub(super) fn set_index(target: &Value, index: &Value, value: Value, meter: &Met
         }
         Value::List(list) if !matches!(list.kind, ListKind::Sequence | ListKind::Set) => {
             let place = place_of(index)?;
+            let value = as_item(value, &list.item, meter)?;
             // An array has no version in .NET: who reads it sees what was set.
             let mut items = if list.kind == ListKind::List {
                 list.change()

@@ -94,12 +94,7 @@ impl Parser<'_> {
         if self.is_sign("[") {
             self.advance();
             let index = self.index()?;
-            if self.is_sign(",") {
-                return Err(Problem::new(
-                    at,
-                    "arrays have one dimension here; use an array of arrays",
-                ));
-            }
+            self.one_dimension()?;
             self.expect("]")?;
             let below = operand.depth.max(index.depth);
             return Ok((

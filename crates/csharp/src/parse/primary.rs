@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Parser, refused, type_names};
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Argument, Constant, Expr, Hole, Initializer, Kind, Piece, Token, TypeName};
+use crate::syntax::{Argument, Constant, Expr, Hole, Initializer, ItemType, Kind, Piece, Token, TypeName};
 use crate::types::Ty;
 
 /// The most members of an anonymous object.
@@ -69,6 +69,9 @@ impl Parser<'_> {
             word if refused::is_keyword(word) || word == "async" => {
                 let message = refused::remedy(word).unwrap_or_else(|| format!("an expression is expected, not {word}"));
                 return Err(Problem::new(at, message));
+            }
+            "Comparer" | "EqualityComparer" if self.is_sign_ahead(1, "<") => {
+                return Err(Problem::new(at, refused::remedy(word).unwrap_or_default()));
             }
             "from" if matches!((self.ahead(1), self.ahead(2)), (Token::Word(_), Token::Word(next)) if &**next == "in") =>
             {
@@ -218,8 +221,9 @@ impl Parser<'_> {
             Initializer::Anonymous(self.anonymous()?)
         } else if self.is_sign("[") {
             self.advance();
+            self.one_dimension()?;
             self.expect("]")?;
-            Initializer::Array(None, Ty::Dynamic, self.items()?)
+            Initializer::Array(ItemType::Shared, Ty::Dynamic, self.items()?)
         } else if self.is_sign("(") {
             // Its type is that of what it is assigned to.
             let written = TypeName {
@@ -244,13 +248,22 @@ impl Parser<'_> {
         if written.suffixes.last() == Some(&crate::syntax::Suffix::Array) {
             let mut item = written;
             item.suffixes.pop();
-            return Ok(Initializer::Array(Some(item), Ty::Dynamic, self.items()?));
+            return Ok(Initializer::Array(ItemType::Written(item), Ty::Dynamic, self.items()?));
         }
         if self.eat("[") {
             let size = self.expression()?;
+            self.one_dimension()?;
             self.expect("]")?;
+            if self.is_sign("[") {
+                let message = "an array of arrays is made of its items here; write new List<T[]>(), and add each array";
+                return Err(Problem::new(self.at(), message));
+            }
             if self.is_sign("{") {
-                return Ok(Initializer::Array(Some(written), Ty::Dynamic, self.items()?));
+                return Ok(Initializer::Array(
+                    ItemType::Written(written),
+                    Ty::Dynamic,
+                    self.items()?,
+                ));
             }
             return Ok(Initializer::Sized(written, Ty::Dynamic, size));
         }

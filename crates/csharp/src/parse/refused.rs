@@ -238,6 +238,11 @@ const TYPES: &[(&str, &str)] = &[
     ),
     ("Uri", "use Replace, or a JavaScript expression: encodeURIComponent(…)"),
     ("StringComparer", "convert the texts first, as in x.ToLowerInvariant()"),
+    ("Comparer", "order by a key, as in OrderBy(x => x.Length)"),
+    (
+        "EqualityComparer",
+        "compare keys, as in DistinctBy(x => x.ToLowerInvariant())",
+    ),
     ("Queue", "use a List<T>, with Add and RemoveAt(0)"),
     ("Stack", "use a List<T>, with Add and RemoveAt(list.Count - 1)"),
     ("SortedSet", "use a HashSet<T>, and Order() where it is read"),

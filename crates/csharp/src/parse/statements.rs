@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Parser, refused, type_names};
 use crate::problem::{Checked, Position, Problem};
-use crate::syntax::{Expr, Initializer, Kind, Place, Statement, StatementKind, Suffix, Token};
+use crate::syntax::{Expr, Initializer, ItemType, Kind, Place, Statement, StatementKind, Suffix, Token};
 use crate::types::Ty;
 
 impl Parser<'_> {
@@ -130,6 +130,10 @@ impl Parser<'_> {
 
     /// A type and a name behind it.
     fn is_declaration(&mut self) -> bool {
+        // `int[,] a`, which the declaration refuses.
+        if matches!(self.token(), Token::Word(_)) && self.is_sign_ahead(1, "[") && self.is_sign_ahead(2, ",") {
+            return true;
+        }
         let (next, depth) = (self.next, self.depth);
         let starts = match self.token() {
             Token::Word(word) => type_names::is_predefined(word) || !refused::is_keyword(word),
@@ -190,7 +194,7 @@ impl Parser<'_> {
         }
         let items = self.nested(Self::items)?;
         let below = items.iter().map(|item| item.depth).max().unwrap_or(0);
-        let initializer = Initializer::Array(None, Ty::Dynamic, items);
+        let initializer = Initializer::Array(ItemType::Declared, Ty::Dynamic, items);
         self.make(at, below, Kind::New(Box::new(initializer)))
     }
 

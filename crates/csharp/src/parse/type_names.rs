@@ -69,6 +69,9 @@ impl Parser<'_> {
                 self.advance();
                 self.advance();
                 suffixes.push(Suffix::Array);
+            } else if self.is_sign("[") && self.is_sign_ahead(1, ",") {
+                self.advance();
+                self.one_dimension()?;
             } else if self.is_sign("?") && !is_pattern {
                 self.advance();
                 suffixes.push(Suffix::Nullable);
@@ -84,6 +87,15 @@ impl Parser<'_> {
                 return Err(Problem::new(at, "this type has too many [] and ?"));
             }
         }
+    }
+
+    /// Refuses a comma in the brackets of an array.
+    pub(super) fn one_dimension(&self) -> Checked<()> {
+        if self.is_sign(",") {
+            let message = "arrays have one dimension here; write an array of arrays (int[][]), or a List<List<int>>";
+            return Err(Problem::new(self.at(), message));
+        }
+        Ok(())
     }
 
     /// The name of a type, whose namespace is dropped: `System.Collections.Generic.List`.

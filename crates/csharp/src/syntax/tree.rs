@@ -295,11 +295,22 @@ pub(crate) enum Initializer {
         /// Pairs of a dictionary.
         pairs: Vec<(Expr, Expr)>,
     },
-    /// `new[] { … }` and `new int[] { … }`.
-    Array(Option<TypeName>, Ty, Vec<Expr>),
+    /// `new[] { … }`, `new int[] { … }` and `{ … }`.
+    Array(ItemType, Ty, Vec<Expr>),
     /// `new int[3]`.
     Sized(TypeName, Ty, Expr),
     Anonymous(Vec<Argument>),
+}
+
+/// Where the items of an array have their type from.
+#[derive(Clone, Debug)]
+pub(crate) enum ItemType {
+    /// `new int[] { … }` names it.
+    Written(TypeName),
+    /// `new[] { … }` has the one that its items share.
+    Shared,
+    /// `int[] a = { … }` has that of the declaration.
+    Declared,
 }
 
 #[derive(Clone, Debug)]
