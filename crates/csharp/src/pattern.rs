@@ -8,8 +8,8 @@ use regex::Regex;
 pub(super) struct Pattern {
     pub(super) source: Arc<str>,
     pub(super) regex: Regex,
-    /// About how many bytes the compiled pattern takes.
-    pub(super) weight: usize,
+    /// The work that a byte of text is.
+    pub(super) work: usize,
     /// The groups of the engine in the order of .NET: those without a name first.
     pub(super) order: Vec<usize>,
     pub(super) names: Vec<Arc<str>>,

@@ -11,6 +11,7 @@ use regex::RegexBuilder;
 
 use super::object::Found;
 use super::pattern::Pattern;
+use super::pattern_size::PatternSize;
 use super::problem::{Evaluated, Stop};
 use super::run::Meter;
 
@@ -24,11 +25,20 @@ const HEAVIEST: usize = 1 << 20;
 /// The most groups: the engine keeps their places for each of its states.
 const MOST_GROUPS: usize = 50;
 
-/// Bytes of a compiled pattern whose work for a byte of text is as much as a step.
-const WEIGHT_OF_STEP: usize = 16 << 10;
+/// The most classes whose letters are looked up in both cases: each takes a third of a ms for each try.
+const MOST_CLASSES: usize = 480;
+
+/// In steps: what such a class takes.
+const STEPS_OF_CLASS: usize = 300;
+
+/// Work that is as much as a step: see [`PatternSize`].
+const WORK_OF_STEP: usize = 32;
 
 /// The same where a search only may go through the whole text.
-const WEIGHT_OF_GLANCE: usize = 128 << 10;
+const WORK_OF_GLANCE: usize = 8 * WORK_OF_STEP;
+
+/// The most work of one search, which nothing interrupts: about a second.
+const MOST_WORK: usize = 32 << 20;
 
 /// Bits of `RegexOptions`.
 const IGNORE_CASE: i32 = 1;
@@ -62,10 +72,19 @@ impl Pattern {
         meter.steps(source.len())?;
         let mut translated = Translated::default();
         translate(source, options, &mut translated)?;
+        let size = PatternSize::of(&translated.text);
+        if size.ignores_case || options & IGNORE_CASE != 0 {
+            if size.classes() > MOST_CLASSES {
+                return Err(invalid(
+                    "it has too many classes to ignore their case; leave out RegexOptions.IgnoreCase",
+                ));
+            }
+            meter.steps(size.classes() * STEPS_OF_CLASS)?;
+        }
         let has = |bit: i32| options & bit != 0;
         let mut weight = LIGHTEST;
         let regex = loop {
-            meter.steps(weight / 256)?;
+            meter.steps(weight / 128)?;
             let built = RegexBuilder::new(&translated.text)
                 .case_insensitive(has(IGNORE_CASE))
                 .multi_line(has(MULTILINE))
@@ -76,7 +95,9 @@ impl Pattern {
                 .build();
             match built {
                 Ok(regex) => break regex,
-                Err(regex::Error::CompiledTooBig(_)) if weight < HEAVIEST => weight *= 2,
+                Err(regex::Error::CompiledTooBig(_)) if weight < HEAVIEST => {
+                    weight = weight.saturating_mul(4).min(HEAVIEST);
+                }
                 Err(regex::Error::CompiledTooBig(_)) => return Err(invalid("it is too large; repeat fewer parts")),
                 Err(error) => return Err(invalid(&error.to_string())),
             }
@@ -102,7 +123,7 @@ impl Pattern {
         Ok(Self {
             source: Arc::clone(source),
             regex,
-            weight,
+            work: size.work(),
             order,
             names,
             asks_end: translated.asks_end && !has(MULTILINE),
@@ -121,9 +142,18 @@ impl Pattern {
         if self.asks_end && text.ends_with('\n') {
             return Err(refuse("$ before a line break at the end of the text, instead of \\z,"));
         }
-        let rest = text.len().saturating_sub(at);
-        let unit = if is_first { WEIGHT_OF_STEP } else { WEIGHT_OF_GLANCE };
-        meter.steps(1 + rest.saturating_mul(self.weight) / unit)?;
+        let work = text.len().saturating_sub(at).saturating_mul(self.work);
+        if work > MOST_WORK {
+            let most = MOST_WORK / self.work;
+            return Err(Stop::thrown(
+                "RegexMatchTimeoutException",
+                format!(
+                    "this regular expression searches at most {most} bytes of text; search parts, or repeat less in it"
+                ),
+            ));
+        }
+        let unit = if is_first { WORK_OF_STEP } else { WORK_OF_GLANCE };
+        meter.steps(1 + work / unit)?;
         let Some(captures) = self.regex.captures_at(text, at) else {
             return Ok(None);
         };
@@ -137,7 +167,7 @@ impl Pattern {
         };
         if !is_first {
             let end = found.span(0).map_or(at, |(_, end)| end);
-            meter.steps(end.saturating_sub(at).saturating_mul(self.weight) / WEIGHT_OF_STEP)?;
+            meter.steps(end.saturating_sub(at).saturating_mul(self.work) / WORK_OF_STEP)?;
         }
         Ok(Some(found))
     }

@@ -71,78 +71,100 @@ fn replace(pattern: &Rc<Pattern>, text: &Arc<str>, by: usize, arguments: &Argume
     } else {
         arguments.text(by)?
     };
+    let pieces = pieces(&replacement, pattern, meter)?;
     for found in pattern.all(text, usize::MAX, meter)? {
         let Some((start, end)) = found.span(0) else {
             continue;
         };
-        let before = out.len();
-        out.push_str(text.get(at..start).unwrap_or_default());
+        push(&mut out, text.get(at..start).unwrap_or_default(), meter)?;
         at = end;
-        match lambda {
-            Some(lambda) => {
-                let value = arguments.call(lambda, &[Value::object(Object::Match(found))])?;
-                out.push_str(&text_of(&value));
-            }
-            None => expand(&replacement, &found, &mut out),
+        if let Some(lambda) = lambda {
+            let value = arguments.call(lambda, &[Value::object(Object::Match(found))])?;
+            push(&mut out, &text_of(&value), meter)?;
+            continue;
         }
-        meter.hold(out.len() - before)?;
+        for piece in &pieces {
+            meter.step()?;
+            match piece {
+                Piece::Text(text) => push(&mut out, text, meter)?,
+                Piece::Group(group) => push(&mut out, found.value(*group), meter)?,
+            }
+        }
     }
-    let rest = text.get(at..).unwrap_or_default();
-    meter.hold(rest.len())?;
-    out.push_str(rest);
+    push(&mut out, text.get(at..).unwrap_or_default(), meter)?;
     Ok(Value::text(out))
 }
 
+/// A part of a replacement.
+enum Piece<'t> {
+    Text(&'t str),
+    Group(usize),
+}
+
+/// Adds to a text that is made, and counts it before.
+fn push(out: &mut String, text: &str, meter: &Meter<'_>) -> Evaluated<()> {
+    meter.hold(text.len())?;
+    out.push_str(text);
+    Ok(())
+}
+
 /// A replacement: `$1`, `${name}`, `$0`, `$&` and `$$`.
-fn expand(replacement: &str, found: &Found, out: &mut String) {
+fn pieces<'t>(replacement: &'t str, pattern: &Pattern, meter: &Meter<'_>) -> Evaluated<Vec<Piece<'t>>> {
+    let mut pieces = Vec::new();
     let mut rest = replacement;
     while let Some(place) = rest.find('$') {
-        out.push_str(rest.get(..place).unwrap_or_default());
+        meter.hold(2 * size_of::<Piece<'_>>())?;
         let after = rest.get(place + 1..).unwrap_or_default();
         let digits = after.bytes().take_while(u8::is_ascii_digit).count().min(4);
-        let named = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
         // As many digits as there is a group for.
         let numbered = (1..=digits).rev().find_map(|count| {
             let number: usize = after.get(..count)?.parse().ok()?;
-            (number < found.pattern.names().len()).then_some((count, number))
+            (number < pattern.names().len()).then_some((count, number))
         });
-        let (used, group) = match (numbered, named) {
+        let (used, group) = match (numbered, name_of(after)) {
             (Some((count, number)), _) => (count, Some(number)),
-            (None, Some((name, _))) => (name.len() + 2, found.pattern.group(name)),
+            (None, Some(name)) => (name.len() + 2, pattern.group(name)),
             (None, None) if after.starts_with('&') => (1, Some(0)),
-            (None, None) if after.starts_with('$') => {
-                out.push('$');
-                rest = after.get(1..).unwrap_or_default();
-                continue;
-            }
             (None, None) => (0, None),
         };
-        match group {
-            Some(group) => out.push_str(found.value(group)),
-            None => {
-                out.push('$');
-                out.push_str(after.get(..used).unwrap_or_default());
-            }
-        }
-        rest = after.get(used..).unwrap_or_default();
+        // `$$` is one of them; what names no group stays.
+        let is_escaped = numbered.is_none() && after.starts_with('$');
+        let kept = if group.is_some() { place } else { place + 1 + used };
+        pieces.push(Piece::Text(rest.get(..kept).unwrap_or_default()));
+        pieces.extend(group.map(Piece::Group));
+        rest = after.get(used + usize::from(is_escaped)..).unwrap_or_default();
     }
-    out.push_str(rest);
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
+}
+
+/// The name in braces with which a text begins.
+fn name_of(text: &str) -> Option<&str> {
+    /// In bytes: no name is longer, as no pattern is.
+    const LONGEST: usize = 4 << 10;
+    let inner = text.strip_prefix('{')?;
+    let end = inner.bytes().take(LONGEST).position(|byte| byte == b'}')?;
+    inner.get(..end)
 }
 
 /// The parts between matches, with what the groups of each match have found.
 fn split(pattern: &Rc<Pattern>, text: &Arc<str>, meter: &Meter<'_>) -> Evaluated<Value> {
     let (mut parts, mut at) = (Vec::new(), 0);
+    let part = |text: &str| -> Evaluated<Value> {
+        meter.hold(80 + text.len())?;
+        Ok(Value::text(text))
+    };
     for found in pattern.all(text, usize::MAX, meter)? {
         let Some((start, end)) = found.span(0) else {
             continue;
         };
-        parts.push(Value::text(text.get(at..start).unwrap_or_default()));
-        let groups = (1..found.spans.len()).filter(|group| found.span(*group).is_some());
-        parts.extend(groups.map(|group| Value::text(found.value(group))));
+        parts.push(part(text.get(at..start).unwrap_or_default())?);
+        for group in (1..found.spans.len()).filter(|group| found.span(*group).is_some()) {
+            parts.push(part(found.value(group))?);
+        }
         at = end;
     }
-    parts.push(Value::text(text.get(at..).unwrap_or_default()));
-    meter.hold(80 + 40 * parts.len() + text.len())?;
+    parts.push(part(text.get(at..).unwrap_or_default())?);
     Ok(Value::list(ListKind::Array, Ty::Text, parts))
 }
 

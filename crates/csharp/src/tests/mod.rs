@@ -4,6 +4,7 @@ mod battery;
 mod bounds;
 mod problems;
 mod random;
+mod regexes;
 mod rules;
 mod types;
 
