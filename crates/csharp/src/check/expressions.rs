@@ -376,6 +376,7 @@ impl Checker<'_> {
         if let Kind::Tuple(parts) = &mut target.kind {
             let mut types = Vec::new();
             for part in parts {
+                self.assigned(&part.value);
                 let is_discard = matches!(&part.value.kind, Kind::Name(name) if **name == *"_");
                 if is_discard && self.local("_").is_none() {
                     part.value.kind = Kind::Target;
@@ -401,6 +402,7 @@ impl Checker<'_> {
             }
             return Ok(from);
         }
+        self.assigned(target);
         let to = self.expression(target)?;
         self.may_assign(target, at)?;
         let from = match op {

@@ -67,6 +67,7 @@ impl Checker<'_> {
     pub(super) fn name(&mut self, target: &mut Expr, name: &Arc<str>) -> Checked<Ty> {
         if let Some(slot) = self.local(name) {
             self.uses(slot);
+            self.read_query(slot, name, target.at)?;
             target.kind = Kind::Local(slot);
             return Ok(self.slots.get(slot).cloned().unwrap_or(Ty::Dynamic));
         }

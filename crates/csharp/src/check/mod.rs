@@ -14,6 +14,7 @@ mod initialize;
 mod members;
 mod names;
 mod patterns;
+mod queries;
 mod results;
 mod statements;
 mod type_names;
@@ -54,6 +55,7 @@ pub(super) fn check(statements: &mut [Statement], names: &Names) -> Checked<Layo
         targets: Vec::new(),
         returned: Vec::new(),
         functions: functions::Functions::default(),
+        queries: queries::Queries::default(),
     };
     checker.statements(statements)?;
     Ok(Layout {
@@ -91,6 +93,7 @@ struct Checker<'n> {
     /// What the lambdas around return, innermost last.
     returned: Vec<Returned>,
     functions: functions::Functions,
+    queries: queries::Queries,
 }
 
 impl Checker<'_> {

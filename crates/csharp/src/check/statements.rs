@@ -11,6 +11,7 @@ impl Checker<'_> {
         self.declare_functions(list)?;
         for statement in list {
             self.statement(statement)?;
+            self.note_queries(statement);
         }
         Ok(())
     }

@@ -151,6 +151,21 @@ fn problems_name_their_place_and_a_remedy() {
             "Capacity",
         ),
         ("break;", "line 1, column 1", "loop"),
+        (
+            "var l = new List<int> { 1 }; var q = l.Where(x => x > 0).Select(x => x + 1); l.Add(5); return q.Sum();",
+            "line 1, column 95",
+            "write the query behind the change",
+        ),
+        (
+            "var l = new[] { 1 }; var q = l.OrderBy(x => x); l[0] = 2; foreach (var x in q) { } return 1;",
+            "line 1, column 77",
+            "or ToList() at its end",
+        ),
+        (
+            "var l = new List<int> { 1 }; if (true) { var q = l.Skip(1); var was = l.Remove(1); return q.Count(); }",
+            "line 1, column 91",
+            "the list of the query q has changed",
+        ),
         ("double[] d = new[] { 1, 2 };", "line 1, column 14", "new double[]"),
         ("double[] d; d = new[] { 1, 2 };", "line 1, column 17", "new double[]"),
         ("double[] F() => new[] { 1, 2 };", "line 1, column 17", "new double[]"),
