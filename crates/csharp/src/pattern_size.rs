@@ -12,8 +12,11 @@ const LEAST_PLACES: usize = 8;
 /// So many groups are as much work for a place as the place itself: their ends are copied with it.
 const GROUPS_OF_PLACE: usize = 16;
 
-/// What ranges of letters beyond ASCII are to compile, if case is ignored, compared with a class such as `\w`.
-const WEIGHT_OF_RANGE: usize = 8;
+/// What the largest range of characters is to compile, if case is ignored, compared with a class such as `\w`.
+const LARGEST_RANGE: usize = 20;
+
+/// So many characters of a range are as much as such a class.
+const RANGE_OF_CLASS: usize = 0x2000;
 
 /// The size of a pattern in the syntax of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,23 +129,28 @@ impl Reader<'_> {
         self.size.places = 1;
     }
 
-    /// A class in brackets. An escaped end of a range counts as one beyond ASCII, which it may be.
+    /// A class in brackets. A range with an escaped end counts as the largest.
     fn class(&mut self) {
-        let mut is_plain = true;
+        let mut first = None;
         while let Some(next) = self.chars.next() {
             match next {
                 ']' => return,
                 '\\' => {
                     self.size.classes += usize::from(self.escape());
-                    is_plain = false;
+                    first = None;
                 }
                 '-' => {
-                    let ends_plain = self.chars.peek().is_some_and(|end| end.is_ascii() && *end != '\\');
-                    if !is_plain || !ends_plain {
-                        self.size.classes += WEIGHT_OF_RANGE;
-                    }
+                    let ends = first.zip(self.chars.peek().copied().filter(|last| *last != '\\'));
+                    self.size.classes += match ends {
+                        Some((_, last)) if last.is_ascii() => 0,
+                        Some((first, last)) => {
+                            let range = u32::from(last).saturating_sub(u32::from(first));
+                            (1 + usize::try_from(range).unwrap_or(0) / RANGE_OF_CLASS).min(LARGEST_RANGE)
+                        }
+                        None => LARGEST_RANGE,
+                    };
                 }
-                other => is_plain = other.is_ascii(),
+                other => first = Some(other),
             }
         }
     }
@@ -174,7 +182,8 @@ mod tests {
             (r"[\w.]{2}", 4, 0, 1),
             ("[a-z0-9]", 1, 0, 0),
             ("[ -\u{ffff}]", 1, 0, 8),
-            (r"[ -\u{ffff}]", 1, 0, 8),
+            (r"[ -\u{ffff}]", 1, 0, 20),
+            ("[À-ÖØ-ö-z]", 1, 0, 2),
             (r"\[\(\{", 3, 0, 0),
             ("(?i)a", 1, 0, 0),
         ] {
