@@ -1,6 +1,7 @@
 //! What a script sees of an instance in one execution.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -9,6 +10,7 @@ use super::program::Program;
 use super::scope;
 use super::state::InstanceState;
 use crate::activity::ActivityNode;
+use crate::definition::Argument;
 use crate::expression::{
     CompiledScript, DeclaredKind, DeclaredKinds, ScriptError, ScriptScope, ScriptText, ScriptView, WorkflowFacts,
 };
@@ -49,7 +51,7 @@ impl<'a> ExecutionView<'a> {
 }
 
 impl ExecutionView<'_> {
-    fn kinds_of_variables(&self) -> Vec<(String, DeclaredKind, bool)> {
+    fn kinds_of_variables(&self) -> Vec<(String, (DeclaredKind, bool))> {
         let mut kinds = scope::kinds(self.program, self.state, self.context);
         if let Some(arguments) = self.arguments {
             kinds.retain(|(name, ..)| !arguments.contains_key(name));
@@ -58,13 +60,21 @@ impl ExecutionView<'_> {
     }
 
     /// Under the names that the given inputs have.
-    fn kinds_of_inputs(&self) -> Vec<(String, DeclaredKind, bool)> {
-        let kind = |name: &String| {
-            let (type_name, is_array) = self.input_type(name)?;
-            let (kind, is_list) = DeclaredKind::of(type_name, is_array)?;
-            Some((name.clone(), kind, is_list))
+    fn kinds_of_inputs(&self) -> Vec<(String, (DeclaredKind, bool))> {
+        let kind = |input: &Argument| {
+            Some((
+                input.name.to_lowercase(),
+                DeclaredKind::of(&input.type_name, input.is_array)?,
+            ))
         };
-        self.inputs().keys().filter_map(kind).collect()
+        let declared: HashMap<String, _> = self.program.inputs.iter().filter_map(kind).collect();
+        if declared.is_empty() || scope::nested_in(self.program, self.state, self.context).is_some() {
+            return Vec::new();
+        }
+        let given = self.inputs().keys();
+        given
+            .filter_map(|name| Some((name.clone(), *declared.get(&name.to_lowercase())?)))
+            .collect()
     }
 }
 

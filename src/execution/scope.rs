@@ -150,18 +150,18 @@ pub(super) fn visible(program: &Program, state: &InstanceState, from: u64) -> Ma
     all
 }
 
-/// The visible variables whose declared type makes dates, lengths of time or bytes of their texts.
-pub(super) fn kinds(program: &Program, state: &InstanceState, from: u64) -> Vec<(String, DeclaredKind, bool)> {
+/// The visible variables whose declared type makes more than text of their texts, innermost first.
+pub(super) fn kinds(program: &Program, state: &InstanceState, from: u64) -> Vec<(String, (DeclaredKind, bool))> {
     let mut kinds = Vec::new();
     let chain = chain(program, state, from);
     for (depth, number) in chain.iter().enumerate() {
         for variable in declared(program, state, *number) {
-            let Some((kind, is_list)) = DeclaredKind::of(&variable.type_name, variable.is_array) else {
+            let Some(kind) = DeclaredKind::of(&variable.type_name, variable.is_array) else {
                 continue;
             };
             let mut inner = chain.iter().take(depth).filter_map(|number| state.contexts.get(number));
             if !inner.any(|context| context.variables.contains_key(&variable.name)) {
-                kinds.push((variable.name.clone(), kind, is_list));
+                kinds.push((variable.name.clone(), kind));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The names that the scripts of a definition can use: variables, inputs, and outputs of its activities.
 
 use super::composition::Composition;
-use super::program;
+use super::program::{self, Program};
 use crate::activity::Catalogue;
 use crate::definition::{Variable, WorkflowDefinition};
 use crate::expression::{ScriptNames, TypeName};
@@ -9,23 +9,19 @@ use crate::expression::{ScriptNames, TypeName};
 /// The names of a definition, finished or not. Variables of all containers are among them: an editor asks once for the
 /// whole workflow.
 pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition, composition: &Composition) -> ScriptNames {
-    let mut names = ScriptNames::default();
-    for input in definition.declared_inputs() {
-        let kind = TypeName::parse(&input.type_name, input.is_array);
-        names.inputs.insert(input.name, kind);
+    match program::compile(catalogue, definition, composition) {
+        Ok(program) => of_program(&program, definition),
+        // Without a root there is nothing more.
+        Err(_) => declared(definition),
     }
-    let mut add = |variable: &Variable| {
-        let kind = TypeName::parse(&variable.type_name, variable.is_array);
-        names.variables.insert(variable.name.clone(), kind);
-    };
-    definition.declared_variables().iter().for_each(&mut add);
-    // Without a root there is nothing more.
-    let Ok(program) = program::compile(catalogue, definition, composition) else {
-        return names;
-    };
+}
+
+/// The same of a compiled definition.
+pub(super) fn of_program(program: &Program, definition: &WorkflowDefinition) -> ScriptNames {
+    let mut names = declared(definition);
     let own = || program.tree.iter().filter(|node| node.is_own());
-    for node in own() {
-        node.variables.iter().for_each(&mut add);
+    for variable in own().flat_map(|node| &node.variables) {
+        add(variable, &mut names);
     }
     for node in own() {
         let Some(descriptor) = program.descriptor(node.index) else {
@@ -42,4 +38,21 @@ pub(super) fn of(catalogue: &Catalogue, definition: &WorkflowDefinition, composi
         }
     }
     names
+}
+
+fn declared(definition: &WorkflowDefinition) -> ScriptNames {
+    let mut names = ScriptNames::default();
+    for input in definition.declared_inputs() {
+        let kind = TypeName::parse(&input.type_name, input.is_array);
+        names.inputs.insert(input.name, kind);
+    }
+    for variable in definition.declared_variables() {
+        add(&variable, &mut names);
+    }
+    names
+}
+
+fn add(variable: &Variable, names: &mut ScriptNames) {
+    let kind = TypeName::parse(&variable.type_name, variable.is_array);
+    names.variables.insert(variable.name.clone(), kind);
 }

@@ -1,7 +1,8 @@
 //! A language of expressions, as the rest of the engine knows it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::pin::Pin;
 
@@ -36,13 +37,18 @@ pub(crate) trait Language: fmt::Debug + Sync {
         }
     }
 
-    /// Checks a text when its definition is published. Returns the variables that it names and that must exist, each
-    /// with its place.
+    /// Checks a text when its definition is published.
     ///
     /// # Errors
     /// The first problem, with its place and what to write instead.
-    fn check(&self, _text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
-        Ok(Vec::new())
+    fn check(&self, _text: &str) -> Result<(), ScriptError> {
+        Ok(())
+    }
+
+    /// The names that a text which passes the check reads and that nothing defines, each at its first place; at most
+    /// [`KnownNames::MOST`]. Only what is certain is among them, but for variables that a script sets without a declaration.
+    fn unknown_names(&self, _text: &str, _known: &KnownNames) -> Vec<UnknownName> {
+        Vec::new()
     }
 
     /// Returns the compiler for the scripts of a workflow, or `None` when a script is compiled at its evaluation.
@@ -103,6 +109,47 @@ pub(crate) struct DeclaredNames {
     /// A name may be declared more than once.
     pub(crate) variables: Vec<(String, String, bool)>,
     pub(crate) inputs: Vec<(String, String, bool)>,
+}
+
+/// A name that a text reads and that nothing defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownName {
+    /// As the text has it.
+    pub(crate) shown: String,
+    /// The variable that it is, if a script may set it.
+    pub(crate) variable: Option<String>,
+    pub(crate) place: Place,
+    /// What the text has in its place.
+    pub(crate) becomes: &'static str,
+}
+
+/// The names of one workflow, for the search of unknown ones.
+#[derive(Debug)]
+pub(crate) struct KnownNames {
+    pub(super) names: ScriptNames,
+    /// The ids and names of the activities.
+    pub(super) activities: HashSet<String>,
+    /// What JavaScript generates of all of them.
+    pub(super) functions: OnceCell<HashSet<String>>,
+}
+
+impl KnownNames {
+    /// The most names of one text that are looked for.
+    pub(crate) const MOST: usize = 100;
+
+    /// What is declared, and the ids and names of the activities.
+    pub(crate) fn new(names: ScriptNames, activities: HashSet<String>) -> Self {
+        Self {
+            names,
+            activities,
+            functions: OnceCell::new(),
+        }
+    }
+
+    /// The declared names.
+    pub(crate) fn declared(&self) -> &ScriptNames {
+        &self.names
+    }
 }
 
 /// The names of one workflow for an editor, with their types.

@@ -19,6 +19,8 @@ mod declared_kinds;
 mod event_urls;
 mod javascript;
 mod language;
+#[cfg(test)]
+mod language_tables;
 mod languages;
 #[cfg(feature = "liquid")]
 mod liquid;
@@ -37,7 +39,7 @@ pub(crate) use event_urls::EventUrl;
 pub use event_urls::EventUrls;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
-pub(crate) use language::{Compiler, DeclaredNames, Language, Place, ScriptNames, ScriptRun};
+pub(crate) use language::{Compiler, DeclaredNames, KnownNames, Language, ScriptNames, ScriptRun, UnknownName};
 pub(crate) use languages::{
     LANGUAGES, expression_types, is_runnable, language, language_of_activity, language_requirement,
     language_requirements, missing_language, runnable_types, script_activities, script_languages,

@@ -107,7 +107,7 @@ pub enum ScriptErrorKind {
     Timeout,
     /// It needs more than [`ScriptOptions::memory_limit`](super::ScriptOptions::memory_limit).
     Memory,
-    /// A text of its result contains U+0000 or a lone surrogate.
+    /// A text of its result contains U+0000, or, in C#, half of a surrogate pair.
     InvalidText,
     /// Its result is larger than [`ScriptOptions::max_result_bytes`](super::ScriptOptions::max_result_bytes), or nested
     /// too deeply.

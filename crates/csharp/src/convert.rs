@@ -226,7 +226,7 @@ fn json_of(value: &Value, meter: &Meter<'_>, depth: usize, left: &mut usize) -> 
         Value::Double(number) => Json::Number(Number::from_f64(*number).ok_or_else(|| {
             Stop::thrown(
                 "ArgumentException",
-                format!("{} has no form in JSON", format::double(*number)),
+                format!("{} has no form in JSON", mainspring_language::double_text(*number)),
             )
         })?),
         Value::Decimal(number) => decimal_json(*number),

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use mainspring_language::Collation;
+
 use super::date_time::{DateKind, DateTime};
 use super::format;
 use super::object::Object;
@@ -46,7 +48,7 @@ pub(super) fn text_of(value: &Value) -> Arc<str> {
         Value::Bool(flag) => if *flag { "True" } else { "False" }.into(),
         Value::Int(number) => number.to_string().into(),
         Value::Long(number) => number.to_string().into(),
-        Value::Double(number) => format::double(*number).into(),
+        Value::Double(number) => mainspring_language::double_text(*number).into(),
         Value::Decimal(number) => number.to_string().into(),
         Value::Char(unit) => char_text(*unit).into(),
         Value::Date(date) => format::date(*date, "").unwrap_or_default().into(),
@@ -202,43 +204,13 @@ pub(super) fn check_format(ty: &Ty, format: &str) -> Result<(), String> {
         .map_err(|stop| stop.message.replace("FormatException: ", ""))
 }
 
-/// Characters of a text that are compared at once, and those whose comparison is as much work as a step.
-const CHARACTERS: usize = 64;
-const CHARACTERS_OF_STEP: usize = 16;
+/// Bytes of a text whose comparison is as much work as a step.
+const BYTES_OF_STEP: usize = 16;
 
-/// The order of `string.Compare`: letters without their case, then lower case first; signs before digits before letters.
+/// The order of `string.Compare`: that of words.
 pub(super) fn collate(a: &str, b: &str, meter: &Meter<'_>) -> Evaluated<Ordering> {
-    let letter = |c: char| {
-        let class = if c.is_alphabetic() {
-            2
-        } else if c.is_numeric() {
-            1
-        } else {
-            0
-        };
-        (class, c.to_lowercase().next().unwrap_or(c))
-    };
-    match order_by(a, b, letter, meter)? {
-        Ordering::Equal => order_by(a, b, char::is_uppercase, meter),
-        by_letters => Ok(by_letters),
-    }
-}
-
-/// The order of two texts by what their characters are.
-fn order_by<T: Ord>(a: &str, b: &str, key: impl Fn(char) -> T, meter: &Meter<'_>) -> Evaluated<Ordering> {
-    let (mut a, mut b) = (a.chars().map(&key), b.chars().map(&key));
-    loop {
-        for count in 0..CHARACTERS {
-            let order = match (a.next(), b.next()) {
-                (None, None) => Ordering::Equal,
-                (a, b) if a != b => a.cmp(&b),
-                _ => continue,
-            };
-            meter.steps(count / CHARACTERS_OF_STEP)?;
-            return Ok(order);
-        }
-        meter.steps(CHARACTERS / CHARACTERS_OF_STEP)?;
-    }
+    meter.steps((a.len() + b.len()) / BYTES_OF_STEP)?;
+    Ok(Collation::root().compare(a, b))
 }
 
 /// The order without regard to case, by code points.

@@ -27,6 +27,7 @@ mod large_graphs;
 mod long_ids;
 mod nested;
 mod numbers;
+mod older_values;
 mod output_converters;
 mod random;
 mod random_workflow;

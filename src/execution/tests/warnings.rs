@@ -120,3 +120,75 @@ async fn a_variable_that_hides_an_outer_one_is_a_warning() {
     let beside = json!({"id": "s", "type": "Elsa.Sequence", "activities": [declares("one", &["B"], json!([])), declares("two", &["B"], json!([]))]});
     assert_eq!(warnings(of(beside)).await, []);
 }
+
+/// The messages of a definition with one variable, Name, and these expressions in a sequence.
+fn unknown(expressions: &[(&str, &str)]) -> Vec<String> {
+    let number = |(number, (kind, text)): (usize, &(&str, &str))| {
+        let text = json!({"typeName": "String", "expression": {"type": kind, "value": text}});
+        json!({"id": format!("w{number}"), "type": "Elsa.WriteLine", "text": text})
+    };
+    let activities: Vec<Value> = expressions.iter().enumerate().map(number).collect();
+    let definition = definition(json!({
+        "variables": [{"id": "v", "name": "Name", "typeName": "String"}],
+        "root": {"id": "s", "type": "Elsa.Sequence", "activities": activities},
+    }));
+    let instance = InMemoryInstance::new(&definition);
+    assert_eq!(instance.interpreter.validate(&definition), []);
+    let warnings = instance.interpreter.warnings(&instance.program, &definition);
+    warnings.into_iter().map(|warning| warning.message).collect()
+}
+
+#[test]
+fn a_name_that_nothing_defines_is_a_warning() {
+    for (kind, text, place, hint) in [
+        ("JavaScript", "let a = 1;\na + totl", "totl", "in line 2, column 5"),
+        ("JavaScript", "getNam()", "getNam", "did you mean Name?"),
+        (
+            "JavaScript",
+            "getResultFromNothing()",
+            "getResultFromNothing",
+            "it is null",
+        ),
+        #[cfg(feature = "liquid")]
+        (
+            "Liquid",
+            "Hello {{ Variables.Nam | upcase }}",
+            "Variables.Nam",
+            "so it is nil; did you mean Name?",
+        ),
+        #[cfg(feature = "csharp")]
+        ("CSharp", "Variables.Get<int>(\"Nam\")", "Nam", "in line 1, column 20"),
+    ] {
+        let found = unknown(&[(kind, text)]);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].contains(place) && found[0].contains(hint), "{text}: {found:?}");
+    }
+    for text in [
+        "getName() + variables.Name + getResultFromW0() + setName('a') + Math.max(1) + newGuid() + TimeSpan.Zero",
+        "typeof maybe === 'undefined' ? 1 : maybe",
+        "getInput('anything') + getVariable('anything') + variables.anything",
+    ] {
+        assert_eq!(unknown(&[("JavaScript", text)]), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_variable_that_a_script_may_set_is_no_warning() {
+    for setter in [
+        "setVariable('Fresh', 1)",
+        "variables.Fresh = 1",
+        "variables['Fre' + 'sh'] = 1",
+    ] {
+        assert_eq!(
+            unknown(&[("JavaScript", setter), ("JavaScript", "getFresh()")]),
+            Vec::<String>::new(),
+            "{setter}"
+        );
+        #[cfg(feature = "liquid")]
+        assert_eq!(
+            unknown(&[("JavaScript", setter), ("Liquid", "{{ Variables.Fresh }}")]),
+            Vec::<String>::new(),
+            "{setter}"
+        );
+    }
+}

@@ -22,17 +22,16 @@ mod control_flow;
 mod converters;
 mod guards;
 mod input_names;
-mod named_variables;
 mod remedies;
 mod secrets;
 mod shown;
 mod state_machine;
 mod structure;
+mod unknown_names;
 mod warnings;
 
 use converters::Targets;
 use guards::Guards;
-use named_variables::NamedVariables;
 
 /// What keeps a definition from being published, with the program that was compiled from it.
 pub(super) fn validate(
@@ -45,7 +44,6 @@ pub(super) fn validate(
     persistence("", Some(&definition.custom_properties), &mut errors);
     errors.extend(unknown_strategy(definition).map(|problem| ValidationError::of("", problem)));
     identities(program, &mut errors);
-    let named = NamedVariables::of(program);
     let targets = Targets::of(program);
     let guards = Guards::of(catalogue, program);
     for node in program.tree.iter().filter(|node| node.is_own()) {
@@ -64,7 +62,7 @@ pub(super) fn validate(
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards.check(node, &mut errors);
-        scripts(program, &named, node, &mut errors);
+        scripts(program, node, &mut errors);
         inputs(node, &mut errors);
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
@@ -233,8 +231,8 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
     }
 }
 
-/// The problems of scripts, each with its place, and the variables that they name but that do not exist.
-fn scripts(program: &Program, named: &NamedVariables<'_>, node: &ActivityNode, errors: &mut Problems) {
+/// The problems of scripts, each with its place.
+fn scripts(program: &Program, node: &ActivityNode, errors: &mut Problems) {
     for input in &node.inputs {
         if errors.is_full() {
             return;
@@ -247,17 +245,14 @@ fn scripts(program: &Program, named: &NamedVariables<'_>, node: &ActivityNode, e
             Some(Err(problem)) => Err(problem.clone()),
             _ => language.check(script.text),
         };
-        match checked {
-            Ok(names) => errors.extend(named.errors(node, input, &names)),
-            Err(problem) => {
-                let message = format!(
-                    "The input {} of the activity {}{}: {problem}",
-                    input.name,
-                    node.id,
-                    language.facts().refusal
-                );
-                errors.push(ValidationError::of(&node.id, message));
-            }
+        if let Err(problem) = checked {
+            let message = format!(
+                "The input {} of the activity {}{}: {problem}",
+                input.name,
+                node.id,
+                language.facts().refusal
+            );
+            errors.push(ValidationError::of(&node.id, message));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::shown::short;
+use super::unknown_names::UnknownNames;
 use super::{secrets, state_machine};
 use crate::activity::{ActivityNode, FlowchartMode, MergeMode, NodeIndex};
 use crate::definition::{InputBinding, Problems, ValidationError, WorkflowDefinition};
@@ -22,6 +23,7 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         );
         warnings.push(ValidationError::of("", message));
     }
+    let unknown = UnknownNames::of(program, definition);
     for node in program.tree.iter().filter(|node| node.is_own()) {
         if warnings.is_full() {
             break;
@@ -29,6 +31,7 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
         warnings.extend(secrets::stored(node));
+        unknown.warn(node, &mut warnings);
         if node.type_name == "Elsa.StateMachine" {
             state_machine::warn(node, &mut warnings);
         }

@@ -84,19 +84,29 @@ pub(super) fn single(value: Value) -> Result<Value, TypeMismatch> {
     shortest.and_then(of_f64).ok_or_else(|| mismatch(&value, wanted))
 }
 
-/// At most 28 digits behind the point. It is kept as a number of JSON, which has no zeros at the end.
+/// At most 28 digits behind the point. It is kept as a number of JSON, which has no zeros at its end, or as text if it has more
+/// digits than such a number.
 pub(super) fn decimal(value: Value) -> Result<Value, TypeMismatch> {
     let wanted = "a decimal number between -79228162514264337593543950335 and 79228162514264337593543950335";
-    let fits = match &value {
-        Value::Number(number) => Decimal::parse_exponent(&number.to_string()).is_some(),
-        Value::Bool(_) => true,
-        Value::String(text) => Decimal::parse_exponent(text.trim()).is_some(),
-        _ => false,
+    let read = match &value {
+        Value::Number(number) => Decimal::parse_exponent(&number.to_string()),
+        Value::Bool(flag) => return Ok(u8::from(*flag).into()),
+        Value::String(text) => Decimal::parse_exponent(text.trim()),
+        _ => None,
     };
-    match value {
-        Value::Number(_) if fits => Ok(value),
-        value if fits => double(value),
-        value => Err(mismatch(&value, wanted)),
+    match (value, read) {
+        (value @ Value::Number(_), Some(_)) => Ok(value),
+        (_, Some(exact)) => {
+            if let Some(whole) = exact.to_i64().filter(|_| exact.is_whole()) {
+                return Ok(whole.into());
+            }
+            let nearest = Number::from_f64(exact.to_f64());
+            let is_exact = |number: &Number| Decimal::parse_exponent(&number.to_string()) == Some(exact);
+            Ok(nearest
+                .filter(is_exact)
+                .map_or_else(|| exact.to_string().into(), Value::Number))
+        }
+        (value, None) => Err(mismatch(&value, wanted)),
     }
 }
 

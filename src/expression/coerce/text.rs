@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use mainspring_language::double_text;
 use serde_json::Value;
 
 /// A value as text: text unchanged, `True` and `False`, objects and lists as JSON.
@@ -12,7 +13,7 @@ pub(crate) fn to_text(value: Value) -> String {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() => double(float),
+            Some(float) if number.is_f64() => double_text(float),
             _ => number.to_string(),
         },
         Value::Array(_) | Value::Object(_) => {
@@ -23,21 +24,6 @@ pub(crate) fn to_text(value: Value) -> String {
     }
 }
 
-/// The shortest text that reads back as the same double: with an exponent from 1E+15 on, and below 0.0001 (.NET: general format).
-fn double(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let exponent = scientific
-        .split_once('e')
-        .and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
-    match exponent {
-        Some((digits, exponent)) if float != 0.0 && !(-4..15).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}E{sign}{:02}", exponent.abs())
-        }
-        _ => format!("{float}"),
-    }
-}
-
 /// JSON as `System.Text.Json` writes it with all of Unicode allowed: what HTML would read is escaped, and what is outside of
 /// the Basic Multilingual Plane. The depth of a value is bounded where it is read.
 fn json(value: &Value, out: &mut String) {
@@ -45,7 +31,7 @@ fn json(value: &Value, out: &mut String) {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() => out.push_str(&double(float)),
+            Some(float) if number.is_f64() => out.push_str(&double_text(float)),
             _ => drop(write!(out, "{number}")),
         },
         Value::String(text) => quoted(text, out),

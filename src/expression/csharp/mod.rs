@@ -13,7 +13,7 @@ use mainspring_csharp::{Bounds, DeclaredType, Names, Outcome, Position, Problem,
 use mainspring_language::Steps;
 use serde_json::Value;
 
-use super::language::{Compiler, DeclaredNames, Language, LanguageFacts, ScriptRun};
+use super::language::{Compiler, DeclaredNames, KnownNames, Language, LanguageFacts, Place, ScriptRun, UnknownName};
 use super::processor::on_stack_of;
 use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 use super::script_view::{ScriptView, ViewSnapshot};
@@ -54,6 +54,18 @@ impl Language for CSharp {
         }))
     }
 
+    /// A variable that is read by a name which is written out.
+    fn unknown_names(&self, text: &str, known: &KnownNames) -> Vec<UnknownName> {
+        let unknown = named_variables(text).filter(|(name, _)| !known.names.variables.contains_key(*name));
+        let unknown = unknown.take(KnownNames::MOST).map(|(name, place)| UnknownName {
+            shown: name.to_owned(),
+            variable: Some(name.to_owned()),
+            place,
+            becomes: "it is null, or the default of its type",
+        });
+        unknown.collect()
+    }
+
     fn evaluate<'a>(
         &'a self,
         script: ScriptText<'a>,
@@ -71,6 +83,34 @@ impl Language for CSharp {
             Err(problem) => ScriptRun::Ended(Err(problem)),
         }
     }
+}
+
+/// The longest text behind the name of a call that is looked at.
+const LONGEST_CALL: usize = 200;
+
+/// The names in `Variables.Get("Name")` and `GetVariable<int>("Name")`; none of a text with block comments, and none that stands
+/// behind `//` or in a text.
+fn named_variables(text: &str) -> impl Iterator<Item = (&str, Place)> {
+    let lines = text.lines().enumerate().filter(|_| !text.contains("/*"));
+    lines.flat_map(|(number, line)| {
+        let line = line.split("//").next().unwrap_or_default();
+        let calls = ["Variables.Get", "Variable.Get", ".GetVariable"].into_iter();
+        let named = calls.flat_map(|call| line.match_indices(call)).take(KnownNames::MOST);
+        let named = named.filter_map(move |(at, call)| {
+            let (before, rest) = (line.get(..at)?, line.get(at + call.len()..)?);
+            let rest = rest.get(..LONGEST_CALL).unwrap_or(rest);
+            let arguments = match rest.strip_prefix('<') {
+                Some(generic) => generic.split_once(">(")?.1,
+                None => rest.strip_prefix('(')?,
+            };
+            let (name, _) = arguments.strip_prefix('"')?.split_once('"')?;
+            let column = before.chars().count() + call.len() + rest.len() - arguments.len() + 1;
+            let is_code = before.matches('"').count() % 2 == 0;
+            let place = (u32::try_from(number + 1).ok()?, u32::try_from(column).ok()?);
+            is_code.then_some((name, place))
+        });
+        named.collect::<Vec<_>>()
+    })
 }
 
 /// Runs a short script here, and a longer one on another thread, where it sees a snapshot.

@@ -87,7 +87,7 @@ const FIXED: &[&str] = &[
 const MOST_COMPARED: usize = 20_000;
 
 /// The maximum number of places at which a word is divided into an output and an activity.
-const MOST_DIVISIONS: usize = 16;
+pub(super) const MOST_DIVISIONS: usize = 16;
 
 /// The names of a scope, with an index by Pascal case for scripts and scopes so large that comparing each word with
 /// each name takes long.

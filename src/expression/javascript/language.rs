@@ -2,7 +2,8 @@
 
 use super::declarations::declarations;
 use super::syntax::syntax_error;
-use crate::expression::language::{Language, LanguageFacts, Place, ScriptNames, ScriptRun};
+use super::unknown_names::unknown_names;
+use crate::expression::language::{KnownNames, Language, LanguageFacts, ScriptNames, ScriptRun, UnknownName};
 use crate::expression::script::{ScriptError, ScriptErrorKind, ScriptText, too_long_script};
 use crate::expression::script_view::ScriptView;
 use crate::expression::session::ScriptSession;
@@ -29,12 +30,16 @@ impl Language for JavaScript {
     }
 
     /// Parses the text, and does not run it.
-    fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
+    fn check(&self, text: &str) -> Result<(), ScriptError> {
         let too_long = too_long_script(text).map(|problem| ScriptError::new(ScriptErrorKind::Syntax, problem));
         match too_long.or_else(|| syntax_error(text)) {
             Some(problem) => Err(problem),
-            None => Ok(Vec::new()),
+            None => Ok(()),
         }
+    }
+
+    fn unknown_names(&self, text: &str, known: &KnownNames) -> Vec<UnknownName> {
+        unknown_names(text, known)
     }
 
     fn declare(&self, names: &ScriptNames) -> Option<String> {

@@ -4,7 +4,7 @@
 // `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it; `host.localeCompare` compares texts.
 (function (host) {
   'use strict';
-  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000;
+  const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000, COMPARED = 1 << 20;
   const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible, ownKeys, setPrototypeOf } = Reflect;
   const root = globalThis, range = RangeError, type = TypeError, text = String, { max, min, trunc } = Math;
   const setHidden = (target, name, value) => defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
@@ -187,8 +187,10 @@
   replace(String.prototype, 'localeCompare', (native) => ({ method(other, locales, options) {
     if (this === undefined || this === null) return apply(native, this, [other]);
     const whole = wellFormed(text(this)), that = wellFormed(`${other}`), locale = isArray(locales) ? locales[0] : locales;
-    refuseMarks('localeCompare', whole);
-    refuseMarks('localeCompare', that);
+    for (const one of [whole, that]) {
+      if (one.length > COMPARED) throw new range('localeCompare is limited to ' + COMPARED + ' characters here');
+      refuseMarks('localeCompare', one);
+    }
     const { sensitivity, caseFirst, numeric, ignorePunctuation } = options ?? {};
     const chosen = options === undefined || options === null ? null : { __proto__: null, sensitivity: optional(sensitivity),
       caseFirst: optional(caseFirst), numeric: flag(numeric), ignorePunctuation: flag(ignorePunctuation) };

@@ -26,12 +26,15 @@
 //!   script may continue; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts;
 //!   `compiled_scripts`: the scripts that it has compiled; `language_change`: which scripts are refused; `pure_script`:
 //!   which scripts need no sweep afterwards.
-//! - `syntax`: whether a script parses. `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and JavaScript.
+//! - `syntax`: whether a script parses; `free_names`: the names that it does not declare; `unknown_names`: those of them that
+//!   nothing else defines. `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and
+//!   JavaScript; `locale_compare`: the order of words.
 
 mod accessor;
 mod compiled_scripts;
 mod convert;
 mod declarations;
+mod free_names;
 mod heap_allocator;
 mod interrupt;
 mod language;
@@ -50,6 +53,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod thread_pool;
+mod unknown_names;
 
 #[cfg(doc)]
 use super::script::{ScriptErrorKind, ScriptScope};

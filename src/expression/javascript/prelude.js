@@ -13,7 +13,7 @@
   const unbound = Function.prototype.call.bind.bind(Function.prototype.call);
   const trim = unbound(text.prototype.trim), replace = unbound(text.prototype.replace);
   const upper = unbound(text.prototype.toUpperCase), padStart = unbound(text.prototype.padStart);
-  const charCode = unbound(text.prototype.charCodeAt);
+  const charCode = unbound(text.prototype.charCodeAt), exponential = unbound(Number.prototype.toExponential);
   const matches = unbound(RegExp.prototype.test);
   const toBase64 = unbound(bytes.prototype.toBase64), fromBase64 = bytes.fromBase64.bind(bytes);
   const wellFormed = unbound(text.prototype.toWellFormed), encode = (value) => encodeText(wellFormed(value));
@@ -95,14 +95,19 @@
   // JSON as System.Text.Json writes it with all of Unicode allowed: what is undefined is null; what HTML would read is escaped, and
   // what is outside of the Basic Multilingual Plane, no character, or a space other than the usual one.
   const escaped = /\\u[0-9a-f]{4}|\\"|[\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\uf8ff\ufff0-\ufff8\ufffe\uffff'&<>+`]/g;
+  function dotnetNumber(part) {
+    const number = +part, size = number < 0 ? -number : number;
+    if (size === 0 || (size >= 1e-4 && size < 1e17)) return part;
+    return replace(replace(exponential(number), 'e', 'E'), /([+-])(\d)$/, '$10$2');
+  }
   function toJson(value) {
     const members = function (key, member) {
       const own = this[key];
       if (member === undefined) return null;
       return own instanceof date && typeof member === 'string' ? plain(own) ?? shortIso(own) : member;
     };
-    return replace(stringify(orNull(value), members), /"(?:[^"\\]|\\.)*"|\de[+-]?\d+/g, (part) =>
-      part[0] !== '"' ? replace(replace(part, 'e', 'E'), /([+-])(\d)$/, '$10$2') :
+    return replace(stringify(orNull(value), members), /"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*/g, (part) =>
+      part[0] !== '"' ? dotnetNumber(part) :
         '"' + replace(slice(part, 1, -1), escaped, (one) => one.length > 2 ?
           '\\u' + upper(slice(one, 2)) : '\\u' + padStart(upper(charCode(one === '\\"' ? '"' : one, 0).toString(16)), 4, '0')) + '"');
   }

@@ -47,7 +47,7 @@ use rquickjs::{Array, Context, Ctx, Error, Function, Persistent, Runtime, Value 
 
 use super::accessor;
 use super::compiled_scripts::{Compiled, CompiledScripts};
-use super::convert::{ConversionError, JsonConverter, equal_in_script};
+use super::convert::{ConversionError, JsonConverter, equal_in_script, to_js};
 use super::heap_allocator::HeapAllocator;
 use super::interrupt::{InterruptHandler, StopReason};
 use super::language_change::refused_change;
@@ -390,6 +390,7 @@ impl Realm {
             value: out.value(value)?,
             ..Evaluated::default()
         };
+        let typed = self.functions.typed.clone().restore(ctx)?;
         let finish = self.functions.finish.clone().restore(ctx)?;
         let Some(report) = finish.call::<_, Option<Array<'js>>>(())? else {
             return Ok(result);
@@ -401,11 +402,20 @@ impl Realm {
             let value = out.value(entry.get(1)?)?;
             let written: bool = entry.get(2)?;
             let before = self.state.scope.borrow();
-            let is_same = |old: &serde_json::Value| match before.kinds.variable(&name) {
-                Some((kind, _)) => kind.is_same(old, &value),
-                None => equal_in_script(old, &value),
+            let is_same = match before.variables.get(&name) {
+                None => false,
+                Some(_) if written => false,
+                Some(old) => match before.kinds.variable(&name) {
+                    None => equal_in_script(old, &value),
+                    // A date has milliseconds, and bytes one form: what it was before is converted in the same way.
+                    Some((kind, is_list)) => {
+                        let old: JsValue<'js> = typed.call((kind as i32, is_list, to_js(ctx, old)?))?;
+                        let mut converter = JsonConverter::new(&flatten, options.max_result_bytes, &should_stop);
+                        equal_in_script(&converter.value(old)?, &value)
+                    }
+                },
             };
-            if written || !before.variables.get(&name).is_some_and(is_same) {
+            if !is_same {
                 drop(before);
                 result.changes.variables.push((name, value));
             }

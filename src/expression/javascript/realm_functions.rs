@@ -84,6 +84,8 @@ pub(super) struct RealmFunctions {
     pub(super) begin: Persistent<Function<'static>>,
     pub(super) finish: Persistent<Function<'static>>,
     pub(super) flatten: Persistent<Function<'static>>,
+    /// Makes the value of a declared kind.
+    pub(super) typed: Persistent<Function<'static>>,
     pub(super) define: Persistent<Function<'static>>,
     /// Compiles a text that is one expression.
     pub(super) expression: Persistent<Function<'static>>,
@@ -147,7 +149,8 @@ impl RealmFunctions {
         host.set("parseDate", Function::new(ctx.clone(), parse_date)?)?;
         let types: Array<'_> = scripts.types.call((host.clone(),))?;
         host.set("plain", types.get::<Function<'_>>(0)?)?;
-        host.set("typed", types.get::<Function<'_>>(1)?)?;
+        let typed: Function<'_> = types.get(1)?;
+        host.set("typed", typed.clone())?;
         let parts: Array<'_> = scripts.prelude.call((host,))?;
         let keep = |index| Ok::<_, Error>(Persistent::save(ctx, parts.get::<Function<'_>>(index)?));
         let mut sloppy = EvalOptions::default();
@@ -178,6 +181,7 @@ impl RealmFunctions {
             begin: keep(0)?,
             finish: keep(1)?,
             flatten: keep(2)?,
+            typed: Persistent::save(ctx, typed),
             define: keep(3)?,
             expression: keep(4)?,
             body: keep(5)?,

@@ -311,6 +311,7 @@
   function typedOne(kind, value) {
     if (typeof value !== 'string') return value;
     try {
+      if (kind === 4) return exec(/^-?\d+(\.\d+)?$/, value) ? +value : value;
       if (kind === 3) return fromBase64(value);
       if (kind === 2) return TimeSpan.Parse(value);
       const found = parseDate(value);

@@ -15,7 +15,7 @@ mod tests;
 
 use mainspring_liquid::Template;
 
-use super::language::{Language, LanguageFacts, Place, ScriptRun};
+use super::language::{KnownNames, Language, LanguageFacts, ScriptRun, UnknownName};
 use super::script::{ScriptError, ScriptText};
 use super::script_view::ScriptView;
 use super::session::ScriptSession;
@@ -40,12 +40,21 @@ impl Language for Liquid {
         }
     }
 
-    fn check(&self, text: &str) -> Result<Vec<(String, Place)>, ScriptError> {
-        let named = Template::parse(text).map_err(error)?.variables();
-        Ok(named
-            .into_iter()
-            .map(|(name, at)| (name, error(at).place.unwrap_or_default()))
-            .collect())
+    fn check(&self, text: &str) -> Result<(), ScriptError> {
+        Template::parse(text).map(|_| ()).map_err(error)
+    }
+
+    fn unknown_names(&self, text: &str, known: &KnownNames) -> Vec<UnknownName> {
+        let named = Template::parse(text).map(|template| template.variables());
+        let named = named.unwrap_or_default().into_iter();
+        let unknown = named.filter(|(name, _)| !known.names.variables.contains_key(name));
+        let unknown = unknown.take(KnownNames::MOST).map(|(name, at)| UnknownName {
+            shown: format!("Variables.{name}"),
+            variable: Some(name),
+            place: error(at).place.unwrap_or_default(),
+            becomes: "it is nil",
+        });
+        unknown.collect()
     }
 
     fn evaluate<'a>(

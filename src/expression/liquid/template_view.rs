@@ -62,6 +62,7 @@ fn kind_of(declared: Option<(&str, bool)>) -> ValueKind {
     match item {
         Some(TypeName::DateTime | TypeName::DateTimeOffset | TypeName::DateOnly) => ValueKind::Date,
         Some(TypeName::TimeSpan) => ValueKind::TimeSpan,
+        Some(TypeName::Decimal) => ValueKind::Decimal,
         _ => ValueKind::Json,
     }
 }

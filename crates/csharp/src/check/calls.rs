@@ -81,34 +81,7 @@ impl Checker<'_> {
         }
         let ty = self.result(signature, &receiver, &arguments, &lambdas, call.types.first());
         call.result = ty.clone();
-        if let (Some("Variables" | "ExecutionContext"), "Get" | "GetVariable" | "Set" | "SetVariable") =
-            (static_owner.as_deref(), &*call.name)
-        {
-            self.known_variable(call)?;
-        }
         Ok(ty)
-    }
-
-    /// A variable that is read by a name that is written out must exist.
-    fn known_variable(&self, call: &Call) -> Checked<()> {
-        let is_read = call.name.starts_with("Get");
-        let Some(Argument { value, .. }) = call.arguments.first() else {
-            return Ok(());
-        };
-        let Kind::Constant(crate::syntax::Constant::Text(name)) = &value.kind else {
-            return Ok(());
-        };
-        let exists = self.names.variable(name).is_some();
-        if exists || self.names.is_open || !is_read {
-            return Ok(());
-        }
-        Err(Problem::new(
-            value.at,
-            format!(
-                "there is no variable {}; declare it in the workflow",
-                mainspring_language::shortened(name, 200)
-            ),
-        ))
     }
 
     fn result(

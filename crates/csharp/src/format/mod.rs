@@ -7,7 +7,7 @@ mod number;
 mod span;
 
 pub(super) use date::{date, offset, parse_exact};
-pub(super) use number::{double, number};
+pub(super) use number::number;
 pub(super) use span::span;
 
 /// A format string that .NET refuses, too.

@@ -1,33 +1,14 @@
 //! Standard formats of numbers: `C D E F G N P R X B`.
 
+use mainspring_language::double_text;
+
 use super::digits::{Digits, Precision, digits_of, group};
 use super::{FormatError, LONGEST, MOST_DIGITS, custom_number};
 use crate::value::Value;
 
-/// A double as .NET writes it: the shortest text that reads back as the same number.
-pub(crate) fn double(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
-    }
-    if value == 0.0 {
-        return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
-    }
-    let text = format!("{value:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..17).contains(&exponent) {
-        return format!("{value}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}E{sign}{:02}", exponent.abs())
-}
-
 fn plain(value: &Value) -> String {
     match value {
-        Value::Double(number) => double(*number),
+        Value::Double(number) => double_text(*number),
         Value::Decimal(number) => number.to_string(),
         other => other.as_i64().unwrap_or(0).to_string(),
     }

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::arguments::Arguments;
 use crate::convert::{bytes_of, from_json, iso_text, no_json, read_json};
-use crate::format;
 use crate::problem::{Evaluated, Stop, StopKind};
 use crate::run::Meter;
 use crate::syntax::Call;
@@ -47,7 +46,7 @@ fn write(value: &Value, out: &mut String, depth: usize, meter: &Meter<'_>) -> Ev
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Int(_) | Value::Long(_) | Value::Decimal(_) => out.push_str(&text_of(value)),
         Value::Enum(_, number) => drop(write!(out, "{number}")),
-        Value::Double(number) if number.is_finite() => out.push_str(&format::double(*number)),
+        Value::Double(number) if number.is_finite() => out.push_str(&mainspring_language::double_text(*number)),
         Value::Double(_) => {
             return Err(Stop::thrown(
                 "ArgumentException",

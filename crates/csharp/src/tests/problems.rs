@@ -31,11 +31,6 @@ fn problems_name_their_place_and_a_remedy() {
         ),
         ("Variables.Name.Substring(\"a\")", "line 1, column 26", "an int"),
         ("Variables.Missing", "line 1, column 11", "no variable Missing"),
-        (
-            "Variable.Get<int>(\"Missing\")",
-            "line 1, column 19",
-            "no variable Missing",
-        ),
         ("Input.Missing", "line 1, column 7", "Input.Get<T>(\"Missing\")"),
         ("name + 1", "line 1, column 1", "Variables.Name"),
         (

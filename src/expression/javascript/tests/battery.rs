@@ -18,14 +18,14 @@ use crate::expression::type_name::TypeName;
 const BATTERY: &str = include_str!("battery.json");
 
 /// The declared values of an entry, and the kinds of those that are more than text.
-fn declared(entry: &Value, key: &str) -> (Map<String, Value>, Vec<(String, DeclaredKind, bool)>) {
+fn declared(entry: &Value, key: &str) -> (Map<String, Value>, Vec<(String, (DeclaredKind, bool))>) {
     let mut kinds = Vec::new();
     let mut values = Map::new();
     for (name, one) in entry[key].as_object().into_iter().flatten() {
         let type_name = one["type"].as_str().unwrap();
         let read = coerce(one["value"].clone(), &TypeName::parse(type_name, false));
         values.insert(name.clone(), read.unwrap());
-        kinds.extend(DeclaredKind::of(type_name, false).map(|(kind, is_list)| (name.clone(), kind, is_list)));
+        kinds.extend(DeclaredKind::of(type_name, false).map(|kind| (name.clone(), kind)));
     }
     (values, kinds)
 }

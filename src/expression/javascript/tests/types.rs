@@ -112,9 +112,9 @@ async fn types_of_dotnet_have_the_members_that_people_use() {
         ("new Date(0)", json!("1970-01-01T00:00:00Z")),
         ("new Date(1120)", json!("1970-01-01T00:00:01.12Z")),
         (
-            "toJson({a: 'it\\'s <é😀> \\\"q\\\" \\\\ \\n', u: undefined, n: 1e21, s: 1e-7, d: new Date(0), t: TimeSpan.Zero})",
+            "toJson({a: 'it\\'s <é😀> \\\"q\\\" \\\\ \\n', u: undefined, n: 1e21, big: [1e17, -1e16], s: 1e-7, t0: 0.00002, d: new Date(0), t: TimeSpan.Zero})",
             json!(
-                r#"{"a":"it\u0027s \u003Cé\uD83D\uDE00\u003E \u0022q\u0022 \\ \n","u":null,"n":1E+21,"s":1E-07,"d":"1970-01-01T00:00:00Z","t":"00:00:00"}"#
+                r#"{"a":"it\u0027s \u003Cé\uD83D\uDE00\u003E \u0022q\u0022 \\ \n","u":null,"n":1E+21,"big":[1E+17,-10000000000000000],"s":1E-07,"t0":2E-05,"d":"1970-01-01T00:00:00Z","t":"00:00:00"}"#
             ),
         ),
     ];
@@ -167,8 +167,13 @@ fn declared() -> ScriptScope {
         "Raw": "aGk=",
         "Days": ["2026-01-31T00:00:00Z", null],
         "Broken": "soon",
+        "Longest": "10675199.02:48:05.4775807",
+        "Odd": ["2026-01-31T00:00:00Z", {"n": 9007199254740993i64}],
+        "Far": "0001-01-01T00:00:00+02:00",
+        "Loose": "AQ ID",
+        "Nested": {"n": 2.0},
     });
-    let kind = |name: &str, kind, is_list| (name.to_owned(), kind, is_list);
+    let kind = |name: &str, kind, is_list| (name.to_owned(), (kind, is_list));
     let kinds = vec![
         kind("When", DeclaredKind::Date, false),
         kind("Zoned", DeclaredKind::DateWithOffset, false),
@@ -176,6 +181,11 @@ fn declared() -> ScriptScope {
         kind("Raw", DeclaredKind::Bytes, false),
         kind("Days", DeclaredKind::Date, true),
         kind("Broken", DeclaredKind::Date, false),
+        kind("Longest", DeclaredKind::TimeSpan, false),
+        kind("Odd", DeclaredKind::Date, true),
+        kind("Far", DeclaredKind::Date, false),
+        kind("Loose", DeclaredKind::Bytes, false),
+        kind("Nested", DeclaredKind::Decimal, false),
     ];
     ScriptScope {
         variables: variables.as_object().cloned().unwrap(),
@@ -207,6 +217,10 @@ async fn a_declared_type_makes_a_date_of_a_text() {
         ("getRaw() instanceof Uint8Array && bytesToString(getRaw())", json!("hi")),
         ("getDays()[0].getFullYear() + ' ' + getDays()[1]", json!("2026 null")),
         ("getBroken()", json!("soon")),
+        (
+            "[getLongest(), getOdd(), getFar(), getLoose(), getNested()].length",
+            json!(5),
+        ),
         ("getdue().getUTCHours() + getInput('due').getUTCHours()", json!(22)),
     ];
     for (script, expected) in cases {

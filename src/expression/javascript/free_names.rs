@@ -1,0 +1,630 @@
+//! The names that a script reads and does not declare, found in its text without running it.
+//!
+//! Only what is certain is found: a name counts as declared if any part of the script may declare it, wherever that is, and a
+//! text whose meaning depends on more than its tokens has no free names. A name behind `typeof` is asked for, and not read.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::expression::language::Place;
+
+/// Words that are no names, or name what every function has.
+const WORDS: &[&str] = &[
+    "arguments",
+    "as",
+    "async",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "from",
+    "function",
+    "get",
+    "if",
+    "import",
+    "in",
+    "instanceof",
+    "let",
+    "new",
+    "null",
+    "of",
+    "return",
+    "set",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "undefined",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// Words after which an operand comes, so that a `/` begins a regular expression.
+const BEFORE_OPERAND: &[&str] = &[
+    "case",
+    "delete",
+    "do",
+    "else",
+    "in",
+    "instanceof",
+    "new",
+    "return",
+    "throw",
+    "typeof",
+    "void",
+];
+
+/// Words before parentheses that declare nothing, and that no operand ends.
+const BEFORE_PARENTHESES: &[&str] = &["if", "for", "while", "switch"];
+
+/// The most brackets between `typeof` and a name.
+const MOST_BRACKETS: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'s> {
+    /// A name or a word.
+    Name(&'s str),
+    /// A sign of one or more characters.
+    Sign(&'s str),
+    /// A number, a text, a regular expression, a part of a template.
+    Literal,
+    /// The end of the part of a template that is code begins a text, and its end a part again.
+    Open,
+    Close,
+}
+
+/// The names that are read and nowhere declared, each at its first place.
+pub(super) fn free_names(script: &str) -> Vec<(String, Place)> {
+    let Some(tokens) = Lexer::of(script).tokens() else {
+        return Vec::new();
+    };
+    let text = Tokens::of(&tokens);
+    let declared = text.declared();
+    let asked = text.asked();
+    let mut seen = HashSet::new();
+    let mut free = Vec::new();
+    for (index, (token, place)) in tokens.iter().enumerate() {
+        let Token::Name(name) = token else { continue };
+        let is_free = text.is_read(index)
+            && !WORDS.contains(name)
+            && !declared.contains(name)
+            && !asked.contains(name)
+            && seen.insert(*name);
+        if is_free {
+            free.push(((*name).to_owned(), *place));
+        }
+    }
+    free
+}
+
+/// The signs of more than one character that decide what stands around them.
+const SIGNS: &[&str] = &[
+    "...", "++", "--", "=>", "?.", "===", "!==", "==", "!=", "<=", ">=", "??=", "&&=", "||=", "**=", "+=", "-=", "*=",
+    "/=", "%=",
+];
+
+struct Lexer<'s> {
+    rest: &'s str,
+    place: Place,
+    tokens: Vec<(Token<'s>, Place)>,
+    /// The brackets that are open, and whether what they hold decides on a statement; a part of a template is a `$`.
+    open: Vec<(char, bool)>,
+    /// The last closing bracket ended a condition, behind which a statement begins.
+    was_condition: bool,
+}
+
+impl<'s> Lexer<'s> {
+    fn of(script: &'s str) -> Self {
+        Self {
+            rest: script,
+            place: (1, 1),
+            tokens: Vec::new(),
+            open: Vec::new(),
+            was_condition: false,
+        }
+    }
+
+    /// `None` when the tokens alone do not say what a text means.
+    fn tokens(mut self) -> Option<Vec<(Token<'s>, Place)>> {
+        while let Some(first) = self.rest.chars().next() {
+            let place = self.place;
+            if first.is_whitespace() || first == '\u{feff}' {
+                self.skip(first.len_utf8());
+            } else if self.rest.starts_with("//") {
+                let length = self.rest.find(['\n', '\r', '\u{2028}', '\u{2029}']);
+                self.skip(length.unwrap_or(self.rest.len()));
+            } else if self.rest.starts_with("/*") {
+                let length = self.rest.get(2..)?.find("*/")?;
+                self.skip(length + 4);
+            } else if self.rest.starts_with("<!--") || self.rest.starts_with("-->") {
+                return None;
+            } else if is_name_start(first) {
+                let length = self.rest.find(|c| !is_name_part(c)).unwrap_or(self.rest.len());
+                let name = self.skip(length);
+                self.tokens.push((Token::Name(name), place));
+            } else if first.is_ascii_digit() || (first == '.' && self.second().is_some_and(|c| c.is_ascii_digit())) {
+                self.number();
+                self.tokens.push((Token::Literal, place));
+            } else if first == '\'' || first == '"' {
+                self.quoted(first)?;
+                self.tokens.push((Token::Literal, place));
+            } else if first == '`' {
+                self.skip(1);
+                self.template(place)?;
+            } else if first == '/' && !self.is_division()? {
+                self.pattern()?;
+                self.tokens.push((Token::Literal, place));
+            } else if first == '}' && self.open.last().is_some_and(|(open, _)| *open == '$') {
+                self.open.pop();
+                self.tokens.push((Token::Close, place));
+                self.skip(1);
+                self.template(place)?;
+            } else {
+                self.sign(first)?;
+            }
+        }
+        self.open.is_empty().then_some(self.tokens)
+    }
+
+    fn second(&self) -> Option<char> {
+        self.rest.chars().nth(1)
+    }
+
+    /// Takes this many bytes.
+    fn skip(&mut self, bytes: usize) -> &'s str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        for c in taken.chars() {
+            self.place = match c {
+                '\n' => (self.place.0.saturating_add(1), 1),
+                _ => (self.place.0, self.place.1.saturating_add(1)),
+            };
+        }
+        taken
+    }
+
+    /// Also with an exponent that has a sign.
+    fn number(&mut self) {
+        loop {
+            let length = self
+                .rest
+                .find(|c: char| !(is_name_part(c) || c == '.'))
+                .unwrap_or(self.rest.len());
+            let taken = self.skip(length);
+            let is_exponent =
+                taken.ends_with(['e', 'E']) && !taken.starts_with("0x") && self.rest.starts_with(['+', '-']);
+            if !is_exponent {
+                return;
+            }
+            self.skip(1);
+        }
+    }
+
+    fn quoted(&mut self, quote: char) -> Option<()> {
+        let mut is_escaped = true;
+        let mut end = None;
+        for (at, c) in self.rest.char_indices() {
+            match c {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                '\n' => return None,
+                c if c == quote => {
+                    end = Some(at + 1);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        self.skip(end?);
+        Some(())
+    }
+
+    /// The text of a template up to its end or its next part.
+    fn template(&mut self, place: Place) -> Option<()> {
+        let mut is_escaped = false;
+        for (at, c) in self.rest.char_indices() {
+            match c {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                '`' => {
+                    self.skip(at + 1);
+                    self.tokens.push((Token::Literal, place));
+                    return Some(());
+                }
+                '$' if self.rest.get(at + 1..).is_some_and(|rest| rest.starts_with('{')) => {
+                    self.skip(at + 2);
+                    self.open.push(('$', false));
+                    self.tokens.push((Token::Open, place));
+                    return Some(());
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a `/` divides. `None` where that depends on more than tokens, as behind a `}`, which ends an operand or a statement.
+    fn is_division(&self) -> Option<bool> {
+        let mut last = self.tokens.iter().rev().map(|(token, _)| token);
+        match last.next() {
+            None | Some(Token::Open) => Some(false),
+            Some(Token::Literal) => Some(true),
+            Some(Token::Name(_)) if matches!(last.next(), Some(Token::Sign("." | "?."))) => Some(true),
+            Some(Token::Name("await" | "of" | "yield")) => None,
+            Some(Token::Name(name)) => Some(!BEFORE_OPERAND.contains(name)),
+            Some(Token::Sign("}" | "++" | "--") | Token::Close) => None,
+            Some(Token::Sign(")")) if self.was_condition => None,
+            Some(Token::Sign(sign)) => Some(matches!(*sign, ")" | "]")),
+        }
+    }
+
+    fn pattern(&mut self) -> Option<()> {
+        let (mut is_escaped, mut in_class, mut end) = (false, false, None);
+        for (at, c) in self.rest.char_indices().skip(1) {
+            match c {
+                '\n' => return None,
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                '[' => in_class = true,
+                ']' => in_class = false,
+                '/' if !in_class => {
+                    end = Some(at + 1);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        self.skip(end?);
+        let flags = self.rest.find(|c: char| !is_name_part(c)).unwrap_or(self.rest.len());
+        self.skip(flags);
+        Some(())
+    }
+
+    fn sign(&mut self, first: char) -> Option<()> {
+        let place = self.place;
+        match first {
+            '(' | '[' | '{' => {
+                let before = self.tokens.last().map(|(token, _)| *token);
+                // The names in its block may be members of its object.
+                if first == '(' && before == Some(Token::Name("with")) {
+                    return None;
+                }
+                let is_condition = matches!(before, Some(Token::Name(word)) if BEFORE_PARENTHESES.contains(&word));
+                self.open.push((first, is_condition));
+            }
+            ')' | ']' | '}' => {
+                let (open, is_condition) = self.open.pop()?;
+                if !matches!((open, first), ('(', ')') | ('[', ']') | ('{', '}')) {
+                    return None;
+                }
+                self.was_condition = is_condition;
+            }
+            // An escape in a name, a decorator, a private member.
+            '\\' | '@' | '#' => return None,
+            _ => {}
+        }
+        let known = SIGNS.iter().find(|sign| self.rest.starts_with(**sign));
+        // `a?.5:1` has no member.
+        let is_member = !self.rest.starts_with("?.")
+            || !self
+                .rest
+                .get(2..)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let length = known.filter(|_| is_member).map_or(first.len_utf8(), |sign| sign.len());
+        let sign = self.skip(length);
+        self.tokens.push((Token::Sign(sign), place));
+        Some(())
+    }
+}
+
+fn is_name_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || c == '$' || (!c.is_ascii() && !c.is_whitespace())
+}
+
+fn is_name_part(c: char) -> bool {
+    is_name_start(c) || c.is_ascii_digit()
+}
+
+/// The tokens of a script, and which brackets belong together.
+struct Tokens<'t, 's> {
+    tokens: &'t [(Token<'s>, Place)],
+    /// The closing bracket of an opening one, and the other way round.
+    pairs: HashMap<usize, usize>,
+}
+
+impl<'t, 's> Tokens<'t, 's> {
+    fn of(tokens: &'t [(Token<'s>, Place)]) -> Self {
+        let mut pairs = HashMap::new();
+        let mut open = Vec::new();
+        for (index, (token, _)) in tokens.iter().enumerate() {
+            match token {
+                Token::Open | Token::Sign("(" | "[" | "{") => open.push(index),
+                Token::Close | Token::Sign(")" | "]" | "}") => {
+                    if let Some(opening) = open.pop() {
+                        pairs.insert(opening, index);
+                        pairs.insert(index, opening);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { tokens, pairs }
+    }
+
+    fn at(&self, index: usize) -> Option<Token<'s>> {
+        self.tokens.get(index).map(|(token, _)| *token)
+    }
+
+    fn before(&self, index: usize) -> Option<Token<'s>> {
+        self.at(index.checked_sub(1)?)
+    }
+
+    fn is_sign(&self, index: usize, sign: &str) -> bool {
+        self.at(index) == Some(Token::Sign(sign))
+    }
+
+    /// Whether the name is read here: it is no member and no key.
+    fn is_read(&self, index: usize) -> bool {
+        let before = self.before(index);
+        let is_member = matches!(
+            before,
+            Some(Token::Sign("." | "?.") | Token::Name("break" | "continue"))
+        );
+        let begins = matches!(before, None | Some(Token::Sign("{" | "," | ";" | "}" | ")")));
+        let is_key = self.is_sign(index + 1, ":") && begins;
+        !is_member && !is_key && !self.is_method(index)
+    }
+
+    /// Whether this is the name of a method: parentheses with a block behind them follow.
+    fn is_method(&self, index: usize) -> bool {
+        let end = self.pairs.get(&(index + 1)).filter(|_| self.is_sign(index + 1, "("));
+        end.is_some_and(|end| self.is_sign(end + 1, "{"))
+    }
+
+    /// The names behind a `typeof`, also in brackets.
+    fn asked(&self) -> HashSet<&'s str> {
+        let mut asked = HashSet::new();
+        for index in 0..self.tokens.len() {
+            let behind = (index + 1..)
+                .take_while(|index| self.is_sign(*index, "("))
+                .take(MOST_BRACKETS)
+                .count();
+            if self.at(index) == Some(Token::Name("typeof")) {
+                self.one(index + 1 + behind, &mut asked);
+            }
+        }
+        asked
+    }
+
+    /// All names that any part of the script may declare.
+    fn declared(&self) -> HashSet<&'s str> {
+        let mut declared = HashSet::new();
+        // The end of the brackets whose names are declared: what is inside of them is, too.
+        let mut end_of_known = 0;
+        for index in 0..self.tokens.len() {
+            match self.at(index) {
+                Some(Token::Name("let" | "const" | "var")) => self.bindings(index + 1, &mut declared),
+                // A label, wherever it stands.
+                Some(Token::Name("break" | "continue")) => self.one(index + 1, &mut declared),
+                Some(Token::Name("class")) => {
+                    self.one(index + 1, &mut declared);
+                    self.members(index + 1, &mut declared);
+                }
+                Some(Token::Name("function")) => {
+                    self.one(index + 1 + usize::from(self.is_sign(index + 1, "*")), &mut declared);
+                }
+                Some(Token::Name(name)) if self.is_target(index + 1) => {
+                    declared.insert(name);
+                }
+                Some(Token::Sign(bracket @ ("(" | "{" | "["))) if index >= end_of_known => {
+                    let end = self.pairs.get(&index).copied().unwrap_or(index);
+                    let is_condition =
+                        matches!(self.before(index), Some(Token::Name(word)) if BEFORE_PARENTHESES.contains(&word));
+                    // The parameters of a function, of a method, of an arrow, and what a `catch` has.
+                    let is_list = bracket == "(" && self.is_sign(end + 1, "{") && !is_condition;
+                    if is_list || self.is_target(end + 1) {
+                        (index..end).for_each(|between| self.one(between, &mut declared));
+                        end_of_known = end;
+                    }
+                }
+                _ => {}
+            }
+        }
+        declared
+    }
+
+    /// Whether what ends before this is assigned to, or is the parameter of an arrow, or that of a loop.
+    fn is_target(&self, index: usize) -> bool {
+        matches!(self.at(index), Some(Token::Sign("=" | "=>") | Token::Name("of" | "in")))
+    }
+
+    fn one(&self, index: usize, declared: &mut HashSet<&'s str>) {
+        if let Some(Token::Name(name)) = self.at(index) {
+            declared.insert(name);
+        }
+    }
+
+    /// The names directly in the body of a class.
+    fn members(&self, from: usize, declared: &mut HashSet<&'s str>) {
+        let Some(body) = (from..self.tokens.len()).find(|index| self.is_sign(*index, "{")) else {
+            return;
+        };
+        let end = self.pairs.get(&body).copied().unwrap_or(body);
+        let mut index = body + 1;
+        while index < end {
+            self.one(index, declared);
+            index = self.pairs.get(&index).copied().unwrap_or(index).max(index) + 1;
+        }
+    }
+
+    /// What a declaration binds: names, or patterns, with or without values, up to the end of the statement, or to the next
+    /// declaration.
+    fn bindings(&self, from: usize, declared: &mut HashSet<&'s str>) {
+        let mut index = from;
+        let mut is_binding = true;
+        while let Some(token) = self.at(index) {
+            match token {
+                Token::Sign(";" | ")" | "]" | "}") | Token::Close | Token::Name("let" | "const" | "var") => return,
+                Token::Sign(",") => is_binding = true,
+                // A pattern is assigned to, which `declared` finds.
+                Token::Sign("{" | "[" | "(") | Token::Open => {
+                    index = self.pairs.get(&index).copied().unwrap_or(index);
+                    is_binding = false;
+                }
+                Token::Name(name) => {
+                    if is_binding {
+                        declared.insert(name);
+                    }
+                    is_binding = false;
+                }
+                Token::Sign(_) | Token::Literal => is_binding = false,
+            }
+            index += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(script: &str) -> String {
+        let names: Vec<String> = free_names(script).into_iter().map(|(name, _)| name).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn free_names_are_found() {
+        for (script, expected) in [
+            ("totl * 2", "totl"),
+            ("order.total + order?.tax", "order"),
+            ("a ? b : c", "a b c"),
+            ("`${name} has ${items.length} of ${`${inner}`}`", "name items inner"),
+            ("({ key: value, short, [computed]: 1 })", "value short computed"),
+            ("const sum = list.reduce((a, b) => a + b + c, 0); return sum", "list c"),
+            ("foo(bar)[baz]", "foo bar baz"),
+            ("return /x[/]y/g.test(text) / half / 2", "text half"),
+            ("for (const x of xs) { y += x }", "xs y"),
+            ("!isDone && go()", "isDone go"),
+            ("[...rest, ...more]", "rest more"),
+            ("const { a, b: c = d, ...e } = given; return a + c + e", "given"),
+            ("let x = 1, y = z, w\nx + y + w", "z"),
+            ("if (totl > 3) { a = 1 }", "totl"),
+            ("[a, b].includes(c)", "a b c"),
+        ] {
+            assert_eq!(free(script), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn declared_names_members_and_keys_are_not_free() {
+        for script in [
+            "let a = 1; a + 1",
+            "function f(x, { y, z = 1 }, ...rest) { return x + y + z + rest.length } f(1, {})",
+            "(x, y) => x + y",
+            "async x => x",
+            "try { f() } catch (error) { error.message } function f() {}",
+            "class A { m(x) { return x } static s = 1; get g() { return this.m(1) } } new A().g",
+            "typeof maybe !== 'undefined' && maybe.x",
+            "implicit = 5; implicit + 1",
+            "[p, q] = [1, 2]; p + q",
+            "({ m(x) { return x }, get g() { return 1 } })",
+            "outer: for (;;) { break outer }",
+            "for (let i = 0, n = 3; i < n; i++) {}",
+            "for (const [k, v] of [[1, 2]]) { k + v }",
+            "'text with names' + \"and quotes\" + `and ${1}` // and comments\n/* more names */",
+            "x = { a: 1, b: { c: 2 } }, x.a.b.c",
+            "1e+5 + 0xff + .5 + 1_000 + 10n",
+            "if (true) { } /maybe/.test('')",
+            "var self = 1; switch (self) { case 1: break; default: }",
+            "undefined === null && this && arguments",
+            "/*/ hello */ 1 / 1",
+            "// a\rlet x = 1\nx",
+            "<!-- note\n1",
+            "if (1) /ab c/.test('x')",
+            "let i = 1; i++ / 2; let q = 1 / 1; q",
+            "let o = {in: 4}, a = o.in / 2, r = 1 / 1; r",
+            "let of = 6; of / 2; let q = 1 / 1; q",
+            "let n = 0\nouter: for (;;) { break outer }",
+            "if (0) ; else lab: for (;;) break lab",
+            "class A { count; static n; a = 1; b\nm() { return this.count } } new A().m()",
+            "({ return(value) { return { value } } })",
+            "typeof(maybe) === 'undefined' || typeof ((maybe))",
+            "with ({ total: 1 }) { total }",
+            "(p) = 1; p",
+            "for ((w) of [1]) w",
+            "function re\u{301}el() {} re\u{301}el()",
+            "let a·b = 1; [a·b]",
+            "for (x in { a: 1 }) { x }",
+            "const [a, { b }] = [1, { b: 2 }], { c } = { c: 1 }; a + b + c",
+        ] {
+            assert_eq!(free(script), "", "{script}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_line_and_column() {
+        let found = free_names("let a = 1;\n  a + ünknown");
+        assert_eq!(found, [("ünknown".to_owned(), (2, 7))]);
+    }
+
+    #[test]
+    fn broken_texts_have_none_and_do_not_panic() {
+        for script in [
+            "'",
+            "`${",
+            "(",
+            "a)",
+            "/",
+            "/*",
+            "a#b",
+            "\\u0061",
+            "`${a}",
+            "}{",
+            "\u{1f600}",
+            "'\\",
+        ] {
+            free_names(script);
+        }
+        assert_eq!(free("(a"), "");
+    }
+
+    #[test]
+    fn a_long_text_is_searched_once() {
+        for script in [
+            "var a\n".repeat(10_000),
+            format!("{}a,{}", "(a=".repeat(5_000), ")=>1".repeat(5_000)),
+            format!("{}a{}", "[".repeat(10_000), "]=1".repeat(10_000)),
+            "class A { ".repeat(5_000) + &"}".repeat(5_000),
+            "typeof (".repeat(5_000),
+        ] {
+            let time = crate::testing::thread_time();
+            free_names(&script);
+            let taken = crate::testing::thread_time() - time;
+            assert!(
+                taken < std::time::Duration::from_secs(2),
+                "{}: {taken:?}",
+                &script[..20]
+            );
+        }
+    }
+}
