@@ -184,10 +184,39 @@ async fn start(context: &mut ActivityContext<'_>, wait: ChildWait) -> Result<Ste
     Ok(Step::Wait)
 }
 
-fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption) -> Step {
-    context.set_output("Result", resumption.payload.unwrap_or_default());
+/// Goes on with what the child has given: its outputs by their names, as in Elsa. Beside them stands what is known of the
+/// instance, unless an output has that name: in the record's own words, and in Elsa's for an activity whose record Elsa has.
+fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption, elsa: &[(&str, &str)]) -> Step {
+    let record = match resumption.payload.unwrap_or_default() {
+        Value::Object(record) => record,
+        other => {
+            context.set_output("Result", other);
+            return Step::Done;
+        }
+    };
+    let mut result = match record.get("output") {
+        Some(Value::Object(outputs)) => outputs.clone(),
+        _ => Map::new(),
+    };
+    for (name, own) in elsa {
+        if let Some(value) = record.get(*own) {
+            result.entry(*name).or_insert(value.clone());
+        }
+    }
+    for (name, value) in record {
+        result.entry(name).or_insert(value);
+    }
+    context.set_output("Result", Value::Object(result));
     Step::Done
 }
+
+/// Elsa's names of the record of a child that was executed.
+const EXECUTED: [(&str, &str); 4] = [
+    ("WorkflowInstanceId", "workflowInstanceId"),
+    ("Status", "status"),
+    ("SubStatus", "subStatus"),
+    ("Output", "output"),
+];
 
 #[derive(Debug)]
 pub(super) struct DispatchWorkflow;
@@ -210,7 +239,9 @@ impl Activity for DispatchWorkflow {
             .input(channel_input())
             .output(
                 OutputDescriptor::new("Result", "Object")
-                    .describe("Of a child that was waited for: workflowInstanceId, status, subStatus and output."),
+                    .describe(
+                        "Of a child that was waited for: its outputs by name, and workflowInstanceId, status, subStatus and output.",
+                    ),
             )
     }
 
@@ -220,7 +251,7 @@ impl Activity for DispatchWorkflow {
     }
 
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
-        Ok(go_on(context, resumption))
+        Ok(go_on(context, resumption, &[]))
     }
 }
 
@@ -242,8 +273,9 @@ impl Activity for ExecuteWorkflow {
                 "Whether this activity completes only once the child has ended, not already when the child waits.",
             ))
             .output(
-                OutputDescriptor::new("Result", "Object")
-                    .describe("Of the child: workflowInstanceId, status, subStatus and output."),
+                OutputDescriptor::new("Result", "Object").describe(
+                    "Of the child: its outputs by name, and WorkflowInstanceId, Status, SubStatus and Output.",
+                ),
             )
     }
 
@@ -267,7 +299,7 @@ impl Activity for ExecuteWorkflow {
     }
 
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
-        Ok(go_on(context, resumption))
+        Ok(go_on(context, resumption, &EXECUTED))
     }
 }
 

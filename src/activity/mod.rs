@@ -8,6 +8,7 @@
 //!
 //! # Layout
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
+//! - `enumeration`: values of Elsa's enumerations, by name or number.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
@@ -20,6 +21,7 @@ mod console;
 mod context;
 mod control_flow;
 mod descriptor;
+mod enumeration;
 mod fault;
 mod flowchart;
 mod generic;

@@ -8,6 +8,7 @@
 use serde_json::{Map, Value};
 
 use super::control_flow::{CURRENT_INDEX, CURRENT_VALUE};
+use super::enumeration::number_of;
 use super::{
     Activity, ActivityContext, BreakBehavior, Choice, Descriptor, EndedChild, Fault, InputDescriptor, NodeIndex, Step,
     UiHint,
@@ -110,12 +111,13 @@ impl ForkJoinMode {
     /// Elsa writes the mode itself instead of an input with an expression; a literal in an expression is read, too.
     fn read(property: Option<&Value>) -> Result<Self, Fault> {
         let given = InputBinding::parse(property).and_then(|binding| binding.expression);
-        match given.map(|expression| expression.value).unwrap_or_default() {
-            Value::Null => Ok(Self::All),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::All),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::Any),
-            other => Err(Fault::new(format!(
-                "The property joinMode is {other}, which is not a mode of a fork; use WaitAll or WaitAny"
+        let value = given.map(|expression| expression.value).unwrap_or_default();
+        match number_of(&["WaitAll", "WaitAny"], &value) {
+            Some(0) => Ok(Self::All),
+            Some(_) => Ok(Self::Any),
+            None if value.is_null() => Ok(Self::All),
+            None => Err(Fault::new(format!(
+                "The property joinMode is {value}, which is not a mode of a fork; use WaitAll or WaitAny"
             ))),
         }
     }

@@ -25,7 +25,7 @@ impl Activity for Event {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         if let Some(payload) = context.started_by().cloned() {
-            context.set_output("Result", payload);
+            context.set_output("Result", given(payload));
             return Ok(Step::Done);
         }
         let name = context.text("EventName").filter(|name| !name.is_empty());
@@ -38,7 +38,7 @@ impl Activity for Event {
         let payload = resumption
             .payload
             .or_else(|| resumption.input.get(EVENT_PAYLOAD_INPUT).cloned());
-        context.set_output("Result", payload.unwrap_or_default());
+        context.set_output("Result", given(payload.unwrap_or_default()));
         Ok(Step::Done)
     }
 
@@ -48,6 +48,14 @@ impl Activity for Event {
             .and_then(Value::as_str)
             .filter(|name| !name.is_empty())?;
         Some(payload(name))
+    }
+}
+
+/// The payload of an event; without one it is empty, as in Elsa.
+fn given(payload: Value) -> Value {
+    match payload {
+        Value::Null => json!({}),
+        payload => payload,
     }
 }
 

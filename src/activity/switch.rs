@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::enumeration::number_of;
 use super::parallel::{begin, count_down};
 use super::{
     Activity, ActivityContext, BreakBehavior, Choice, Descriptor, EndedChild, Fault, InputDescriptor, Step, UiHint,
@@ -90,12 +91,12 @@ enum SwitchMode {
 
 impl SwitchMode {
     fn read(value: &Value) -> Result<Self, Fault> {
-        match value {
-            Value::Null => Ok(Self::First),
-            Value::String(name) if name.eq_ignore_ascii_case("MatchFirst") => Ok(Self::First),
-            Value::String(name) if name.eq_ignore_ascii_case("MatchAny") => Ok(Self::Any),
-            other => Err(Fault::new(format!(
-                "The input Mode is {other}, which is not a mode of a switch; use MatchFirst or MatchAny"
+        match number_of(&["MatchFirst", "MatchAny"], value) {
+            Some(0) => Ok(Self::First),
+            Some(_) => Ok(Self::Any),
+            None if value.is_null() => Ok(Self::First),
+            None => Err(Fault::new(format!(
+                "The input Mode is {value}, which is not a mode of a switch; use MatchFirst or MatchAny"
             ))),
         }
     }

@@ -12,7 +12,7 @@ use crate::activity::{ActivityNode, Child, ChildStatus, EvaluationFuture, Fault,
 use crate::definition::Expression;
 use crate::expression::{
     Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptSession, ScriptText, TypeName,
-    coerce, language, missing_language, script_languages,
+    coerce, input_named, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -156,7 +156,9 @@ impl<'a> Evaluator<'a> {
             "Input" => {
                 let name = reference(&expression.value, &["name", "id"]).unwrap_or_default();
                 let inputs = scope::inputs(self.program, self.state, self.context);
-                inputs.get(&*name).cloned().unwrap_or_default()
+                input_named(&inputs, &name)
+                    .map(|(_, value)| value.clone())
+                    .unwrap_or_default()
             }
             "Configuration" => {
                 let name = named(expression)?;

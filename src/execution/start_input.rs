@@ -1,10 +1,13 @@
 //! The inputs and variables with which an instance starts. They are checked before the start is accepted, and its first
 //! burst converts them.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::program::Program;
 use crate::activity::{Fault, NodeIndex};
+use crate::definition::Argument;
 use crate::expression::{TypeName, coerce};
 use crate::id::ActivityId;
 
@@ -23,9 +26,13 @@ impl Program {
     /// The errors of a start with these values: the fields, each with its message.
     pub(crate) fn start_errors(&self, values: StartValues<'_>) -> Vec<(String, String)> {
         let mut problems = Vec::new();
+        let others = self.in_another_case(values.input);
         for argument in &self.inputs {
             let to = (argument.type_name.as_str(), argument.is_array);
-            let problem = mismatch(values.input.get(&argument.name), to);
+            let name = others
+                .get(argument.name.as_str())
+                .map_or(argument.name.as_str(), String::as_str);
+            let problem = mismatch(values.input.get(name), to);
             problems.extend(problem.map(|problem| (format!("input.{}", argument.name), problem)));
         }
         let workflow = self.tree.iter().next();
@@ -49,6 +56,24 @@ impl Program {
         problems
     }
 
+    /// The declared inputs that are given under a name in another case, as Elsa takes them, with that name. A name that is declared
+    /// itself is that of its own input.
+    fn in_another_case(&self, input: &Map<String, Value>) -> HashMap<&str, String> {
+        let is_missing = |argument: &&Argument| !input.contains_key(&argument.name);
+        let missing: Vec<&Argument> = self.inputs.iter().filter(is_missing).collect();
+        if missing.len() == self.inputs.len().saturating_sub(input.len()) || input.is_empty() {
+            return HashMap::new();
+        }
+        let declared: HashSet<&str> = self.inputs.iter().map(|argument| argument.name.as_str()).collect();
+        let others = input.keys().filter(|name| !declared.contains(name.as_str()));
+        let mut others: HashMap<String, &String> = others.map(|name| (name.to_lowercase(), name)).collect();
+        let found = missing.into_iter().filter_map(|argument| {
+            let given = others.remove(&argument.name.to_lowercase())?;
+            Some((argument.name.as_str(), given.clone()))
+        });
+        found.collect()
+    }
+
     /// The inputs that are given, converted to their types, and the defaults of the others.
     ///
     /// # Errors
@@ -57,6 +82,11 @@ impl Program {
         &self,
         mut input: Map<String, Value>,
     ) -> std::result::Result<Map<String, Value>, Fault> {
+        for (declared, given) in self.in_another_case(&input) {
+            if let Some(value) = input.shift_remove(&given) {
+                input.insert(declared.to_owned(), value);
+            }
+        }
         for argument in &self.inputs {
             let given = input.get(&argument.name).cloned();
             let is_given = given.as_ref().is_some_and(|value| !value.is_null());

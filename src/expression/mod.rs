@@ -50,7 +50,7 @@ pub use named_values::NamedValues;
 pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 pub use script::{ScriptScope, WorkflowFacts};
 pub use script_options::ScriptOptions;
-pub(crate) use script_view::ScriptView;
+pub(crate) use script_view::{ScriptView, input_named};
 pub use session::ScriptEngine;
 pub(crate) use session::ScriptSession;
 pub(crate) use type_name::{TypeName, allows_null, is_assignable};

@@ -47,6 +47,13 @@ pub(crate) trait ScriptView: Sync {
     }
 }
 
+/// The given input of a workflow by its name: in exactly this case, or in any, as in Elsa. With its name as it was given.
+pub(crate) fn input_named<'m>(inputs: &'m Map<String, Value>, name: &str) -> Option<(&'m String, &'m Value)> {
+    let mut others = inputs.iter();
+    let exact = inputs.get_key_value(name);
+    exact.or_else(|| others.find(|(known, _)| known.eq_ignore_ascii_case(name)))
+}
+
 /// What a script sees, for another thread.
 #[derive(Debug)]
 pub(super) struct ViewSnapshot {

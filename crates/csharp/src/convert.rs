@@ -398,11 +398,9 @@ pub(super) fn cast(value: Value, to: &Ty, meter: &Meter<'_>) -> Evaluated<Value>
         (number, Ty::Double) => Value::Double(number.as_f64().ok_or_else(|| no_cast(&value, to))?),
         (Value::Double(number), Ty::Int) => Value::Int(int_of(*number)),
         (Value::Double(number), Ty::Long) => Value::Long(long_of(*number)),
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         (Value::Double(number), Ty::Char) => Value::Char(long_of(*number) as u16),
         (number, Ty::Int | Ty::Long | Ty::Char) => {
             let whole = number.as_i64().ok_or_else(|| no_cast(&value, to))?;
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             match plain {
                 // Unchecked, as C# does by default.
                 Ty::Int => Value::Int(whole as i32),
@@ -428,12 +426,10 @@ fn no_cast(value: &Value, to: &Ty) -> Box<Stop> {
 }
 
 /// Unchecked, as .NET 9 saturates.
-#[allow(clippy::cast_possible_truncation)]
 fn int_of(number: f64) -> i32 {
     number as i32
 }
 
-#[allow(clippy::cast_possible_truncation)]
 fn long_of(number: f64) -> i64 {
     number as i64
 }

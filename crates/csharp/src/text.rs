@@ -213,11 +213,6 @@ pub(super) fn collate(a: &str, b: &str, meter: &Meter<'_>) -> Evaluated<Ordering
     Ok(Collation::root().compare(a, b))
 }
 
-/// The order without regard to case, by code points.
-pub(super) fn folded(text: &str) -> String {
-    upper(text)
-}
-
 /// Each character that has one in upper case alone.
 pub(super) fn upper(text: &str) -> String {
     text.chars().map(upper_char).collect()

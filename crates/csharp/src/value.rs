@@ -490,7 +490,6 @@ impl Value {
         }
     }
 
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Double(number) => Some(*number),

@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::activity::enumeration::{number_of, number_of_text};
+
 /// How a flowchart decides which activity is due. A workflow names it by the custom property `Flowchart:ExecutionMode`;
 /// otherwise the engine's setting applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ impl FlowchartMode {
 
     /// The mode that a workflow names; `None` if it names none, or `Default`.
     pub(crate) fn read(value: Option<&Value>) -> Option<Self> {
-        match number_of(&Self::NAMES, value?, true)? {
+        match number_of(&Self::NAMES, value?)? {
             1 => Some(Self::Token),
             2 => Some(Self::Counter),
             _ => None,
@@ -35,7 +37,7 @@ impl FlowchartMode {
 
     /// Whether the value names a mode.
     pub(crate) fn is_known(value: &Value) -> bool {
-        number_of(&Self::NAMES, value, true).is_some()
+        number_of(&Self::NAMES, value).is_some()
     }
 }
 
@@ -63,7 +65,7 @@ impl MergeMode {
 
     /// The mode that an activity names.
     pub(crate) fn read(value: Option<&Value>) -> Self {
-        match value.and_then(|value| number_of(&Self::NAMES, value, false)) {
+        match value.and_then(|value| number_of_text(&Self::NAMES, value)) {
             Some(2) => Self::Merge,
             Some(3) => Self::Converge,
             Some(4) => Self::Cascade,
@@ -74,22 +76,8 @@ impl MergeMode {
 
     /// Whether the value names a mode.
     pub(crate) fn is_known(value: &Value) -> bool {
-        number_of(&Self::NAMES, value, false).is_some()
+        number_of_text(&Self::NAMES, value).is_some()
     }
-}
-
-/// The number of a name, in any case, or of a number as text.
-fn number_of(names: &[&str], value: &Value, takes_number: bool) -> Option<usize> {
-    let number = match value {
-        Value::String(text) => {
-            let text = text.trim();
-            let by_name = names.iter().position(|name| name.eq_ignore_ascii_case(text));
-            by_name.or_else(|| text.parse().ok())?
-        }
-        Value::Number(number) if takes_number => usize::try_from(number.as_u64()?).ok()?,
-        _ => return None,
-    };
-    (number < names.len()).then_some(number)
 }
 
 #[cfg(test)]

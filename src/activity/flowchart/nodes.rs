@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::activity::enumeration::number_of;
 use crate::activity::{Activity, ActivityContext, Choice, Descriptor, Fault, InputDescriptor, Step, UiHint};
 
 pub(super) const JOIN: &str = "Elsa.FlowJoin";
@@ -155,14 +156,13 @@ pub(super) enum JoinMode {
 
 impl JoinMode {
     pub(super) fn read(value: &Value) -> Result<Self, Fault> {
-        // Elsa's enum, by name or by number.
-        match value {
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAll") => Ok(Self::All),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAllActive") => Ok(Self::AllActive),
-            Value::String(name) if name.eq_ignore_ascii_case("WaitAny") => Ok(Self::Any),
-            Value::Null => Ok(Self::Any),
-            other => Err(Fault::new(format!(
-                "{other} is not a join mode; use WaitAll, WaitAllActive or WaitAny"
+        match number_of(&["WaitAll", "WaitAllActive", "WaitAny"], value) {
+            Some(0) => Ok(Self::All),
+            Some(1) => Ok(Self::AllActive),
+            Some(_) => Ok(Self::Any),
+            None if value.is_null() => Ok(Self::Any),
+            None => Err(Fault::new(format!(
+                "{value} is not a join mode; use WaitAll, WaitAllActive or WaitAny"
             ))),
         }
     }

@@ -89,6 +89,7 @@ async fn a_dispatch_that_waits_goes_on_with_the_result_of_its_child() {
     assert_eq!(result.sub_status, SubStatus::Finished);
     assert_eq!(result.state.variables()["R"]["workflowInstanceId"], id);
     assert_eq!(result.state.variables()["R"]["output"], json!({"n": 1}));
+    assert_eq!(result.state.variables()["R"]["n"], 1, "an output has its own name");
     // A second one finds no bookmark.
     let result = instance.run(ended(bookmark, &id, "Finished")).await;
     assert_eq!(result.unmatched.len(), 1);
@@ -476,4 +477,49 @@ async fn the_body_of_a_port_may_wait_after_the_last_child() {
     let result = instance.event("Go", json!(null)).await;
     assert_eq!(result.sub_status, SubStatus::Finished);
     assert_eq!(instance.lines(), ["after"]);
+}
+
+/// A parent whose child has given these outputs: the variable R, and what each language says of the output Greeting.
+async fn after_child(type_name: &str, outputs: Value) -> (Value, Vec<String>) {
+    let say = |id: &str, kind: &str, text: &str| json!({"id": id, "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": text}}});
+    let activity = json!({"id": "a", "type": type_name, "workflowDefinitionId": literal("String", json!("other")),
+        "waitForCompletion": literal("Boolean", json!(true)), "result": {"typeName": "Object", "memoryReference": {"id": "r"}}});
+    let mut said = vec![say("js", "JavaScript", "getR().Greeting + getLastResult().Greeting")];
+    if cfg!(feature = "liquid") {
+        said.push(say("liquid", "Liquid", "{{ Variables.R.Greeting }}"));
+    }
+    if cfg!(feature = "csharp") {
+        said.push(say("csharp", "CSharp", "Variables.R.Greeting"));
+    }
+    let mut activities = vec![activity];
+    activities.extend(said);
+    let mut instance = InMemoryInstance::new(&definition(json!({
+        "variables": [{"id": "r", "name": "R", "typeName": "Object"}],
+        "root": {"id": "s", "type": "Elsa.Sequence", "activities": activities},
+    })));
+    let child = instance.start().await.children.remove(0);
+    let result =
+        json!({"workflowInstanceId": child.id, "status": "Finished", "subStatus": "Finished", "output": outputs});
+    let result = instance
+        .run(Instruction::ChildEnded {
+            bookmark_id: child.bookmark_id.unwrap(),
+            result,
+        })
+        .await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    (result.state.variables()["R"].clone(), instance.lines())
+}
+
+#[tokio::test]
+async fn the_outputs_of_a_child_have_their_names_in_its_result() {
+    for type_name in ["Elsa.DispatchWorkflow", "Elsa.ExecuteWorkflow"] {
+        let (result, lines) = after_child(type_name, json!({"Greeting": "Hi", "status": "own"})).await;
+        assert_eq!(lines[0], "HiHi", "{type_name}");
+        assert!(lines[1..].iter().all(|line| line == "Hi"), "{type_name}: {lines:?}");
+        assert_eq!(result["status"], "own", "an output takes precedence");
+        assert_eq!(result["output"], json!({"Greeting": "Hi", "status": "own"}));
+        let is_elsa = type_name == "Elsa.ExecuteWorkflow";
+        assert_eq!(result.get("Output").is_some(), is_elsa);
+        assert_eq!(result["Status"], if is_elsa { json!("Finished") } else { Value::Null });
+    }
 }

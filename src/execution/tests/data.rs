@@ -494,3 +494,45 @@ fn a_log_persistence_that_cannot_be_evaluated_is_refused() {
         "{errors:?}"
     );
 }
+
+#[tokio::test]
+async fn the_name_of_an_input_has_any_case() {
+    let read = |kind: &str, text: &str| json!({"type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": text}}});
+    let mut said = vec![
+        read("JavaScript", "getInput('NAME') + getInput('other')"),
+        read("Input", "nAME"),
+    ];
+    if cfg!(feature = "liquid") {
+        said.push(read("Liquid", "{{ Input.name }}"));
+    }
+    if cfg!(feature = "csharp") {
+        said.push(read("CSharp", "Input.Get<string>(\"NAME\")"));
+    }
+    let definition = definition(json!({
+        "inputs": [{"name": "Name", "type": "String"}, {"name": "Count", "type": "Int32", "defaultValue": 3}],
+        "root": {"type": "Elsa.Sequence", "activities": said},
+    }));
+    let mut instance = InMemoryInstance::new(&definition);
+    let given = object(json!({"name": 5, "OTHER": "!", "COUNT": "7"}));
+    let result = instance.run(start(given)).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines()[0], "5!");
+    assert!(
+        instance.lines()[1..].iter().all(|line| line == "5"),
+        "{:?}",
+        instance.lines()
+    );
+    // An exact name takes precedence, and a wrong value is named whatever the case.
+    let errors = |input: Value| {
+        let input = object(input);
+        let variables = serde_json::Map::new();
+        let values = StartValues {
+            input: &input,
+            variables: &variables,
+            trigger: None,
+        };
+        instance.program.start_errors(values)
+    };
+    assert_eq!(errors(json!({"count": "x"}))[0].0, "input.Count");
+    assert!(errors(json!({"count": "x", "Count": 1})).is_empty());
+}

@@ -197,7 +197,9 @@ async fn a_child_runs_in_the_burst_and_its_result_is_that_of_the_activity() {
         let id = family.ids().remove(0);
         assert_eq!(
             *given,
-            json!({"workflowInstanceId": id, "status": "Finished", "subStatus": "Finished", "output": {"Word": "hi"}})
+            json!({"Word": "hi",
+                "WorkflowInstanceId": id, "Status": "Finished", "SubStatus": "Finished", "Output": {"Word": "hi"},
+                "workflowInstanceId": id, "status": "Finished", "subStatus": "Finished", "output": {"Word": "hi"}})
         );
         let events: Vec<&str> = result
             .journal
@@ -238,7 +240,10 @@ async fn a_child_that_waits_is_waited_for_only_if_asked() {
     };
     let result = family.go_on(result.state, ended).await;
     assert_eq!(result.sub_status, SubStatus::Finished);
-    assert_eq!(result.state.variables()["R"], json!({"subStatus": "Faulted"}));
+    assert_eq!(
+        result.state.variables()["R"],
+        json!({"SubStatus": "Faulted", "subStatus": "Faulted"})
+    );
 }
 
 #[tokio::test]

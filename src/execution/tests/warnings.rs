@@ -192,3 +192,21 @@ fn a_variable_that_a_script_may_set_is_no_warning() {
         );
     }
 }
+
+#[tokio::test]
+async fn names_that_differ_in_case_only_are_a_warning() {
+    let of = |names: &[&str]| {
+        let inputs: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"name": name, "type": "String"}))
+            .collect();
+        json!({"inputs": inputs, "root": line("a")})
+    };
+    let found = warnings(of(&["Name", "name", "Other"])).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.contains("inputs Name and name"), "{found:?}");
+    assert_eq!(warnings(of(&["Name", "Names"])).await, []);
+    let variables = json!([{"id": "1", "name": "Total"}, {"id": "2", "name": "total"}]);
+    let found = warnings(json!({"variables": variables, "root": line("a")})).await;
+    assert!(found[0].1.contains("variables Total and total"), "{found:?}");
+}

@@ -49,7 +49,7 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
             errors.push(ValidationError::of(owner, message));
             continue;
         }
-        if !names.insert(name.to_lowercase()) {
+        if !names.insert(name) {
             errors.push(ValidationError::of(
                 owner,
                 format!("The {what} {name} is declared twice"),

@@ -29,10 +29,6 @@ fn whole(number: &Number) -> Option<i128> {
     exact.or_else(|| number.as_f64().and_then(rounded))
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "it is within the bounds of a 64-bit number"
-)]
 fn rounded(float: f64) -> Option<i128> {
     (float.abs() <= 18_446_744_073_709_551_616.0).then(|| float.round_ties_even() as i128)
 }
@@ -56,7 +52,6 @@ pub(super) fn double(value: Value) -> Result<Value, TypeMismatch> {
     let wanted = "a number";
     match value {
         Value::Number(number) => match number.as_i64().filter(|whole| whole.unsigned_abs() > 1 << 53) {
-            #[allow(clippy::cast_precision_loss, reason = "a double has no more digits")]
             Some(whole) => of_f64(whole as f64).ok_or_else(|| mismatch(&Value::Number(number), wanted)),
             None => Ok(Value::Number(number)),
         },
@@ -78,7 +73,6 @@ pub(super) fn single(value: Value) -> Result<Value, TypeMismatch> {
         Value::String(text) => finite(text.trim()),
         _ => None,
     };
-    #[allow(clippy::cast_possible_truncation, reason = "the nearest single is wanted")]
     let single = read.map(|number| number as f32).filter(|number| number.is_finite());
     let shortest = single.and_then(|number| number.to_string().parse().ok());
     shortest.and_then(of_f64).ok_or_else(|| mismatch(&value, wanted))
@@ -122,7 +116,6 @@ fn finite(text: &str) -> Option<f64> {
 /// Without a fraction a number is written as a whole one.
 fn of_f64(number: f64) -> Option<Value> {
     let is_whole = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0 && !is_negative_zero(number);
-    #[allow(clippy::cast_possible_truncation, reason = "it is a whole number below 2^53")]
     if is_whole {
         return Some((number as i64).into());
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::language::{Compiler, DeclaredNames, KnownNames, Language, LanguageFacts, Place, ScriptRun, UnknownName};
 use super::processor::on_stack_of;
 use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
-use super::script_view::{ScriptView, ViewSnapshot};
+use super::script_view::{ScriptView, ViewSnapshot, input_named};
 use super::session::ScriptSession;
 
 /// Steps where the burst runs: about 2 ms.
@@ -241,7 +241,7 @@ impl World for CSharpWorld<'_> {
     }
 
     fn input(&self, name: &str) -> Option<Value> {
-        self.0.inputs().get(name).cloned()
+        input_named(self.0.inputs(), name).map(|(_, value)| value.clone())
     }
 
     fn output(&self, activity: &str, output: Option<&str>) -> Option<Value> {

@@ -165,7 +165,6 @@ impl<'a, 'js> JsonConverter<'a, 'js> {
         if let Some(array) = object.as_array() {
             // Not by `Array::len`, which panics beyond 2^31.
             let length: f64 = array.as_object().get("length")?;
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let length = length.max(0.0) as usize;
             self.charge(length)?;
             let mut list = Vec::with_capacity(length.min(1024));
@@ -216,7 +215,6 @@ impl<'a, 'js> JsonConverter<'a, 'js> {
 
 fn from_double(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() <= MAX_EXACT {
-        #[allow(clippy::cast_possible_truncation)]
         return Value::from(number as i64);
     }
     Number::from_f64(number).map_or(Value::Null, Value::Number)

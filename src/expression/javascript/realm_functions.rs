@@ -19,6 +19,7 @@ use crate::expression::event_urls::{EventUrl, EventUrls};
 use crate::expression::named_values::{NO_SECRETS, NamedValues};
 use crate::expression::script::ScriptScope;
 use crate::expression::script_options::ScriptOptions;
+use crate::expression::script_view::input_named;
 
 /// Runs a text by a direct `eval`. The text begins with a call of `BEGIN`; from then on the name `eval` refers to what
 /// scripts find there, and the heap has no more room for the compiler. Each realm uses a different name, which no
@@ -52,7 +53,6 @@ impl HostState {
     /// A URL for an event of the running script's instance, until a moment in milliseconds since 1970, or for a time span.
     fn event_url(&self, event: &str, until: Option<f64>, lifetime: Option<&str>) -> Result<String, String> {
         let moment = |milliseconds: f64| {
-            #[allow(clippy::cast_possible_truncation, reason = "a moment outside of the range is none")]
             let moment = DateTime::from_timestamp_millis(milliseconds as i64).filter(|_| milliseconds.is_finite());
             moment.ok_or_else(|| "the expiry of an event URL is not a date".to_owned())
         };
@@ -224,9 +224,10 @@ impl ScopeReader {
     ) -> impl for<'js> Fn(Ctx<'js>, i32, String, Option<String>, Function<'js>) -> rquickjs::Result<JsValue<'js>> {
         move |ctx, kind, name, part, typed| {
             let scope = self.0.scope.borrow();
+            let input = (kind == 1).then(|| input_named(&scope.inputs, &name)).flatten();
             let found = match kind {
                 0 => scope.variables.get(&name),
-                1 => scope.inputs.get(&name),
+                1 => input.map(|(_, value)| value),
                 2 => scope
                     .outputs
                     .get(&name)
@@ -250,7 +251,7 @@ impl ScopeReader {
             let value = to_js(&ctx, found)?;
             let declared = match kind {
                 0 => scope.kinds.variable(&name),
-                1 => scope.kinds.input(&name),
+                1 => input.and_then(|(name, _)| scope.kinds.input(name)),
                 _ => None,
             };
             match declared {
@@ -298,10 +299,6 @@ fn encode<'js>(ctx: Ctx<'js>, text: String) -> rquickjs::Result<TypedArray<'js, 
 fn parse_date(text: String) -> Option<Vec<Option<f64>>> {
     let read = parse_date_text(&text, Utc::now())?;
     let offset = read.offset.map(|offset| f64::from(offset.local_minus_utc() / 60));
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "a date has fewer milliseconds than a double has digits"
-    )]
     let milliseconds = read.or_utc().timestamp_millis() as f64;
     Some(vec![Some(milliseconds), offset])
 }

@@ -3,11 +3,11 @@
 use std::time::SystemTime;
 
 use mainspring_liquid::{Fact, TemplateData, ValueKind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::expression::TypeName;
 use crate::expression::named_values::NamedValues;
-use crate::expression::script_view::ScriptView;
+use crate::expression::script_view::{ScriptView, input_named};
 
 /// What a template sees of its run, and the settings of the operator.
 pub(super) struct TemplateView<'a> {
@@ -29,7 +29,7 @@ impl TemplateData for TemplateView<'_> {
     }
 
     fn input(&self, name: &str) -> Option<&Value> {
-        input(self.view.inputs(), name)
+        input_named(self.view.inputs(), name).map(|(_, value)| value)
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
@@ -65,15 +65,4 @@ fn kind_of(declared: Option<(&str, bool)>) -> ValueKind {
         Some(TypeName::Decimal) => ValueKind::Decimal,
         _ => ValueKind::Json,
     }
-}
-
-/// An input by its name, in any case.
-fn input<'m>(inputs: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
-    let exact = inputs.get(name);
-    exact.or_else(|| {
-        let mut others = inputs.iter();
-        others
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
-    })
 }

@@ -93,7 +93,6 @@ pub(crate) fn number(value: &Value, format: &str) -> Result<String, FormatError>
     Ok(text)
 }
 
-#[allow(clippy::cast_sign_loss)]
 fn based(value: &Value, letter: char, width: usize) -> String {
     let bits = match value {
         Value::Long(number) => *number as u64,

@@ -81,7 +81,6 @@ fn clock_property(ticks: i64, name: &str) -> Option<Value> {
     })
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn span_property(ticks: i64, name: &str) -> Option<Value> {
     let total = |unit: i64| Value::Double(ticks as f64 / unit as f64);
     Some(match name {
@@ -113,7 +112,6 @@ fn moved(target: &Value, ticks: Option<i64>) -> Evaluated<Value> {
     })
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn ticks_of(amount: f64, unit: i64) -> Option<i64> {
     rounded_ticks(amount * unit as f64)
 }
@@ -208,7 +206,6 @@ fn of_offset(at: DateTimeOffset, name: &str, arguments: &Arguments<'_, '_>) -> E
     }))
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn of_span(ticks: i64, name: &str, arguments: &Arguments<'_, '_>) -> Evaluated<Option<Value>> {
     let result = match name {
         "Add" => ticks.checked_add(arguments.span(0)?),

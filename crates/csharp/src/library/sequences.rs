@@ -97,7 +97,6 @@ fn plus(a: &Value, b: &Value) -> Evaluated<Value> {
 }
 
 /// The sum is exact until an item is a double, as it is in .NET.
-#[allow(clippy::cast_precision_loss)]
 pub(super) fn average(items: &[Value], arguments: &Arguments<'_, '_>) -> Evaluated<Value> {
     let (mut total, mut count) = (Value::Long(0), 0_i64);
     for measured in measured(items, arguments) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::arguments::{Arguments, Comparison};
 use crate::problem::{Evaluated, Stop};
 use crate::run::Meter;
-use crate::text::{collate, folded, length, lower, of_units, text_of, units, upper};
+use crate::text::{collate, length, lower, of_units, text_of, units, upper};
 use crate::types::{EnumKind, ListKind, Ty};
 use crate::value::Value;
 
@@ -19,7 +19,7 @@ fn whole(place: usize) -> Value {
 fn compared(text: &str, comparison: Comparison) -> String {
     match comparison {
         Comparison::Ordinal => text.to_owned(),
-        Comparison::IgnoreCase => folded(text),
+        Comparison::IgnoreCase => upper(text),
     }
 }
 
@@ -147,7 +147,7 @@ fn replacement(arguments: &Arguments<'_, '_>) -> Evaluated<Arc<str>> {
 
 /// Folding keeps the number of characters: those of the text are as many as those of the folded one.
 fn replace_folded(text: &str, old: &str, new: &str, meter: &Meter<'_>) -> Evaluated<String> {
-    let (whole, old) = (folded(text), folded(old));
+    let (whole, old) = (upper(text), upper(old));
     let length = old.chars().count();
     let (mut out, mut chars, mut at) = (String::new(), text.chars(), 0);
     for (found, _) in whole.match_indices(&old) {
@@ -377,9 +377,9 @@ fn compare(a: &str, b: &str, name: &str, arguments: &Arguments<'_, '_>) -> Evalu
     let ignores = arguments.comparison(2) == Comparison::IgnoreCase;
     let order = match (is_ordinal, ignores) {
         (true, false) => a.encode_utf16().cmp(b.encode_utf16()),
-        (true, true) => folded(a).encode_utf16().cmp(folded(b).encode_utf16()),
+        (true, true) => upper(a).encode_utf16().cmp(upper(b).encode_utf16()),
         (false, false) => collate(a, b, arguments.meter())?,
-        (false, true) => collate(&folded(a), &folded(b), arguments.meter())?,
+        (false, true) => collate(&upper(a), &upper(b), arguments.meter())?,
     };
     Ok(order as i32)
 }

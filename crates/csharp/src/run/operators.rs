@@ -105,7 +105,6 @@ fn least() -> Box<Stop> {
     Stop::thrown("OverflowException", "the least whole number is divided by -1")
 }
 
-#[allow(clippy::cast_sign_loss)]
 fn int(op: BinaryOp, a: i32, b: i32) -> Evaluated<Value> {
     Ok(Value::Int(match op {
         BinaryOp::Add => a.wrapping_add(b),
@@ -123,7 +122,6 @@ fn int(op: BinaryOp, a: i32, b: i32) -> Evaluated<Value> {
     }))
 }
 
-#[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)]
 fn long(op: BinaryOp, a: i64, b: i64) -> Evaluated<Value> {
     Ok(Value::Long(match op {
         BinaryOp::Add => a.wrapping_add(b),
@@ -141,7 +139,6 @@ fn long(op: BinaryOp, a: i64, b: i64) -> Evaluated<Value> {
     }))
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn time(op: BinaryOp, left: &Value, right: &Value) -> Evaluated<Value> {
     let out_of_range = || {
         Stop::thrown(
@@ -203,7 +200,6 @@ fn time(op: BinaryOp, left: &Value, right: &Value) -> Evaluated<Value> {
 }
 
 /// Ticks of a double, half to even; `None` if they do not fit.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 pub(crate) fn rounded_ticks(ticks: f64) -> Option<i64> {
     let rounded = ticks.round_ties_even();
     (rounded.is_finite() && rounded.abs() < i64::MAX as f64).then_some(rounded as i64)

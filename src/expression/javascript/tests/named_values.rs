@@ -98,7 +98,6 @@ async fn a_script_that_received_a_secret_is_known() {
         ("getSecret('missing').catch(() => 1)", false),
         ("getConfig('token')", false),
         ("1", false),
-        // In a realm of its own.
     ] {
         let result = session.evaluate(script, ScriptScope::default()).await.expect(script);
         assert_eq!(result.may_hold_secret, reads, "{script}");
