@@ -47,9 +47,8 @@ pub struct Program {
     pub(super) log_persistence: LogPersistence,
     /// The declared outputs of the workflow.
     pub(super) outputs: Vec<Argument>,
-    /// Whether an expression reads outputs of activities.
+    /// Whether an expression reads outputs of activities, and then the ids and names of all.
     pub(super) needs_outputs: bool,
-    /// The ids and names of its activities, if so.
     pub(super) activity_names: Arc<HashSet<String>>,
     /// Its scripts, in the languages that compile them.
     pub(super) scripts: ProgramScripts,

@@ -26,7 +26,8 @@
 //!   script may continue; `realm_functions`: Elsa's functions in it; `realm_bytecode`: the built-in scripts;
 //!   `compiled_scripts`: the scripts that it has compiled; `language_change`: which scripts are refused; `pure_script`:
 //!   which scripts need no sweep afterwards.
-//! - `syntax`: whether a script parses; `free_names`: the names that it does not declare; `unknown_names`: those of them that
+//! - `thrown`: what an error says, and its place. `syntax`: whether a script parses; `tokens`: its words and signs; `free_names`:
+//!   the names that it does not declare; `unknown_names`: those of them that
 //!   nothing else defines. `accessor`: which of Elsa's generated functions a script needs; `convert`: values between JSON and
 //!   JavaScript; `locale_compare`: the order of words.
 
@@ -53,6 +54,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod thread_pool;
+mod thrown;
+mod tokens;
 mod unknown_names;
 
 #[cfg(doc)]

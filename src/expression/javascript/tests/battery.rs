@@ -17,8 +17,10 @@ use crate::expression::type_name::TypeName;
 
 const BATTERY: &str = include_str!("battery.json");
 
+type Kinds = Vec<(String, (DeclaredKind, bool))>;
+
 /// The declared values of an entry, and the kinds of those that are more than text.
-fn declared(entry: &Value, key: &str) -> (Map<String, Value>, Vec<(String, (DeclaredKind, bool))>) {
+fn declared(entry: &Value, key: &str) -> (Map<String, Value>, Kinds) {
     let mut kinds = Vec::new();
     let mut values = Map::new();
     for (name, one) in entry[key].as_object().into_iter().flatten() {
