@@ -187,7 +187,7 @@ async fn start(context: &mut ActivityContext<'_>, wait: ChildWait) -> Result<Ste
 /// Goes on with what the child has given: its outputs by their names, as in Elsa. Beside them stands what is known of the
 /// instance, unless an output has that name: in the record's own words, and in Elsa's for an activity whose record Elsa has.
 fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption, elsa: &[(&str, &str)]) -> Step {
-    let record = match resumption.payload.unwrap_or_default() {
+    let mut record = match resumption.payload.unwrap_or_default() {
         Value::Object(record) => record,
         other => {
             context.set_output("Result", other);
@@ -198,6 +198,11 @@ fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption, elsa: &[(&st
         Some(Value::Object(outputs)) => outputs.clone(),
         _ => Map::new(),
     };
+    // Outputs that fit once need not fit several times: then they have their own names alone.
+    let copies = 2 + elsa.len().min(1);
+    if weight::map(&record).saturating_mul(copies) > context.max_value_bytes() {
+        record.shift_remove("output");
+    }
     for (name, own) in elsa {
         if let Some(value) = record.get(*own) {
             result.entry(*name).or_insert(value.clone());

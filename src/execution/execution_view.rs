@@ -63,7 +63,7 @@ impl ExecutionView<'_> {
     fn kinds_of_inputs(&self) -> Vec<(String, (DeclaredKind, bool))> {
         let kind = |input: &Argument| {
             Some((
-                input.name.to_lowercase(),
+                input.name.to_ascii_lowercase(),
                 DeclaredKind::of(&input.type_name, input.is_array)?,
             ))
         };
@@ -73,7 +73,7 @@ impl ExecutionView<'_> {
         }
         let given = self.inputs().keys();
         given
-            .filter_map(|name| Some((name.clone(), *declared.get(&name.to_lowercase())?)))
+            .filter_map(|name| Some((name.clone(), *declared.get(&name.to_ascii_lowercase())?)))
             .collect()
     }
 }

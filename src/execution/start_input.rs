@@ -1,13 +1,12 @@
 //! The inputs and variables with which an instance starts. They are checked before the start is accepted, and its first
 //! burst converts them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
 use super::program::Program;
 use crate::activity::{Fault, NodeIndex};
-use crate::definition::Argument;
 use crate::expression::{TypeName, coerce};
 use crate::id::ActivityId;
 
@@ -26,12 +25,11 @@ impl Program {
     /// The errors of a start with these values: the fields, each with its message.
     pub(crate) fn start_errors(&self, values: StartValues<'_>) -> Vec<(String, String)> {
         let mut problems = Vec::new();
-        let others = self.in_another_case(values.input);
+        let others = self.in_another_case(values.input).into_iter();
+        let others: HashMap<String, String> = others.map(|(given, declared)| (declared, given)).collect();
         for argument in &self.inputs {
             let to = (argument.type_name.as_str(), argument.is_array);
-            let name = others
-                .get(argument.name.as_str())
-                .map_or(argument.name.as_str(), String::as_str);
+            let name = others.get(&argument.name).unwrap_or(&argument.name);
             let problem = mismatch(values.input.get(name), to);
             problems.extend(problem.map(|problem| (format!("input.{}", argument.name), problem)));
         }
@@ -56,37 +54,46 @@ impl Program {
         problems
     }
 
-    /// The declared inputs that are given under a name in another case, as Elsa takes them, with that name. A name that is declared
-    /// itself is that of its own input.
-    fn in_another_case(&self, input: &Map<String, Value>) -> HashMap<&str, String> {
-        let is_missing = |argument: &&Argument| !input.contains_key(&argument.name);
-        let missing: Vec<&Argument> = self.inputs.iter().filter(is_missing).collect();
-        if missing.len() == self.inputs.len().saturating_sub(input.len()) || input.is_empty() {
+    /// The declared names of inputs that are given in another case, by the names as given; as in Elsa, a name has any case.
+    fn in_another_case(&self, input: &Map<String, Value>) -> HashMap<String, String> {
+        let given = self
+            .inputs
+            .iter()
+            .filter(|argument| input.contains_key(&argument.name))
+            .count();
+        if given == input.len() || given == self.inputs.len() {
             return HashMap::new();
         }
-        let declared: HashSet<&str> = self.inputs.iter().map(|argument| argument.name.as_str()).collect();
-        let others = input.keys().filter(|name| !declared.contains(name.as_str()));
-        let mut others: HashMap<String, &String> = others.map(|name| (name.to_lowercase(), name)).collect();
-        let found = missing.into_iter().filter_map(|argument| {
-            let given = others.remove(&argument.name.to_lowercase())?;
-            Some((argument.name.as_str(), given.clone()))
-        });
+        let missing = self
+            .inputs
+            .iter()
+            .filter(|argument| !input.contains_key(&argument.name));
+        let missing = missing.map(|argument| (argument.name.to_ascii_lowercase(), &argument.name));
+        let mut missing: HashMap<String, &String> = missing.collect();
+        let found = input
+            .keys()
+            .filter_map(|name| Some((name.clone(), missing.remove(&name.to_ascii_lowercase())?.clone())));
         found.collect()
+    }
+
+    /// The same inputs under their declared names, in their order.
+    pub(super) fn with_declared_names(&self, input: Map<String, Value>) -> Map<String, Value> {
+        let mut declared = self.in_another_case(&input);
+        if declared.is_empty() {
+            return input;
+        }
+        let renamed = input
+            .into_iter()
+            .map(|(name, value)| (declared.remove(&name).unwrap_or(name), value));
+        renamed.collect()
     }
 
     /// The inputs that are given, converted to their types, and the defaults of the others.
     ///
     /// # Errors
     /// Names the first input whose value cannot be converted.
-    pub(super) fn complete_input(
-        &self,
-        mut input: Map<String, Value>,
-    ) -> std::result::Result<Map<String, Value>, Fault> {
-        for (declared, given) in self.in_another_case(&input) {
-            if let Some(value) = input.shift_remove(&given) {
-                input.insert(declared.to_owned(), value);
-            }
-        }
+    pub(super) fn complete_input(&self, input: Map<String, Value>) -> std::result::Result<Map<String, Value>, Fault> {
+        let mut input = self.with_declared_names(input);
         for argument in &self.inputs {
             let given = input.get(&argument.name).cloned();
             let is_given = given.as_ref().is_some_and(|value| !value.is_null());

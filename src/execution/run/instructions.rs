@@ -234,6 +234,7 @@ impl BurstRun<'_> {
             return self.fault(context, fault);
         }
         let Value::Object(input) = input else { return };
+        let input = self.program.with_declared_names(input);
         for (name, value) in &input {
             self.state.input.insert(name.clone(), value.clone());
         }

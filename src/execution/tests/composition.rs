@@ -523,3 +523,11 @@ async fn the_outputs_of_a_child_have_their_names_in_its_result() {
         assert_eq!(result["Status"], if is_elsa { json!("Finished") } else { Value::Null });
     }
 }
+
+#[tokio::test]
+async fn large_outputs_of_a_child_have_their_names_alone() {
+    let text = "x".repeat(600_000);
+    let (result, _) = after_child("Elsa.ExecuteWorkflow", json!({"Greeting": "Hi", "Doc": text})).await;
+    assert_eq!(result["Doc"], text);
+    assert_eq!((&result["SubStatus"], result.get("Output")), (&json!("Finished"), None));
+}

@@ -49,7 +49,13 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
             errors.push(ValidationError::of(owner, message));
             continue;
         }
-        if !names.insert(name) {
+        // Inputs and outputs of a workflow as an activity are properties, whose first letter has any case.
+        let key = if what == "variable" {
+            name.to_owned()
+        } else {
+            name.to_lowercase()
+        };
+        if !names.insert(key) {
             errors.push(ValidationError::of(
                 owner,
                 format!("The {what} {name} is declared twice"),

@@ -80,7 +80,7 @@ impl<'p> UnknownNames<'p> {
         };
         match self.set_by_scripts.get_or_init(|| set_by_scripts(self.program)) {
             SetByScripts::Any => true,
-            SetByScripts::These(names) => names.contains(&variable.to_lowercase()),
+            SetByScripts::These(names) => names.contains(&plain(variable)),
         }
     }
 }
@@ -104,9 +104,14 @@ fn set_by_scripts(program: &Program) -> SetByScripts {
                 let name = member
                     .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
                     .next();
-                names.extend(name.map(str::to_lowercase));
+                names.extend(name.map(plain));
             }
         }
     }
     SetByScripts::These(names)
+}
+
+/// A name without its case and its separators, which generated functions do not have.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace('_', "")
 }

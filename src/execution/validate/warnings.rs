@@ -28,9 +28,7 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         if warnings.is_full() {
             break;
         }
-        let owner = if node.index == NodeIndex(0) { "" } else { &node.id };
-        let names = node.variables.iter().map(|variable| &variable.name);
-        same_but_for_case("variable", owner, names, &mut warnings);
+        same_but_for_case(node, &mut warnings);
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
         warnings.extend(secrets::stored(node));
@@ -40,18 +38,18 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         }
     }
     shadowed(program, &mut warnings);
-    let names = program.inputs.iter().map(|input| &input.name);
-    same_but_for_case("input", "", names, &mut warnings);
     warnings.into_list()
 }
 
-/// Names that differ in case only. Those of inputs have any case, and templates and people take others for one, too.
-fn same_but_for_case<'n>(what: &str, owner: &str, names: impl Iterator<Item = &'n String>, warnings: &mut Problems) {
+/// Variables whose names differ in case only: people take them for one, and JavaScript's `getX()` finds the first.
+fn same_but_for_case(node: &ActivityNode, warnings: &mut Problems) {
+    let owner = if node.index == NodeIndex(0) { "" } else { &node.id };
     let mut first: HashMap<String, &str> = HashMap::new();
-    for name in names {
-        if let Some(other) = first.insert(name.to_lowercase(), name) {
+    for variable in &node.variables {
+        if let Some(other) = first.insert(variable.name.to_lowercase(), &variable.name) {
             let message = format!(
-                "The {what}s {other} and {name} differ in case only; give one of them another name if that is not meant"
+                "The variables {other} and {} differ in case only; give one of them another name if that is not meant",
+                variable.name
             );
             warnings.push(ValidationError::of(owner, message));
         }

@@ -59,6 +59,9 @@ const WORDS: &[&str] = &[
     "yield",
 ];
 
+/// The most tokens between `class` and its body.
+const MOST_BEFORE_BODY: usize = 200;
+
 /// The most brackets between `typeof` and a name.
 const MOST_BRACKETS: usize = 8;
 
@@ -68,6 +71,9 @@ pub(super) fn free_names(script: &str) -> Vec<(String, Place)> {
         return Vec::new();
     };
     let text = Tokens::of(&tokens);
+    if text.hands_out_the_global_object() {
+        return Vec::new();
+    }
     let declared = text.declared();
     let asked = text.asked();
     let mut seen = HashSet::new();
@@ -91,25 +97,44 @@ struct Tokens<'t, 's> {
     tokens: &'t [(Token<'s>, Place)],
     /// The closing bracket of an opening one, and the other way round.
     pairs: HashMap<usize, usize>,
+    /// The colons that belong to a `?`.
+    of_conditions: HashSet<usize>,
 }
 
 impl<'t, 's> Tokens<'t, 's> {
     fn of(tokens: &'t [(Token<'s>, Place)]) -> Self {
         let mut pairs = HashMap::new();
-        let mut open = Vec::new();
+        let mut of_conditions = HashSet::new();
+        // The brackets that are open, and how many `?` wait for their colon in them.
+        let mut open = vec![(usize::MAX, 0_usize)];
         for (index, (token, _)) in tokens.iter().enumerate() {
             match token {
-                Token::Open | Token::Sign("(" | "[" | "{") => open.push(index),
+                Token::Open | Token::Sign("(" | "[" | "{") => open.push((index, 0)),
                 Token::Close | Token::Sign(")" | "]" | "}") => {
-                    if let Some(opening) = open.pop() {
+                    if let Some((opening, _)) = open.pop() {
                         pairs.insert(opening, index);
                         pairs.insert(index, opening);
+                    }
+                }
+                Token::Sign("?") => {
+                    if let Some((_, waiting)) = open.last_mut() {
+                        *waiting += 1;
+                    }
+                }
+                Token::Sign(":") => {
+                    if let Some((_, waiting)) = open.last_mut().filter(|(_, waiting)| *waiting > 0) {
+                        *waiting -= 1;
+                        of_conditions.insert(index);
                     }
                 }
                 _ => {}
             }
         }
-        Self { tokens, pairs }
+        Self {
+            tokens,
+            pairs,
+            of_conditions,
+        }
     }
 
     fn at(&self, index: usize) -> Option<Token<'s>> {
@@ -124,15 +149,18 @@ impl<'t, 's> Tokens<'t, 's> {
         self.at(index) == Some(Token::Sign(sign))
     }
 
+    fn is_member(&self, index: usize) -> bool {
+        matches!(self.before(index), Some(Token::Sign("." | "?.")))
+    }
+
     /// Whether the name is read here: it is no member and no key.
     fn is_read(&self, index: usize) -> bool {
         let before = self.before(index);
-        let is_member = matches!(
-            before,
-            Some(Token::Sign("." | "?.") | Token::Name("break" | "continue"))
-        );
-        let begins = matches!(before, None | Some(Token::Sign("{" | "," | ";" | "}" | ")")));
-        let is_key = self.is_sign(index + 1, ":") && begins;
+        let is_member = self.is_member(index) || matches!(before, Some(Token::Name("break" | "continue")));
+        // A key or a label, but for the value of a condition or of a case.
+        let is_key = self.is_sign(index + 1, ":")
+            && !self.of_conditions.contains(&(index + 1))
+            && before != Some(Token::Name("case"));
         !is_member && !is_key && !self.is_method(index)
     }
 
@@ -140,6 +168,16 @@ impl<'t, 's> Tokens<'t, 's> {
     fn is_method(&self, index: usize) -> bool {
         let end = self.pairs.get(&(index + 1)).filter(|_| self.is_sign(index + 1, "("));
         end.is_some_and(|end| self.is_sign(end + 1, "{"))
+    }
+
+    /// Whether names may be defined by members of the global object.
+    fn hands_out_the_global_object(&self) -> bool {
+        let is_handed_out = |index: usize| match self.at(index) {
+            Some(Token::Name("globalThis")) => !self.is_sign(index + 1, "."),
+            Some(Token::Name("this")) => self.is_sign(index + 1, "["),
+            _ => false,
+        };
+        (0..self.tokens.len()).any(is_handed_out)
     }
 
     /// The names behind a `typeof`, also in brackets.
@@ -167,7 +205,7 @@ impl<'t, 's> Tokens<'t, 's> {
                 Some(Token::Name("let" | "const" | "var")) => self.bindings(index + 1, &mut declared),
                 // A label, wherever it stands.
                 Some(Token::Name("break" | "continue")) => self.one(index + 1, &mut declared),
-                Some(Token::Name("class")) => {
+                Some(Token::Name("class")) if !self.is_member(index) => {
                     self.one(index + 1, &mut declared);
                     self.members(index + 1, &mut declared);
                 }
@@ -207,7 +245,8 @@ impl<'t, 's> Tokens<'t, 's> {
 
     /// The names directly in the body of a class.
     fn members(&self, from: usize, declared: &mut HashSet<&'s str>) {
-        let Some(body) = (from..self.tokens.len()).find(|index| self.is_sign(*index, "{")) else {
+        let near = (from..self.tokens.len()).take(MOST_BEFORE_BODY);
+        let Some(body) = near.into_iter().find(|index| self.is_sign(*index, "{")) else {
             return;
         };
         let end = self.pairs.get(&body).copied().unwrap_or(body);
@@ -272,6 +311,8 @@ mod tests {
             ("let x = 1, y = z, w\nx + y + w", "z"),
             ("if (totl > 3) { a = 1 }", "totl"),
             ("[a, b].includes(c)", "a b c"),
+            ("a ?? b ? c?.d : (e ? f : g)", "a b c e f g"),
+            ("({ k: a ? b : c, l: d })", "a b c d"),
         ] {
             assert_eq!(free(script), expected, "{script}");
         }
@@ -313,6 +354,12 @@ mod tests {
             "typeof(maybe) === 'undefined' || typeof ((maybe))",
             "with ({ total: 1 }) { total }",
             "(p) = 1; p",
+            "globalThis['t'] = 5; t",
+            "Object.assign(globalThis, { t: 5 }); t",
+            "if (0) 1; else lab: 2",
+            "do lab: 1; while (0)",
+            "let n = 0\nouter: for (; n < 1; n++) {}",
+            "switch (1) { case 1: n: 2 } let n",
             "for ((w) of [1]) w",
             "function re\u{301}el() {} re\u{301}el()",
             "let a·b = 1; [a·b]",
@@ -358,6 +405,8 @@ mod tests {
             format!("{}a{}", "[".repeat(10_000), "]=1".repeat(10_000)),
             "class A { ".repeat(5_000) + &"}".repeat(5_000),
             "typeof (".repeat(5_000),
+            "x.class+".repeat(8_000) + "1",
+            "class extends f(".repeat(4_000) + &")".repeat(4_000),
         ] {
             let time = crate::testing::thread_time();
             free_names(&script);

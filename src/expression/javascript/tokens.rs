@@ -40,8 +40,8 @@ pub(super) fn tokens_of(script: &str) -> Option<Vec<(Token<'_>, Place)>> {
 
 /// The signs of more than one character that decide what stands around them.
 const SIGNS: &[&str] = &[
-    "...", "++", "--", "=>", "?.", "===", "!==", "==", "!=", "<=", ">=", "??=", "&&=", "||=", "**=", "+=", "-=", "*=",
-    "/=", "%=",
+    "...", "++", "--", "=>", "?.", "===", "!==", "==", "!=", "<=", ">=", "??=", "??", "&&=", "||=", "**=", "+=", "-=",
+    "*=", "/=", "%=",
 ];
 
 struct Lexer<'s> {

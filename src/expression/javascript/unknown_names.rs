@@ -29,15 +29,16 @@ pub(super) fn unknown_names(script: &str, known: &KnownNames) -> Vec<UnknownName
         let accessed = name.strip_prefix("get").or_else(|| name.strip_prefix("set"));
         // An output of an activity that there is not.
         let parts = name.strip_prefix("get").map(|rest| rest.split("From"));
+        let is_accessor = accessed.is_some_and(|rest| rest.starts_with(char::is_uppercase));
         let is_output = parts.is_some_and(|parts| parts.filter(|part| !part.is_empty()).nth(1).is_some());
         UnknownName {
             variable: accessed.filter(|rest| !rest.is_empty()).map(str::to_owned),
             shown: name,
             place,
-            becomes: if is_output {
-                "it is null"
-            } else {
-                "the script fails there"
+            becomes: match (is_output, is_accessor) {
+                (true, _) => "it is null",
+                (false, true) => "the script fails there, unless the start gives such an input",
+                (false, false) => "the script fails there",
             },
         }
     });
@@ -50,7 +51,8 @@ fn is_global(name: &str) -> bool {
 
 /// The names of the functions of variables and inputs, and the ends of those of the outputs of activities.
 fn functions(known: &KnownNames) -> HashSet<String> {
-    let mut functions = HashSet::new();
+    // What starts a child gives it these, declared or not.
+    let mut functions = HashSet::from(["getParentInstanceId", "getItem"].map(str::to_owned));
     for name in known.names.variables.keys() {
         let pascal = pascal(name);
         functions.insert(format!("get{pascal}"));
