@@ -134,7 +134,7 @@ pub(crate) struct KnownNames {
 }
 
 impl KnownNames {
-    /// The most names of one text that are looked for.
+    /// The most names of one text that are searched.
     pub(crate) const MOST: usize = 100;
 
     /// What is declared, and the ids and names of the activities.

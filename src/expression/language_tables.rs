@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::testing::reference_has;
+
 const BATTERIES: [(&str, &str, &str); 3] = [
     (
         "JavaScript",
@@ -98,13 +100,5 @@ fn page() -> String {
 
 #[test]
 fn the_reference_has_the_batteries() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/languages.md");
-    let page = page();
-    if std::env::var_os("MAINSPRING_WRITE_REFERENCE").is_some() {
-        std::fs::write(path, &page).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(path).is_ok_and(|written| written == page),
-        "write it with MAINSPRING_WRITE_REFERENCE=1"
-    );
+    reference_has("languages.md", &page());
 }

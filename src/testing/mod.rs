@@ -43,6 +43,21 @@ pub(crate) async fn terminate_others(client: &tokio_postgres::Client) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+/// Compares a page of docs/reference with what a test makes of its own data, and writes it with `MAINSPRING_WRITE_REFERENCE=1`.
+#[cfg(test)]
+pub(crate) fn reference_has(name: &str, page: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs/reference")
+        .join(name);
+    if std::env::var_os("MAINSPRING_WRITE_REFERENCE").is_some() {
+        std::fs::write(&path, page).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).is_ok_and(|written| written == page),
+        "write docs/reference/{name} with MAINSPRING_WRITE_REFERENCE=1"
+    );
+}
+
 /// The processor time of this thread, which other work on a busy machine does not lengthen; elsewhere the time of day.
 #[cfg(test)]
 pub(crate) fn thread_time() -> std::time::Duration {

@@ -24,7 +24,7 @@ pub(super) struct PatternSize {
     /// Characters, classes, alternatives and repetitions, each as often as it is repeated.
     places: usize,
     groups: usize,
-    /// Classes whose letters are looked up in both cases, if case is ignored.
+    /// Classes whose characters are searched in both cases, if case is ignored.
     classes: usize,
     /// It ignores case by itself, as `(?i)` says.
     pub(super) ignores_case: bool,

@@ -25,7 +25,7 @@ const HEAVIEST: usize = 1 << 20;
 /// The most groups: the engine keeps their places for each of its states.
 const MOST_GROUPS: usize = 50;
 
-/// The most classes whose letters are looked up in both cases: each takes a third of a ms for each size that is tried.
+/// The most classes whose characters are searched in both cases: each takes a third of a ms for each size that is tried.
 const MOST_CLASSES: usize = 480;
 
 /// In steps: what such a class takes.

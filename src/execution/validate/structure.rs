@@ -49,7 +49,7 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
             errors.push(ValidationError::of(owner, message));
             continue;
         }
-        // Inputs and outputs of a workflow as an activity are properties, whose first letter has any case.
+        // Inputs and outputs of a workflow as an activity are properties, whose first character has any case.
         let key = if what == "variable" {
             name.to_owned()
         } else {

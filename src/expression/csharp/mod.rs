@@ -85,7 +85,7 @@ impl Language for CSharp {
     }
 }
 
-/// The longest text behind the name of a call that is looked at.
+/// The longest text behind the name of a call that is searched.
 const LONGEST_CALL: usize = 200;
 
 /// The names in `Variables.Get("Name")` and `GetVariable<int>("Name")`; none of a text with block comments, and none that stands

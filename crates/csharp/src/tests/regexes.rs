@@ -85,7 +85,7 @@ fn replacements_and_groups_are_counted_before_they_are_made() {
     let text = "var r = string.Concat(Enumerable.Repeat(\"$1\", 1000)); \
                 return Regex.Replace(new string('a', 10000), \"()a\", r).Length;";
     assert_eq!(run(text, 1_000_000, usize::MAX).unwrap_err().0, StopKind::Steps);
-    // A brace that is not closed is looked for in the next bytes only.
+    // A brace that is not closed is searched in the next bytes only.
     let text =
         "var r = string.Concat(Enumerable.Repeat(\"${\", 100000)); return Regex.Replace(\"a\", \"a\", r).Length;";
     assert_eq!(run(text, 1_000_000, 64 << 20), Ok("200000".to_owned()));

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::testing::reference_has;
 
 /// A line per value and type: the value, the type, and Elsa's outcome (JSON, `default` or `an exception`), as its
 /// `ObjectConverter` gives it.
@@ -74,15 +75,7 @@ fn values_become_what_they_become_in_elsa() {
 
 #[test]
 fn the_reference_has_the_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/conversions.md");
-    let page = page();
-    if std::env::var_os("MAINSPRING_WRITE_REFERENCE").is_some() {
-        std::fs::write(path, &page).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(path).is_ok_and(|written| written == page),
-        "write it with MAINSPRING_WRITE_REFERENCE=1"
-    );
+    reference_has("conversions.md", &page());
 }
 
 fn page() -> String {

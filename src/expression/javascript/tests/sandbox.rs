@@ -353,52 +353,6 @@ async fn a_thousand_sessions_alone_leave_no_memory_behind() {
     assert!(grown < 64 << 20, "{} MiB", grown >> 20);
 }
 
-/// Rough costs; run by hand: `cargo test --lib costs -- --ignored --nocapture`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn costs() {
-    let engine = ScriptEngine::new(ScriptOptions {
-        threads: 1,
-        ..ScriptOptions::default()
-    });
-    let scope = || {
-        let mut scope = ScriptScope::default();
-        scope.variables.insert("counter".into(), json!(1));
-        scope
-    };
-    for (name, script) in [
-        ("1+1", "1+1"),
-        ("getter", "getCounter() + 1"),
-        ("setter", "variables.counter = getCounter() + 1"),
-    ] {
-        let session = engine.session();
-        session.evaluate(script, scope()).await.expect("result");
-        let began = Instant::now();
-        for _ in 0..2_000 {
-            session.evaluate(script, scope()).await.expect("result");
-        }
-        println!("{name}, in a session: {:?}", began.elapsed() / 2_000);
-    }
-    let began = Instant::now();
-    for _ in 0..500 {
-        engine
-            .session()
-            .evaluate("getCounter() + 1", scope())
-            .await
-            .expect("result");
-    }
-    println!("fresh session: {:?}", began.elapsed() / 500);
-    let before = resident_memory();
-    let sessions: Vec<_> = (0..100).map(|_| engine.session()).collect();
-    for session in &sessions {
-        session.evaluate("1", scope()).await.expect("result");
-    }
-    println!(
-        "one realm: {} KiB",
-        (resident_memory().saturating_sub(before) >> 10) / 100
-    );
-}
-
 /// Each script of the tables, stopped after any time and with any heap: the process goes on. Run by hand in a released build:
 /// `cargo test --release --lib stopped_anywhere -- --ignored`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

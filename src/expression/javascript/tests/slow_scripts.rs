@@ -257,31 +257,3 @@ async fn quick_scripts_do_not_fault_while_all_threads_hang() {
         assert!(began.elapsed() < TIMEOUT, "the threads have come back");
     }
 }
-
-/// A measurement; run by hand: `cargo test --release --lib beside_loops -- --ignored --nocapture`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn how_long_scripts_take_beside_loops() {
-    for loops in [0, 2, 8, 24] {
-        let engine = engine(ScriptOptions {
-            time_limit: TIMEOUT * 10,
-            ..ScriptOptions::default()
-        });
-        let all: Vec<_> = (0..loops)
-            .map(|n| begin(&engine, LOOP, of(&n.to_string(), "i")))
-            .collect();
-        until("slow", || engine.slow().0 == loops).await;
-        let mut took = Vec::new();
-        for _ in 0..2_000 {
-            took.push(evaluate_one_plus_one(&engine, of("quick", "i")).await);
-        }
-        took.sort();
-        println!(
-            "{loops} loops: median {:?}, p99 {:?}, longest {:?}",
-            took[1000], took[1980], took[1999]
-        );
-        for each in all {
-            each.abort();
-        }
-    }
-}
