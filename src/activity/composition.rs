@@ -198,9 +198,10 @@ fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption, elsa: &[(&st
         Some(Value::Object(outputs)) => outputs.clone(),
         _ => Map::new(),
     };
-    // Outputs that fit once need not fit several times: then they have their own names alone.
+    // What fits once need not fit several times: then it has one name each.
     let copies = 2 + elsa.len().min(1);
-    if weight::map(&record).saturating_mul(copies) > context.max_value_bytes() {
+    let is_large = weight::map(&record).saturating_mul(copies) > context.max_value_bytes();
+    if is_large {
         record.shift_remove("output");
     }
     for (name, own) in elsa {
@@ -208,8 +209,10 @@ fn go_on(context: &mut ActivityContext<'_>, resumption: Resumption, elsa: &[(&st
             result.entry(*name).or_insert(value.clone());
         }
     }
-    for (name, value) in record {
-        result.entry(name).or_insert(value);
+    if !is_large || elsa.is_empty() {
+        for (name, value) in record {
+            result.entry(name).or_insert(value);
+        }
     }
     context.set_output("Result", Value::Object(result));
     Step::Done
@@ -245,7 +248,7 @@ impl Activity for DispatchWorkflow {
             .output(
                 OutputDescriptor::new("Result", "Object")
                     .describe(
-                        "Of a child that was waited for: its outputs by name, and workflowInstanceId, status, subStatus and output.",
+                        "Of a child that was waited for: its outputs by name, and workflowInstanceId, status, subStatus and, unless they are large, output.",
                     ),
             )
     }
@@ -279,7 +282,7 @@ impl Activity for ExecuteWorkflow {
             ))
             .output(
                 OutputDescriptor::new("Result", "Object").describe(
-                    "Of the child: its outputs by name, and WorkflowInstanceId, Status, SubStatus and Output.",
+                    "Of the child: its outputs by name, and WorkflowInstanceId, Status, SubStatus and, unless they are large, Output.",
                 ),
             )
     }

@@ -234,10 +234,9 @@ impl BurstRun<'_> {
             return self.fault(context, fault);
         }
         let Value::Object(input) = input else { return };
-        let input = self.program.with_declared_names(input);
-        for (name, value) in &input {
-            self.state.input.insert(name.clone(), value.clone());
-        }
+        // The activity has names of its own: only the inputs of the workflow take the declared ones.
+        let declared = self.program.with_declared_names(input.clone());
+        self.state.input.extend(declared);
         if scope::nested_in(self.program, &self.state, context).is_some()
             && let Some(workflow) = scope::workflow(self.program, &self.state, context)
             && let Some(workflow) = self.state.contexts.get_mut(&workflow)

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::activities::{script_of, text};
-use super::in_memory::{InMemoryInstance, definition};
+use super::in_memory::{InMemoryInstance, definition, object, start};
 use crate::activity::{EventPublication, TASK_RESULT_INPUT};
 use crate::execution::{BurstResult, Instruction, SubStatus};
 
@@ -104,4 +104,23 @@ async fn a_task_waits_for_its_result() {
 async fn a_task_without_a_name_faults() {
     let result = run(json!([{"id": "t", "type": "Elsa.RunTask"}])).await;
     assert!(result.state.incidents()[0].message.contains("TaskName"));
+}
+
+#[tokio::test]
+async fn a_resume_gives_an_activity_its_names_and_the_workflow_the_declared_ones() {
+    let read = json!({"id": "said", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {
+        "type": "JavaScript", "value": "`${variables.R} ${getInput('Approved')}`"}}});
+    let task = json!({"id": "t", "type": "Elsa.RunTask", "taskName": {"typeName": "String", "expression": {"type": "Literal", "value": "ask"}},
+        "result": {"typeName": "Object", "memoryReference": {"id": "r"}}});
+    let mut instance = InMemoryInstance::new(&definition(json!({
+        "inputs": [{"name": "Approved", "type": "Boolean"}, {"name": "runTaskInput", "type": "Object"}],
+        "variables": [{"id": "r", "name": "R", "typeName": "Object"}],
+        "root": {"id": "s", "type": "Elsa.Sequence", "activities": [task, read]},
+    })));
+    let waiting = instance.run(start(object(json!({"Approved": false})))).await;
+    let bookmark_id = waiting.bookmarks_created[0].id.clone();
+    let input = object(json!({"RunTaskInput": "done", "approved": true}));
+    let result = instance.run(Instruction::Resume { bookmark_id, input }).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), ["done true"]);
 }
