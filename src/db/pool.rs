@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, QueueMode, RecyclingMethod, Runtime};
 use postgres_types::{ToSql, Type};
 use tokio_postgres::Row;
 
@@ -94,6 +94,8 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(bounds.wait))
             .create_timeout(Some(CONNECT_TIMEOUT))
+            // Few callers use the same few connections, whose statements are planned and whose caches are warm.
+            .queue_mode(QueueMode::Lifo)
             .build()
             .map_err(|error| Error::internal("the connection pool cannot be built").caused_by(error))?;
         let pool = Arc::new(pool);

@@ -29,6 +29,7 @@ pub(crate) mod node_context;
 pub(crate) mod observed;
 pub(crate) mod pause_state;
 pub(crate) mod payload_cache;
+mod precise_sleep;
 pub(crate) mod program_cache;
 pub(crate) mod replies;
 pub(crate) mod request;

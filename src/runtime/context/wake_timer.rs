@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
+use super::precise_sleep::sleep_until;
 use crate::cluster::election::Election;
 
 /// How many other times are kept. The poll at an earlier one, or a check-in, finds what does not fit.
@@ -100,7 +101,7 @@ impl WakeTimer {
             };
             match next {
                 Some(instant) => tokio::select! {
-                    () = tokio::time::sleep_until(instant.into()) => {}
+                    () = sleep_until(instant) => {}
                     () = self.changed.notified() => {}
                 },
                 None => self.changed.notified().await,
