@@ -55,8 +55,14 @@
   for (let at = 0; at < queue.length; at++) {
     const one = queue[at];
     if (!isExtensible(one)) continue;
-    const keys = ownKeys(one), isPlain = plain.includes(one);
+    const keys = ownKeys(one);
     add(getPrototypeOf(one));
+    // Most are methods: nobody assigns to these two, and their values are no objects.
+    if (typeof one === 'function' && keys.length === 2 && keys[0] === 'length' && keys[1] === 'name') {
+      freeze(one);
+      continue;
+    }
+    const isPlain = plain.includes(one);
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i], { value, get, set, writable, enumerable, configurable } = getOwnPropertyDescriptor(one, key);
       add(value);
