@@ -1100,6 +1100,50 @@ BEGIN
     RAISE EXCEPTION 'a competing start took the activation key' USING ERRCODE = 'serialization_failure';
 END $$;
 
+-- Lets an instance go on whose faulted activities the calling commit executes again. One that had ended takes the activation
+-- key that its end has freed (that of a schedule stays free), and counts for strategies that compare its correlation id; if
+-- another instance holds the key, the commit fails with the error of the index. Volatile, so that it sees what its statement
+-- wrote before.
+CREATE FUNCTION retry_goes_on(of_tenant text, of_instance text, of_definition text, of_correlation text, had_ended boolean)
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    published record;
+BEGIN
+    IF had_ended THEN
+        SELECT d.activation_strategy AS strategy, d.seeding, activation_key(d.activation_strategy, of_definition, of_correlation) AS key
+        INTO published
+        FROM definition d WHERE d.tenant_id = of_tenant AND d.definition_id = of_definition AND d.is_published;
+        IF published.seeding = 2 /* seed */ THEN
+            PERFORM raise_activation_unseeded();
+        END IF;
+        IF published.key IS NOT NULL THEN
+            IF activation_blocked(of_tenant, published.strategy, of_definition, of_correlation) THEN
+                RAISE EXCEPTION 'another instance holds the activation key' USING ERRCODE = 'unique_violation';
+            END IF;
+            INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
+            VALUES (of_tenant, published.key, of_instance, true, published.strategy, of_definition, nullif(of_correlation, ''));
+        END IF;
+        INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
+        SELECT of_tenant, activation_key(3::smallint /* correlation */, of_definition, of_correlation), of_instance, false,
+               3 /* correlation */, of_definition, of_correlation
+        WHERE of_correlation <> '' AND published.strategy IS DISTINCT FROM 3 /* correlation */
+          AND EXISTS (SELECT 1 FROM definition d
+                      WHERE d.tenant_id = of_tenant AND d.is_published AND d.activation_strategy = 3 /* correlation */);
+        -- A cancel of its parent reaches it again; the parent has its result, and does not wait.
+        INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, rested)
+        SELECT of_tenant, of_instance, p.id, 0, true
+        FROM instance i JOIN instance p ON p.id = i.parent_instance_id AND p.tenant_id = of_tenant
+        WHERE i.id = of_instance AND i.tenant_id = of_tenant AND p.status = 0 /* running */;
+    END IF;
+    -- A burst that yielded, and whose node crashed, has left its own.
+    INSERT INTO work (tenant_id, instance_id, kind, body)
+    SELECT of_tenant, of_instance, 4 /* continue */, '{}'
+    WHERE (SELECT true FROM work x
+           WHERE x.instance_id = of_instance AND x.tenant_id = of_tenant AND x.kind = 4 /* continue */ LIMIT 1) IS NULL;
+    RETURN true;
+END $$;
+
 -- ===================================================================================================================
 -- Commit: arguments of commit/batch.sql. A batch of bursts travels as arrays; `no` is the place of a burst in its batch.
 -- ===================================================================================================================
@@ -1129,6 +1173,8 @@ CREATE TYPE commit_request AS (
     claim_no bigint,
     -- The burst yielded.
     continues boolean,
+    -- Faulted activities are executed again.
+    retried boolean,
     -- The burst_record; null: none.
     first_entry bigint,
     entries integer,

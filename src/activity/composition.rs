@@ -20,6 +20,13 @@ use super::{
 use crate::definition::check_json;
 use crate::weight;
 
+/// The types whose activities wait for children in ways of their own.
+pub(crate) const EXECUTE_WORKFLOW: &str = "Elsa.ExecuteWorkflow";
+pub(crate) const BULK_DISPATCH: &str = "Elsa.BulkDispatchWorkflows";
+
+/// The payload of a bookmark at which one child is waited for has its id under this name.
+pub(crate) const CHILD_INSTANCE_ID: &str = "childInstanceId";
+
 /// The maximum number of children that one burst starts.
 const WAVE: usize = 1000;
 
@@ -50,12 +57,7 @@ pub(crate) fn is_recorded(property: &str) -> bool {
 
 /// Whether a bookmark of this name waits for child instances.
 pub(crate) fn waits_for_children(bookmark: &str) -> bool {
-    [
-        "Elsa.DispatchWorkflow",
-        "Elsa.BulkDispatchWorkflows",
-        "Elsa.ExecuteWorkflow",
-    ]
-    .contains(&bookmark)
+    ["Elsa.DispatchWorkflow", BULK_DISPATCH, EXECUTE_WORKFLOW].contains(&bookmark)
 }
 
 fn definition_input(description: &str) -> InputDescriptor {
@@ -179,7 +181,7 @@ async fn start(context: &mut ActivityContext<'_>, wait: ChildWait) -> Result<Ste
     }
     context.bookmark(BookmarkRequest {
         publishable: false,
-        ..BookmarkRequest::new(json!({ "childInstanceId": child }))
+        ..BookmarkRequest::new(json!({ (CHILD_INSTANCE_ID): child }))
     });
     Ok(Step::Wait)
 }
@@ -268,7 +270,7 @@ pub(super) struct ExecuteWorkflow;
 
 impl Activity for ExecuteWorkflow {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Elsa.ExecuteWorkflow")
+        Descriptor::new(EXECUTE_WORKFLOW)
             .describe(
                 "Composition",
                 "Runs an instance of another workflow, until it waits for something or ends.",
@@ -316,7 +318,7 @@ pub(super) struct BulkDispatchWorkflows;
 
 impl Activity for BulkDispatchWorkflows {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Elsa.BulkDispatchWorkflows")
+        Descriptor::new(BULK_DISPATCH)
             .describe(
                 "Composition",
                 "Starts an instance of another workflow for each item of a list, and waits for all of them by default.",

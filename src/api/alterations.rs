@@ -1,4 +1,4 @@
-//! Alterations of many instances: only cancels exist.
+//! Alterations of many instances: cancels, and retries of what has faulted.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,14 +10,116 @@ use super::fields::Fields;
 use super::instances::filter;
 use super::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
-use crate::runtime::InstanceFilter;
+use crate::id::{ActivityId, InstanceId};
+use crate::runtime::{InstanceFilter, RetriedInstance};
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default().routes(routes!(submit)).routes(routes!(plan))
+    OpenApiRouter::default()
+        .routes(routes!(retry))
+        .routes(routes!(submit))
+        .routes(routes!(plan))
+}
+
+/// Which instances to retry.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct RetryFields {
+    /// 1 to 1,000 instances.
+    workflow_instance_ids: Vec<String>,
+    /// Only these activities, at most 100; else all that incidents name.
+    activity_ids: Option<Vec<String>>,
+}
+
+/// What became of each instance.
+#[derive(Serialize, ToSchema)]
+struct AlterationResults {
+    results: Vec<AlterationResult>,
+}
+
+/// What became of one instance.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AlterationResult {
+    /// The instance.
+    workflow_instance_id: InstanceId,
+    log: AlterationLog,
+    /// Whether anything is executed again.
+    workflow_has_scheduled_work: bool,
+    /// Whether all that was asked for is done.
+    is_successful: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AlterationLog {
+    log_entries: Vec<AlterationLogEntry>,
+}
+
+/// One alteration of an instance, or why it was not made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AlterationLogEntry {
+    /// For people.
+    message: String,
+    /// `Information`, or `Error`.
+    log_level: &'static str,
+    timestamp: DateTime<Utc>,
+    /// `ScheduleActivity`.
+    event_name: &'static str,
+}
+
+/// Executes activities that have faulted again, and lets what contains them go on.
+///
+/// Each activity keeps the id of its execution and its idempotency key, and has its inputs evaluated anew. An instance that
+/// cannot be retried is told so in its result.
+#[utoipa::path(post, path = "/alterations/workflows/retry", tag = "Instances",
+    request_body = RetryFields,
+    responses(
+        (status = 200, description = "What became of each instance, in the order of the ids.", body = AlterationResults),
+    ))]
+async fn retry(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::from_body(body.value)?;
+    let ids = fields.texts("workflowInstanceIds")?.into_iter().map(InstanceId::new);
+    let activities = fields.texts_or_null("activityIds")?.into_iter().map(ActivityId::new);
+    let retried = api.engine.retry_instances(ids.collect(), activities.collect()).await?;
+    let now = Utc::now();
+    let results = retried.into_iter().map(|instance| result(instance, now)).collect();
+    Ok(Json(AlterationResults { results }).into_response())
+}
+
+fn result(instance: RetriedInstance, now: DateTime<Utc>) -> AlterationResult {
+    let has_retried = instance.has_retried();
+    let entry = |message: String, is_done: bool| AlterationLogEntry {
+        message,
+        log_level: if is_done { "Information" } else { "Error" },
+        timestamp: now,
+        event_name: "ScheduleActivity",
+    };
+    let log_entries: Vec<_> = match instance.activities {
+        Ok(activities) => activities
+            .into_iter()
+            .map(|activity| match activity.attempt {
+                Ok(attempt) => {
+                    let id = activity.activity_id;
+                    entry(format!("The activity {id} is executed again: attempt {attempt}"), true)
+                }
+                Err(reason) => entry(reason, false),
+            })
+            .collect(),
+        Err(error) => vec![entry(error.message().to_owned(), false)],
+    };
+    AlterationResult {
+        workflow_instance_id: instance.instance_id,
+        is_successful: log_entries.iter().all(|entry| entry.log_level != "Error"),
+        log: AlterationLog { log_entries },
+        workflow_has_scheduled_work: has_retried,
+    }
 }
 
 /// What to do, and with which instances.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::bookmark::stimulus_hash;
 use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
+use super::cause::InstructionOrigin;
 use super::child::Children;
 use super::composition::{self, Composition, Targets, WorkflowReference};
 use super::drawable::{Drawable, WorkflowType};
@@ -19,7 +21,7 @@ use super::id_bounds;
 use super::journal::Recorder;
 use super::node_id;
 use super::program::{self, Program};
-use super::run::{BurstRun, ChildStop, LeftInstructions};
+use super::run::{ActivityRetry, BurstRun, ChildStop, LeftInstructions};
 use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
@@ -355,31 +357,13 @@ impl Interpreter {
             )
         });
         let loaded: Vec<BookmarkId> = state.bookmarks.iter().map(|bookmark| bookmark.id.clone()).collect();
+        let has_cancel = burst.instructions.contains(&Instruction::Cancel);
         let mut run = BurstRun {
-            program,
-            options: &self.options,
-            stops: &self.stops,
-            session: self.script_session(),
-            state,
-            definitions,
             attempt: burst.attempt,
             is_followed: burst.is_followed,
             child_seed: burst.child_seed,
-            cause: None,
-            set_off: (0, 0),
-            children: Vec::new(),
-            awaited: Vec::new(),
-            stop: None,
-            began_at: burst.now,
-            notifications: VecDeque::new(),
-            ended: None,
-            recorder: Recorder::new(program.journal),
-            executed: 0,
-            is_dirty: false,
-            commits_now: false,
-            yielded: false,
-            has_cancel: burst.instructions.contains(&Instruction::Cancel),
-            events: Vec::new(),
+            has_cancel,
+            ..self.burst_run(program, state, burst.now, definitions)
         };
         let origins = burst.origins.into_iter().map(Some).chain(std::iter::repeat(None));
         let instructions = burst.instructions.into_iter().zip(origins).enumerate();
@@ -389,6 +373,59 @@ impl Interpreter {
         let left = run.carry_out(instructions, is_new).await;
         run.end_burst();
         burst_result(run, loaded, left)
+    }
+
+    /// Schedules what has faulted in an instance again: these activities, or all that incidents name. What became of each, and
+    /// what to commit; nothing if none is executed again. A burst that follows the commit runs them.
+    pub(crate) fn retry(
+        &self,
+        program: &Arc<Program>,
+        state: InstanceState,
+        activities: &[ActivityId],
+        origin: &InstructionOrigin,
+        now: DateTime<Utc>,
+    ) -> (Vec<ActivityRetry>, Option<BurstResult>) {
+        let loaded = state.bookmarks.iter().map(|bookmark| bookmark.id.clone()).collect();
+        let mut run = self.burst_run(program, state, now, &AllPublished);
+        let retries = run.retry(activities, origin);
+        let is_changed = run.yielded;
+        let result = is_changed.then(|| burst_result(run, loaded, LeftInstructions::default()));
+        (retries, result)
+    }
+
+    fn burst_run<'a>(
+        &'a self,
+        program: &'a Program,
+        state: InstanceState,
+        began_at: DateTime<Utc>,
+        definitions: &'a dyn Children,
+    ) -> BurstRun<'a> {
+        BurstRun {
+            program,
+            options: &self.options,
+            stops: &self.stops,
+            session: self.script_session(),
+            state,
+            definitions,
+            attempt: 1,
+            is_followed: false,
+            child_seed: 0,
+            cause: None,
+            set_off: (0, 0),
+            children: Vec::new(),
+            awaited: Vec::new(),
+            stop: None,
+            began_at,
+            notifications: VecDeque::new(),
+            ended: None,
+            recorder: Recorder::new(program.journal),
+            executed: 0,
+            is_dirty: false,
+            commits_now: false,
+            yielded: false,
+            has_cancel: false,
+            events: Vec::new(),
+        }
     }
 }
 

@@ -76,6 +76,7 @@ pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;
 pub use program::Program;
+pub use run::ActivityRetry;
 pub(crate) use start_input::StartValues;
 pub(crate) use state::Incident;
 pub use state::InstanceState;

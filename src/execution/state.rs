@@ -83,6 +83,9 @@ pub struct InstanceState {
     pub(super) queue: VecDeque<WorkItem>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) bookmarks: Vec<Bookmark>,
+    /// Of an instance that has faulted: what a retry goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) halted: Option<Box<Halted>>,
     /// The newest outputs by node id.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) activity_outputs: Map<String, Value>,
@@ -93,6 +96,16 @@ pub struct InstanceState {
     /// The parent, if the instance is a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<ParentLink>,
+}
+
+/// What other branches of an instance were about to do when it faulted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Halted {
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) queue: VecDeque<WorkItem>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) bookmarks: Vec<Bookmark>,
 }
 
 /// The trigger that started an instance.
@@ -153,6 +166,15 @@ pub(super) struct Context {
     pub(super) is_breaking: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) faults: i32,
+    /// The tries that have faulted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) attempts: u32,
+    /// Its next work item executes it anew.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) is_retried: bool,
+    /// It was executed with the payload of the trigger that started the instance.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) is_triggered: bool,
     /// For a guard in its last part, what continues afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) interruption: Option<Interruption>,
@@ -215,6 +237,9 @@ impl Context {
             tag: None,
             is_breaking: false,
             faults: 0,
+            attempts: 0,
+            is_retried: false,
+            is_triggered: false,
             interruption: None,
             key: None,
             scheduled: None,
@@ -331,6 +356,7 @@ impl InstanceState {
             contexts: BTreeMap::new(),
             queue: VecDeque::new(),
             bookmarks: Vec::new(),
+            halted: None,
             activity_outputs: Map::new(),
             last_result: None,
             incidents: Vec::new(),

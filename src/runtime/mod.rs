@@ -47,6 +47,7 @@ pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };
 pub use engine::resume_token::{TokenResume, VerifiedToken};
+pub use engine::retry::RetriedInstance;
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::tasks::{TaskList, TaskSummary};
 pub use engine::transfer::ExportParts;
@@ -57,7 +58,8 @@ pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;
 pub use crate::execution::{
-    ActivityHandle, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest, InterpreterOptions,
+    ActivityHandle, ActivityRetry, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest,
+    InterpreterOptions,
 };
 pub use crate::expression::{DeclaredKinds, EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
 pub use crate::watchdog::Hang;

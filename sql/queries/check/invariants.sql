@@ -81,10 +81,13 @@ FROM (
       AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = c.tenant_id AND l.instance_id = c.id
           AND l.kind = 0 /* start */)
     UNION ALL
-    -- No cancel of its parent would reach it.
+    -- No cancel of its parent would reach it. One that is retried after its parent has ended needs none.
     SELECT 'orphaned-child', count(*), min(i.id)
     FROM instance i
     WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
+      AND NOT (convert_from(i.state, 'UTF8')::json->>'alterations' IS NOT NULL
+               AND EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = i.tenant_id AND p.id = i.parent_instance_id
+                           AND p.status = 1 /* finished */))
       AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
     UNION ALL
     -- A lost burst of the parent has run it, and the repeat has asked for another one, which only an altered state or a replay
@@ -151,14 +154,16 @@ FROM (
     WHERE j.entries <> j.span
     UNION ALL
     SELECT 'activity-ended-twice', count(*), min(e.instance_id || ':' || e.number)
-    -- By jsonb, which is faster than the view; bodies that it cannot hold are left out.
+    -- By jsonb, which is faster than the view; bodies that it cannot hold are left out. It may fault once more after each retry.
     FROM (SELECT r.tenant_id, r.instance_id, r.body #>> ARRAY['activities', j.entry->>0, '0'] AS number,
-                 r.body #>> ARRAY['values', j.entry->>2] AS event
+                 CASE v.event WHEN 'Retried' THEN 'Faulted' ELSE v.event END AS event
           FROM (SELECT c.tenant_id, c.instance_id, CASE WHEN strpos(c.body, '\u0000') = 0 THEN c.body::jsonb END AS body
                 FROM burst_record c OFFSET 0) r
           CROSS JOIN LATERAL jsonb_array_elements(r.body->'journal') j(entry)
-          WHERE r.body #>> ARRAY['values', j.entry->>2] IN ('Completed', 'Faulted', 'Canceled')
-          GROUP BY 1, 2, 3, 4 HAVING count(*) > 1) e
+          CROSS JOIN LATERAL (SELECT r.body #>> ARRAY['values', j.entry->>2] AS event) v
+          WHERE v.event IN ('Completed', 'Faulted', 'Canceled', 'Retried')
+          GROUP BY 1, 2, 3, 4
+          HAVING count(*) FILTER (WHERE v.event <> 'Retried') > 1 + count(*) FILTER (WHERE v.event = 'Retried')) e
     UNION ALL
     SELECT 'timer-of-finished-instance', count(*), min(t.instance_id)
     FROM timer t JOIN instance i ON i.tenant_id = t.tenant_id AND i.id = t.instance_id

@@ -375,13 +375,13 @@ WITH fence_held AS MATERIALIZED (
     SELECT s.tenant_id, activation_key(s.strategy, s.definition_id, s.correlation_id), s.instance_id, false, s.strategy,
            s.definition_id, nullif(s.correlation_id, '')
     FROM (SELECT w.*, 2::smallint /* correlated singleton */ AS strategy
-          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id IS NOT NULL
+          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id IS NOT NULL AND NOT w.retried
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.definition_id = w.definition_id AND d.is_published
                           AND d.activation_strategy = 2 /* correlated singleton */)
           UNION ALL
           SELECT w.*, 3::smallint /* correlation */
-          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id <> ''
+          FROM winner w WHERE w.status = 0 /* running */ AND w.correlation_id <> '' AND NOT w.retried
             AND EXISTS (SELECT 1 FROM definition d
                         WHERE d.tenant_id = w.tenant_id AND d.is_published
                             AND d.activation_strategy = 3 /* correlation */)
@@ -577,6 +577,12 @@ SELECT w.no, w.expected + 1 AS version,
        , (SELECT count(*) FROM child_wanted x
           WHERE x.no = w.no AND (x.tenant_id, x.id) NOT IN (SELECT s.tenant_id, s.instance_id FROM child_started s))
          AS refused_children
+       --]
+       --[retried
+       , CASE WHEN w.retried
+              THEN retry_goes_on(w.tenant_id, w.instance_id, w.definition_id, w.correlation_id,
+                                 -- Before this commit.
+                                 (SELECT x.status FROM instance x WHERE x.ctid = w.place) = 1 /* finished */) END AS retried
        --]
 FROM winner w
 --[new_row

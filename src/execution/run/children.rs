@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::{BurstRun, ChildStop};
-use crate::activity::{BookmarkRequest, ChildRequest, ChildWait, Fault, Resumption, not_published};
+use crate::activity::{BookmarkRequest, CHILD_INSTANCE_ID, ChildRequest, ChildWait, Fault, Resumption, not_published};
 use crate::execution::cause::Cause;
 use crate::execution::child::{AwaitedChild, ChildRun, ChildStart, digest};
 use crate::execution::state::ContextStatus;
@@ -77,7 +77,7 @@ impl BurstRun<'_> {
     fn wait_for(&mut self, number: u64, mut child: ChildStart, is_committed: bool) {
         let bookmark = BookmarkRequest {
             publishable: false,
-            ..BookmarkRequest::new(json!({ "childInstanceId": child.id }))
+            ..BookmarkRequest::new(json!({ (CHILD_INSTANCE_ID): child.id }))
         };
         if let Err(fault) = self.make_bookmark(number, bookmark) {
             return self.fault(number, fault);

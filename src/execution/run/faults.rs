@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::BurstRun;
 use crate::activity::{Fault, Guarding, guards};
+use crate::execution::cause::Cause;
 use crate::execution::incident_strategy::IncidentStrategy;
 use crate::execution::journal::EntryDetails;
 use crate::execution::state::{ContextStatus, Incident, Interruption, WorkItem};
@@ -56,8 +57,12 @@ impl BurstRun<'_> {
     }
 
     fn end_as_faulted(&mut self, number: u64, incident: &Incident) {
+        let cause = self.cause.filter(|_| number > self.state.numbered_keys);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.status = ContextStatus::Faulted;
+            context.attempts = context.attempts.saturating_add(self.attempt);
+            // A retry has the same one.
+            context.key = context.key.or(cause.map(Cause::key));
         }
         let details = EntryDetails {
             message: Some(incident.message.clone()),

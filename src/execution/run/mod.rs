@@ -6,6 +6,7 @@
 //!   handles completion and cancellation, and `faults` handles faults and the guards around an activity. A parent is
 //!   not called from within its child's call: it gets a notification, and all notifications are delivered before the
 //!   next work item. So no recursion occurs.
+//! - `retry` schedules faulted executions again.
 //! - `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: a burst yields there.
 
@@ -44,10 +45,12 @@ mod commands;
 mod faults;
 mod instructions;
 mod outputs;
+mod retry;
 mod secrets;
 mod transitions;
 
 pub(super) use instructions::LeftInstructions;
+pub use retry::ActivityRetry;
 
 pub(super) struct BurstRun<'p> {
     pub(super) program: &'p Program,
@@ -227,6 +230,12 @@ impl BurstRun<'_> {
         {
             return;
         }
+        if self.takes_retry(number) {
+            let Some(node) = self.program.tree.find(&item.node_id) else {
+                return;
+            };
+            return self.begin_again(number, node).await;
+        }
         let resumption = item.resumption();
         // A guard goes on because of what happened below it, not at a bookmark.
         let is_guard = self.program.tree.find(&item.node_id).is_some_and(|node| node.is_guard);
@@ -267,6 +276,11 @@ impl BurstRun<'_> {
         let scheduled_after = item.scheduled_after.filter(|after| Some(*after) != item.owner);
         self.recorder
             .record_start(self.program, &self.state, number, scheduled_after);
+        self.execute(number, node, invalid).await;
+    }
+
+    /// Executes an activity that is in the state: evaluates its inputs, and calls it.
+    async fn execute(&mut self, number: u64, node: &ActivityNode, invalid: Option<Fault>) {
         let evaluated = self.evaluate_inputs(number, node).await;
         let inputs = self
             .state
@@ -402,6 +416,7 @@ impl BurstRun<'_> {
                 if !trigger.is_consumed && node.is_own() && trigger.activity_id.as_str() == node.id =>
             {
                 trigger.is_consumed = true;
+                context.is_triggered = true;
                 Some(trigger.payload.clone())
             }
             _ => None,
@@ -537,7 +552,7 @@ impl BurstRun<'_> {
                 .key
                 .or_else(|| Some(self.cause?.key()).filter(|_| number > self.state.numbered_keys)),
             is_key_asked: AtomicBool::new(false),
-            attempt: self.attempt,
+            attempt: self.attempt.saturating_add(context.attempts),
             definitions: self.definitions,
             child_seed: self.child_seed,
             depth: self.state.parent.as_ref().map_or(0, |parent| parent.depth),

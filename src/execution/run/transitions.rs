@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{BurstRun, ChildNotification};
 use crate::activity::{EndedChild, Fault};
+use crate::execution::bookmark::Bookmark;
 use crate::execution::journal::EntryDetails;
 use crate::execution::scope;
-use crate::execution::state::{ContextStatus, Interruption};
+use crate::execution::state::{ContextStatus, Halted, Interruption};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::ActivityExecutionId;
 
@@ -252,20 +253,31 @@ impl BurstRun<'_> {
         self.interrupt(guard, Some(Interruption::Completion(outcomes)), Value::Null);
     }
 
-    /// Ends the instance: bookmarks, work items and notifications are removed.
+    /// Ends the instance: bookmarks, work items and notifications are removed. A retry of a fault goes on with the first two.
     pub(super) fn finish(&mut self, sub_status: SubStatus) {
         self.state.status = Status::Finished;
         self.state.sub_status = sub_status;
         let burned = std::mem::take(&mut self.state.bookmarks);
-        let burned: HashSet<&ActivityExecutionId> = burned.iter().map(|it| &it.activity_execution_id).collect();
+        self.update_waiting(&burned);
+        let queue = std::mem::take(&mut self.state.queue);
+        self.notifications.clear();
+        if sub_status == SubStatus::Faulted && !(queue.is_empty() && burned.is_empty()) {
+            self.state.halted = Some(Box::new(Halted {
+                queue,
+                bookmarks: burned,
+            }));
+        }
+    }
+
+    /// Records the executions that wait at these bookmarks.
+    pub(super) fn update_waiting(&mut self, bookmarks: &[Bookmark]) {
+        let ids: HashSet<&ActivityExecutionId> = bookmarks.iter().map(|it| &it.activity_execution_id).collect();
         let contexts = self.state.contexts.iter();
-        let waiting = contexts.filter(|(_, context)| burned.contains(&context.id));
+        let waiting = contexts.filter(|(_, context)| ids.contains(&context.id));
         let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
         for number in waiting {
             self.recorder.update(self.program, &self.state, number);
         }
-        self.state.queue.clear();
-        self.notifications.clear();
     }
 
     /// Gives the variables in memory their initial values: they do not outlive a wait.

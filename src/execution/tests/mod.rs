@@ -31,6 +31,7 @@ mod older_values;
 mod output_converters;
 mod random;
 mod random_workflow;
+mod retry;
 mod sample_definitions;
 mod scripts;
 mod secrets;

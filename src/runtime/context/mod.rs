@@ -8,7 +8,7 @@
 //! - `locks`, `lifecycle`: the locks of instances, the beginning and end of an incarnation.
 //! - `claim_state`: claims, with `in_flight` for running bursts, `byte_budget` for the memory of their rows and states, and
 //!   `unsupported` for versions left to other nodes.
-//! - `wake_timer`: when to poll next for work and for schedules.
+//! - `wake_timer`: when to poll next for work and for schedules, with `precise_sleep`.
 //! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.

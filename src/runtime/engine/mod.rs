@@ -10,7 +10,8 @@
 //! - `tasks`: the tasks that wait, and their results.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
-//! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance.
+//! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance;
+//!   `retry`: faulted activities are executed again; `alter`: changes between two bursts, for both.
 //! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
@@ -19,6 +20,7 @@
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
+mod alter;
 mod await_reply;
 pub(crate) mod builder;
 pub(crate) mod bulk_actions;
@@ -40,6 +42,7 @@ pub(crate) mod observe;
 pub(crate) mod pause;
 mod resume;
 pub(crate) mod resume_token;
+pub(crate) mod retry;
 pub(crate) mod schedules;
 mod service_domains;
 mod signed_token;

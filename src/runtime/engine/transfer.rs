@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 
 use super::Engine;
 use super::activity_executions::ActivityExecutionFilter;
+use super::alter::{program, refuse_while_paused, unwritten};
 use super::instances::no_instance;
 use super::journal::JournalFilter;
 use super::start::checked_instance_id;
-use super::variables::{program, refuse_while_paused, unwritten};
+
 use crate::compute;
 use crate::execution::{InstanceState, InstanceTimestamps, Status};
 use crate::failpoint;

@@ -1,7 +1,4 @@
 //! The execution state of an instance, and its variables: read, and set between two bursts.
-//!
-//! A set is a commit like that of a burst, without a claim: it holds the instance's lock, compares the version that it read,
-//! and writes state and version together. So a burst and a set never overlap unnoticed: one of them loses and begins again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +6,21 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Engine;
+use super::alter::{Change, InstanceAtRest, alter, program, refuse_while_paused};
 use super::instances::no_instance;
 use crate::execution::{InstanceState, Program, Status, VariableProblem, WorkflowVariable};
-use crate::failpoint;
-use crate::id::{BurstId, InstanceId, TenantId, VersionId};
-use crate::runtime::context::locks::InstanceLock;
+use crate::id::{InstanceId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::worker::effects::{status_number, status_word, sub_status_number, sub_status_word};
-use crate::store::commit::{CommitOutcome, CommitReply, CommitRequest, Effects};
+use crate::store::commit::Effects;
 use crate::store::instance::{self, ExecutionStateRow};
-use crate::store::pause::{self, PauseMode};
 use crate::{Error, Result};
 
-/// How often a set tries to find the instance between two bursts, and its first pause, which doubles.
-const ATTEMPTS: u32 = 7;
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// How long a set tries to find the instance between two bursts.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// The most variables of one set.
 const MAX_VARIABLES: usize = 1_000;
@@ -127,7 +122,7 @@ impl Engine {
         let setting = node
             .lifecycle
             .tasks
-            .spawn(async move { set(&owned, tenant, &id, &values).await });
+            .spawn(async move { set(&owned, &tenant, &id, &values).await });
         setting
             .await
             .map_err(|_| Error::internal("setting the variables failed"))?
@@ -147,72 +142,27 @@ fn listed(state: &InstanceState, program: &Program) -> Vec<InstanceVariable> {
     variables.into_iter().map(InstanceVariable::from).collect()
 }
 
-pub(super) async fn program(node: &NodeContext, tenant: &TenantId, version: &VersionId) -> Result<Arc<Program>> {
-    let pool = node.database.reads.by_key();
-    node.caches.programs.get(pool, &node.interpreter, tenant, version).await
-}
-
-/// What changes instances beside their bursts is no accepted work, so that a pause refuses it by a read of its own.
-pub(super) async fn refuse_while_paused(node: &NodeContext) -> Result<()> {
-    let row = pause::read(node.database.reads.by_key()).await?;
-    if row.pause.mode == PauseMode::Running {
-        return Ok(());
-    }
-    Err(Error::unavailable(
-        "runtime-paused",
-        "the cluster is paused; nothing was changed",
-    ))
-}
-
 async fn set(
-    node: &NodeContext,
-    tenant: TenantId,
-    id: &InstanceId,
-    values: &[(String, Value)],
-) -> Result<Vec<InstanceVariable>> {
-    let key = [(tenant, id.clone())];
-    let mut pause = FIRST_PAUSE;
-    for attempt in 1..=ATTEMPTS {
-        let guards = node.locks.instances.try_instances(&key).await?;
-        if let Some(guard) = guards.into_iter().next().flatten() {
-            let (lock, [(tenant, _)]) = (InstanceLock::new(id, guard), &key);
-            let tried = set_locked(node, tenant, id, values, lock).await;
-            // Polls while the lock was held have left out the rows of the instance.
-            node.work_accepted(Some(id), None, 1);
-            if let Some(set) = tried? {
-                return Ok(set);
-            }
-        }
-        if attempt < ATTEMPTS {
-            tokio::time::sleep(pause).await;
-            pause *= 2;
-        }
-    }
-    Err(busy(id))
-}
-
-fn busy(id: &InstanceId) -> Error {
-    let message = "a burst of the instance runs, or it has not run yet: nothing was set; try again";
-    Error::conflict("instance-busy", message).instance(id.as_str())
-}
-
-/// Sets the variables while no other node runs the instance. `None` if another commit came first.
-async fn set_locked(
     node: &NodeContext,
     tenant: &TenantId,
     id: &InstanceId,
     values: &[(String, Value)],
-    lock: InstanceLock,
-) -> Result<Option<Vec<InstanceVariable>>> {
-    let pool = node.database.reads.by_key();
-    let Some((row, state, version)) = instance::find(pool, tenant, id).await? else {
-        return match instance::pending(pool, tenant, id).await? {
-            Some(_) => Ok(None),
-            None => Err(no_instance(id)),
-        };
-    };
-    let mut state = InstanceState::from_bytes(&state)?;
-    let program = program(node, tenant, &row.definition.version_id).await?;
+) -> Result<Vec<InstanceVariable>> {
+    let deadline = Instant::now() + PATIENCE;
+    let (set, _) = alter(node, tenant, id, deadline, |loaded| changed(loaded, id, values)).await?;
+    Ok(set)
+}
+
+fn changed(
+    loaded: InstanceAtRest,
+    id: &InstanceId,
+    values: &[(String, Value)],
+) -> Result<Change<Vec<InstanceVariable>>> {
+    let InstanceAtRest {
+        row,
+        mut state,
+        program,
+    } = loaded;
     match state.set_workflow_variables(&program, values) {
         Ok(()) => {}
         Err(VariableProblem::Unknown(unknown)) => {
@@ -234,10 +184,6 @@ async fn set_locked(
         let message = "the instance has ended: its variables are its result, and do not change";
         return Err(Error::conflict("instance-finished", message).instance(id.as_str()));
     }
-    failpoint::hit("variables.loaded").await?;
-    if lock.is_lost() {
-        return Ok(None);
-    }
     let effects = Effects {
         status: status_number(state.status()),
         sub_status: sub_status_number(state.sub_status()),
@@ -247,41 +193,5 @@ async fn set_locked(
         state: state.to_row()?,
         ..Effects::default()
     };
-    let request = Box::new(CommitRequest {
-        tenant: tenant.clone(),
-        instance: id.clone(),
-        expected: Some(version),
-        burst: BurstId::random(),
-        definition: row.definition,
-        claims: Vec::new(),
-        nested: None,
-        effects,
-        holds: false,
-    });
-    let CommitReply { outcome, guard } = node.commits.writer.commit(request, lock).await?;
-    drop(guard);
-    match outcome {
-        CommitOutcome::Committed(_) => {
-            node.committed(id);
-            Ok(Some(listed(&state, &program)))
-        }
-        CommitOutcome::VersionConflict | CommitOutcome::ClaimLost | CommitOutcome::Busy => Ok(None),
-        outcome => Err(unwritten(node, id, outcome)),
-    }
-}
-
-/// The error of a commit that was not made, or perhaps not.
-pub(super) fn unwritten(node: &NodeContext, id: &InstanceId, outcome: CommitOutcome) -> Error {
-    match outcome {
-        CommitOutcome::Refused(error) | CommitOutcome::DatabaseFault(error) => error,
-        CommitOutcome::Unknown => {
-            let message = "the database connection was lost at the commit; read the instance before another try";
-            Error::unknown_outcome(message).instance(id.as_str())
-        }
-        CommitOutcome::Fenced => {
-            node.lifecycle.stop.cancel();
-            Error::fenced("this registration of the node is over; nothing was changed")
-        }
-        _ => busy(id),
-    }
+    Ok(Change::Commit(Box::new(effects), listed(&state, &program)))
 }

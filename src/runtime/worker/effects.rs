@@ -96,6 +96,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         unmet: Vec::new(),
         record: record(result)?,
         continues: result.yielded,
+        retried: false,
         reads_pending_work: false,
         parent: result.state.parent().map(|parent| parent.instance_id.clone()),
         children: children.into_iter().map(|(row, _)| row).collect(),

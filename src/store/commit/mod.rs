@@ -117,6 +117,8 @@ pub(crate) struct Effects {
     pub(crate) record: Option<RecordRow>,
     /// The burst yielded: it continues under a row of work that it claimed, or else under one that the commit makes.
     pub(crate) continues: bool,
+    /// Faulted activities are executed again: it goes on under a row of work that the commit makes, also if it had ended.
+    pub(crate) retried: bool,
     /// It yielded, and the commit reads whether other work waits for the instance.
     pub(crate) reads_pending_work: bool,
     /// Of a new instance: the one whose activity started it.

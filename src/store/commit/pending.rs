@@ -68,7 +68,14 @@ pub(super) fn fault(error: &Error) -> Error {
 
 /// Ends a request whose own rows the database refuses.
 pub(super) fn refuse<G: CommitGuard>(pending: Pending<G>, error: &Error) {
-    let refused = Error::internal("the database refuses the rows of this burst")
+    // A retried instance takes its activation key; nothing else that it writes can exist.
+    let refused = if pending.request.effects.retried && error.code() == "duplicate" {
+        let message = "the activation strategy of its workflow allows no other instance beside the one that runs";
+        Error::conflict("cannot-start", message)
+    } else {
+        Error::internal("the database refuses the rows of this burst")
+    };
+    let refused = refused
         .instance(pending.request.instance.as_str())
         .caused_by(error.to_string());
     reply(pending, CommitOutcome::Refused(refused));

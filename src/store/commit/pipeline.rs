@@ -391,6 +391,7 @@ pub(super) fn request_row(no: i32, request: &CommitRequest) -> RequestRow<'_> {
         work_id: work.map(|(id, _)| id.0),
         claim_no: work.map(|(_, no)| no.0),
         continues: effects.continues,
+        retried: effects.retried,
         first_entry: record.map(|record| record.first_entry),
         entries: record.map(|record| record.entries),
         record: record.map(|record| record.body.as_str()),

@@ -36,6 +36,7 @@ pub(super) struct RequestRow<'a> {
     pub(super) work_id: Option<i64>,
     pub(super) claim_no: Option<i64>,
     pub(super) continues: bool,
+    pub(super) retried: bool,
     pub(super) first_entry: Option<i64>,
     pub(super) entries: Option<i32>,
     pub(super) record: Option<&'a str>,

@@ -31,6 +31,8 @@ pub(crate) struct StatementShape {
     pub(super) family: bool,
     /// Children that ran in the burst of their parent. Multi-claim only.
     pub(super) nested: bool,
+    /// Instances whose faulted activities are executed again. Only with `existing`, `waiting`, `rare` and `family`.
+    pub(super) retried: bool,
 }
 
 impl StatementShape {
@@ -47,12 +49,13 @@ impl StatementShape {
         rare: true,
         family: true,
         nested: true,
+        retried: true,
     };
 
     /// All shapes that a batch can have.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let shapes = (0..1 << 11).map(|bits| Self {
+        let shapes = (0..1 << 12).map(|bits| Self {
             existing: bits & 1 > 0,
             waiting: bits & 2 > 0,
             rare: bits & 4 > 0,
@@ -64,9 +67,11 @@ impl StatementShape {
             reports_pending: bits & 256 > 0,
             family: bits & 512 > 0,
             nested: bits & 1024 > 0,
+            retried: bits & 2048 > 0,
         });
         shapes.filter(|shape| {
             (shape.existing || !(shape.timed || shape.burned))
+                && (!shape.retried || shape.existing && shape.waiting && shape.rare && shape.family)
                 && (shape.continuing || !shape.new_row)
                 && (!shape.reports_pending || shape.continuing && !shape.multi)
                 && (shape.multi
@@ -107,8 +112,13 @@ impl StatementShape {
             || !effects.awaited.is_empty()
             || effects.cancels_children;
         self.nested |= request.nested.is_some();
+        if effects.retried {
+            // With all that it may have, as few batches have any.
+            (self.retried, self.waiting, self.rare, self.family) = (true, true, true, true);
+        }
         let is_single = matches!(&*request.claims, [Claim::Work(..)]);
-        self.multi |= !is_single || self.burned || self.rare || self.family || self.nested || request.holds;
+        self.multi |=
+            !is_single || self.burned || self.rare || self.family || self.nested || self.retried || request.holds;
     }
 
     /// The shape of a batch of one.
@@ -131,6 +141,7 @@ impl StatementShape {
             && covers(self.rare, other.rare)
             && covers(self.family, other.family)
             && covers(self.nested, other.nested)
+            && covers(self.retried, other.retried)
     }
 
     /// The text of the statement in this shape.
@@ -152,6 +163,7 @@ impl StatementShape {
             "new_row" => self.new_row,
             "family" => self.family,
             "nested" => self.nested,
+            "retried" => self.retried,
             "new" => !self.existing,
             _ => self.rare,
         }

@@ -77,7 +77,7 @@ const HOT: [Hot; 47] = [
     hot!("instance/execution_state", "'', 'i1'", false),
     hot!(
         "commit/batch",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'',null)::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,true,0,0,'',null)::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], '{}', array[row(0,'b')::commit_burned],
          '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned],
          array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
@@ -87,7 +87,7 @@ const HOT: [Hot; 47] = [
     ),
     hot!(
         "commit/classify",
-        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,0,0,'',null)::commit_request],
+        "4711, 0, array[row(0,'','i1',1,null,1,'d','d1',1,0,2,null,null,0,'',0,1,1,true,true,0,0,'',null)::commit_request],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i7',1,2,true,false)::commit_nested]",
         true
     ),

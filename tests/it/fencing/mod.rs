@@ -13,5 +13,6 @@ mod redis_locks;
 #[cfg(feature = "redis")]
 mod redis_servers;
 mod resumes;
+mod retry;
 mod service_domains;
 mod variables;

@@ -86,7 +86,7 @@ pub(crate) const DELETE: [&str; 5] = [
 pub(crate) const IMPORT: [&str; 2] = ["import.before", "import.committed"];
 
 /// A set of variables.
-pub(crate) const VARIABLES: [&str; 1] = ["variables.loaded"];
+pub(crate) const VARIABLES: [&str; 1] = ["alter.loaded"];
 
 /// A change of the activation strategy.
 pub(crate) const STRATEGY: [&str; 2] = ["activation.waits", "activation.waited"];

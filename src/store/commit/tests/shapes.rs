@@ -47,6 +47,9 @@ fn request(bits: u32) -> CommitRequest {
             continues: false,
         })
     });
+    if request.expected.is_some() && bits >> 12 == 1 {
+        request.effects.retried = true;
+    }
     request
 }
 
@@ -63,12 +66,13 @@ fn union(a: StatementShape, b: StatementShape) -> StatementShape {
         rare: a.rare || b.rare,
         family: a.family || b.family,
         nested: a.nested || b.nested,
+        retried: a.retried || b.retried,
     }
 }
 
 /// The texts of all batches of such requests.
 fn formed() -> HashSet<String> {
-    let single: HashSet<StatementShape> = (0..1 << 12)
+    let single: HashSet<StatementShape> = (0..1 << 13)
         .map(|bits| StatementShape::of_one(&request(bits)))
         .collect();
     let mut shapes = single.clone();

@@ -1,0 +1,208 @@
+//! Retries of what has faulted: the same execution and key, a greater attempt, and the end that it would have had.
+
+use serde_json::{Map, Value, json};
+
+use super::activities::{event, line, literal, parallel, sequence};
+use super::in_memory::{InMemoryInstance, definition, start};
+use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
+use crate::execution::{
+    ActivityRetry, BurstResult, InstanceState, Instruction, InstructionOrigin, InterpreterOptions, SubStatus,
+};
+use crate::id::ActivityId;
+
+const CONTINUE: &str = "ContinueWithIncidentsStrategy";
+
+/// Writes its attempt and key, and faults until the attempt that it is given.
+struct Flaky;
+
+impl Activity for Flaky {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Flaky").input(InputDescriptor::new("Until", "Int32"))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let until = context.input("Until").as_u64().unwrap_or(2);
+        context.write_line(&format!("{} {}", context.attempt(), context.idempotency_key()));
+        if u64::from(context.attempt()) < until {
+            return Err(Fault::new("not yet"));
+        }
+        Ok(Step::Done)
+    }
+}
+
+fn flaky(id: &str, until: Value) -> Value {
+    json!({"id": id, "type": "Flaky", "until": until})
+}
+
+fn instance_of(root: &Value, strategy: &str) -> InMemoryInstance {
+    let model = definition(json!({"root": root, "options": {"incidentStrategyType": strategy},
+        "variables": [{"id": "v", "name": "Until", "typeName": "Int32", "value": 2}]}));
+    let mut catalogue = Catalogue::standard();
+    catalogue.register(Flaky);
+    InMemoryInstance::with(&model, catalogue, |_: &mut InterpreterOptions| {})
+}
+
+async fn begin(instance: &mut InMemoryInstance) -> BurstResult {
+    let origin = InstructionOrigin {
+        row: "1".to_owned(),
+        ..InstructionOrigin::default()
+    };
+    instance.burst_of(vec![(start(Map::new()), origin)]).await
+}
+
+/// Retries, with the state serialized as for the database, and runs what it has scheduled.
+async fn retry(instance: &mut InMemoryInstance, activities: &[&str]) -> (Vec<ActivityRetry>, Option<BurstResult>) {
+    let state = InstanceState::from_bytes(&instance.state.as_ref().unwrap().to_bytes().unwrap()).unwrap();
+    let activities: Vec<ActivityId> = activities.iter().map(|id| ActivityId::new(*id)).collect();
+    let origin = InstructionOrigin {
+        row: "retry 1".to_owned(),
+        ..InstructionOrigin::default()
+    };
+    let now = chrono::DateTime::UNIX_EPOCH;
+    let (retries, result) = instance
+        .interpreter
+        .retry(&instance.program, state, &activities, &origin, now);
+    let Some(result) = result else {
+        return (retries, None);
+    };
+    assert!(result.yielded && result.executed == 0);
+    instance.journal.extend(result.journal.iter().cloned());
+    instance.state = Some(result.state);
+    (retries, Some(instance.run(Instruction::Continue).await))
+}
+
+fn refusals(retries: &[ActivityRetry]) -> Vec<&str> {
+    let refused = retries.iter().filter_map(|retry| retry.attempt.as_ref().err());
+    refused.map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn what_contains_a_retried_activity_goes_on_as_if_it_had_not_faulted() {
+    let chart = json!({"id": "flow", "type": "Elsa.Flowchart",
+        "activities": [sequence("inner", &[flaky("bad", literal("Int32", 3)), line("after")]), line("end")],
+        "connections": [{"source": {"activity": "inner", "port": "Done"}, "target": {"activity": "end", "port": "In"}}]});
+    for strategy in [CONTINUE, "FaultStrategy"] {
+        let mut instance = instance_of(&sequence("outer", &[chart.clone(), line("last")]), strategy);
+        let first = begin(&mut instance).await;
+        let is_over = strategy != CONTINUE;
+        let expected = if is_over {
+            SubStatus::Faulted
+        } else {
+            SubStatus::Suspended
+        };
+        assert_eq!((first.sub_status, first.incident_count), (expected, 1), "{strategy}");
+        let (retries, again) = retry(&mut instance, &[]).await;
+        assert_eq!(retries[0].attempt, Ok(2));
+        let again = again.unwrap();
+        assert_eq!((again.sub_status, again.incident_count), (expected, 1), "{strategy}");
+        let (retries, ended) = retry(&mut instance, &["bad"]).await;
+        assert_eq!(retries[0].attempt, Ok(3));
+        let ended = ended.unwrap();
+        assert_eq!(
+            (ended.sub_status, ended.incident_count),
+            (SubStatus::Finished, 0),
+            "{strategy}"
+        );
+        let lines = instance.lines();
+        let key = lines[0].strip_prefix("1 ").unwrap();
+        assert_eq!(
+            lines,
+            [
+                &format!("1 {key}"),
+                &format!("2 {key}"),
+                &format!("3 {key}"),
+                "after",
+                "end",
+                "last"
+            ],
+            "{strategy}"
+        );
+        assert_eq!(instance.events("Retried"), ["bad", "bad"]);
+        let of_bad = instance
+            .journal
+            .iter()
+            .filter(|entry| entry.activity_id.as_str() == "bad");
+        let executions: std::collections::HashSet<_> = of_bad.map(|entry| &entry.activity_execution_id).collect();
+        assert_eq!(executions.len(), 1);
+        assert!(
+            ended
+                .activity_executions
+                .iter()
+                .all(|execution| execution.fault_count == 0)
+        );
+        assert_eq!(ended.state.incidents(), []);
+    }
+}
+
+#[tokio::test]
+async fn other_branches_go_on_where_the_fault_has_stopped_them() {
+    let waits = sequence("waits", &[event("go"), line("gone")]);
+    let bad = sequence("s", &[line("first"), flaky("bad", Value::Null)]);
+    let queued = sequence("queued", &[line("q1"), line("q2")]);
+    let mut instance = instance_of(&parallel("p", &[waits, bad, queued]), "FaultStrategy");
+    let first = begin(&mut instance).await;
+    assert_eq!(first.sub_status, SubStatus::Faulted);
+    assert_eq!(first.state.bookmarks().len(), 0);
+    let (_, again) = retry(&mut instance, &[]).await;
+    let again = again.unwrap();
+    assert_eq!(again.sub_status, SubStatus::Suspended);
+    assert_eq!(again.state.bookmarks().len(), 1);
+    let ended = instance.event("go", Value::Null).await;
+    assert_eq!(ended.sub_status, SubStatus::Finished);
+    let lines = instance.lines();
+    assert_eq!(
+        lines.iter().filter(|line| *line == "q2" || *line == "gone").count(),
+        2,
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_inputs_are_evaluated_anew() {
+    let until = literal("Int32", 0);
+    let until =
+        json!({"typeName": until["typeName"], "expression": {"type": "JavaScript", "value": "variables.Until"}});
+    let ups = json!({"id": "up", "type": "Elsa.SetVariable", "variable": {"id": "v"},
+        "value": {"typeName": "Int32", "expression": {"type": "JavaScript", "value": "9"}}});
+    let root = parallel("p", &[flaky("bad", until), sequence("s", &[event("go"), ups])]);
+    let mut instance = instance_of(&root, CONTINUE);
+    begin(&mut instance).await;
+    instance.event("go", Value::Null).await;
+    let (_, again) = retry(&mut instance, &["bad"]).await;
+    assert_eq!(again.unwrap().incident_count, 1);
+}
+
+#[tokio::test]
+async fn what_has_not_faulted_is_told_so_and_changes_nothing() {
+    let mut instance = instance_of(&sequence("s", &[flaky("bad", Value::Null), line("a")]), "FaultStrategy");
+    begin(&mut instance).await;
+    let (retries, result) = retry(&mut instance, &["a", "unknown"]).await;
+    assert!(result.is_none());
+    assert_eq!(
+        refusals(&retries),
+        ["The activity a has not faulted", "The activity unknown has not faulted"]
+    );
+    // The others are retried.
+    let (retries, result) = retry(&mut instance, &["a", "bad"]).await;
+    assert_eq!(refusals(&retries).len(), 1);
+    assert_eq!(result.unwrap().sub_status, SubStatus::Finished);
+    let (retries, result) = retry(&mut instance, &[]).await;
+    assert!(retries.is_empty() && result.is_none());
+}
+
+#[tokio::test]
+async fn an_activity_whose_container_has_ended_is_not_executed_again() {
+    let fork = json!({"id": "fork", "type": "Elsa.Fork", "joinMode": literal("String", "WaitAny"),
+        "branches": [flaky("bad", Value::Null), line("other")]});
+    let root = sequence("s", &[fork, event("go")]);
+    let mut instance = instance_of(&root, CONTINUE);
+    let first = begin(&mut instance).await;
+    assert_eq!((first.sub_status, first.incident_count), (SubStatus::Suspended, 1));
+    let (retries, result) = retry(&mut instance, &[]).await;
+    assert!(result.is_none(), "{retries:?}");
+    assert!(
+        refusals(&retries)[0].contains("what contains it has ended"),
+        "{retries:?}"
+    );
+    assert_eq!(instance.state.as_ref().unwrap().incidents().len(), 1);
+}
