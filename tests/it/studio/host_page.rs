@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use super::{Studio, event, on_canvas, on_flowchart, settings};
 use crate::support::prefix_proxy::{ELSEWHERE, PrefixProxy};
-use crate::support::single_node::SingleNode;
+use crate::support::single_node::{SingleNode, literal};
 
 const PREFIX: &str = "/tools/flows";
 
@@ -61,5 +61,30 @@ async fn the_page_works_below_a_path_and_without_a_key() {
         studio.page.wait(&format!("location.host === '{host}:{port}'")).await;
         assert_eq!(studio.page.eval(&read).await, outcome, "{host}");
     }
+    node.assert_invariants();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_faulted_is_retried_by_a_button_of_the_cluster_page() {
+    let settings = settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let node = SingleNode::start(&settings).await;
+    let child = json!({"id": "child", "type": "Elsa.DispatchWorkflow", "workflowDefinitionId": literal("later")});
+    node.http
+        .publish(&json!({"definitionId": "faults", "root": child}))
+        .await;
+    node.http.dispatch("faults", &json!({"instanceId": "i"})).await;
+    node.http.instance_becomes("i", "Faulted").await;
+    node.http
+        .publish(&json!({"definitionId": "later", "root": event("wait", "Go")}))
+        .await;
+    let studio = Studio::open(&format!("http://{}", node.address), "cluster-retry", "").await;
+    studio.goto("cluster").await;
+    studio.page.click_text(".ms-table button", "Retry").await;
+    studio.page.wait_for_text("1 activities are executed again").await;
+    node.http.instance_becomes("i", "Finished").await;
+    studio.page.wait_for_text("No activity has faulted.").await;
+    studio.screenshot("1-retried").await;
+    studio.assert_no_errors().await;
     node.assert_invariants();
 }

@@ -1,4 +1,4 @@
-// The page "Cluster": nodes, queue, locks, schedules, fan-outs and dead letters as plain tables.
+// The page "Cluster": nodes, queue, locks, schedules, fan-outs, dead letters and what has faulted as plain tables.
 'use strict';
 
 window.mainspringCluster = (main, { api, headers, fetch }) => {
@@ -21,7 +21,7 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
     return String(value);
   };
 
-  const table = (items) => {
+  const table = (items, action) => {
     const columns = [...new Set(items.flatMap((item) => Object.keys(item)))];
     const node = make('table', undefined, 'ms-table');
     const head = node.createTHead().insertRow();
@@ -34,6 +34,7 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
         cell.textContent = text(item[column]);
         if (typeof item[column] === 'number') cell.className = 'ms-number';
       }
+      if (action) row.insertCell().append(action(item));
     }
     const frame = make('div', undefined, 'ms-table-frame');
     frame.append(node);
@@ -50,6 +51,22 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
     return list;
   };
 
+  const button = (label, ids) => {
+    const node = make('button', label, 'ms-small-button');
+    node.type = 'button';
+    node.onclick = () => retry(node, ids);
+    return node;
+  };
+
+  // Instances with incidents: each has a button, and all of them together.
+  const drawFaulted = ({ items, totalCount }, empty) => {
+    if (!items.length) return [make('p', empty, 'ms-quiet')];
+    const shown = items.map(({ id, definitionId, subStatus, incidentCount, updatedAt }) =>
+      ({ instance: id, definition: definitionId, subStatus, incidents: incidentCount, updatedAt }));
+    const all = button(`Retry ${items.length} of ${totalCount}`, items.map(({ id }) => id));
+    return [table(shown, ({ instance }) => button('Retry', [instance])), all];
+  };
+
   const sections = [
     ['Nodes', 'cluster/nodes', 'No node is registered.'],
     ['Queue', 'cluster/queue', 'No work waits.'],
@@ -57,11 +74,12 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
     ['Locks', 'cluster/locks', 'No lock is held.'],
     ['Fan-outs', 'cluster/fan-outs?pageSize=50', 'No event is being given to many bookmarks.'],
     ['Dead letters', 'cluster/dead-letters?pageSize=50', 'No dead letter: nothing was given up.'],
-  ].map(([title, path, empty]) => {
+    ['Faulted', 'workflow-instances?hasIncidents=true&pageSize=50', 'No activity has faulted.', drawFaulted],
+  ].map(([title, path, empty, own]) => {
     const section = make('section', undefined, 'ms-section');
     const body = make('div', 'Loading…', 'ms-quiet');
     section.append(make('h2', title), body);
-    return { section, body, path, empty };
+    return { section, body, path, empty, own };
   });
 
   const draw = (value, empty) => {
@@ -77,20 +95,41 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
     return parts.length ? parts : [make('p', empty, 'ms-quiet')];
   };
 
+  // What the last retry has answered, below the table that is drawn anew.
+  const answer = make('p', undefined, 'ms-quiet');
+  answer.setAttribute('role', 'status');
+  const retry = async (node, ids) => {
+    node.disabled = true;
+    try {
+      const body = JSON.stringify({ workflowInstanceIds: ids });
+      const response = await fetch(`${api}/alterations/workflows/retry`,
+        { method: 'POST', headers: { ...headers(), 'Content-Type': 'application/json' }, body });
+      const value = await response.json();
+      const entries = (value.results ?? []).flatMap(({ log }) => log.logEntries);
+      const failed = entries.find(({ logLevel }) => logLevel === 'Error');
+      const done = entries.filter(({ logLevel }) => logLevel !== 'Error').length;
+      answer.textContent = response.ok ? `${done} activities are executed again. ${failed?.message ?? ''}` : value.message;
+    } catch {
+      answer.textContent = 'The server cannot be reached.';
+    }
+    clearTimeout(timer);
+    refresh();
+  };
+
   const page = make('div', undefined, 'ms-cluster-page');
-  page.append(make('h1', 'Cluster'), ...sections.map(({ section }) => section));
+  page.append(make('h1', 'Cluster'), ...sections.map(({ section }) => section), answer);
   main.append(page);
 
   let timer = null;
   let left = false;
   const refresh = async () => {
     if (!document.hidden) {
-      await Promise.all(sections.map(async ({ body, path, empty }) => {
+      await Promise.all(sections.map(async ({ body, path, empty, own }) => {
         let parts;
         try {
           const response = await fetch(`${api}/${path}`, { headers: headers() });
           const value = await response.json();
-          parts = response.ok ? draw(value, empty) : [make('p', value.message, 'ms-error')];
+          parts = response.ok ? (own ?? draw)(value, empty) : [make('p', value.message, 'ms-error')];
         } catch {
           parts = [make('p', 'The server cannot be reached.', 'ms-error')];
         }
