@@ -1119,7 +1119,8 @@ BEGIN
         END IF;
         IF published.key IS NOT NULL THEN
             IF activation_blocked(of_tenant, published.strategy, of_definition, of_correlation) THEN
-                RAISE EXCEPTION 'another instance holds the activation key' USING ERRCODE = 'unique_violation';
+                RAISE EXCEPTION 'another instance holds the activation key'
+                    USING ERRCODE = 'unique_violation', CONSTRAINT = 'activation_held';
             END IF;
             INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
             VALUES (of_tenant, published.key, of_instance, true, published.strategy, of_definition, nullif(of_correlation, ''));
@@ -1130,11 +1131,16 @@ BEGIN
         WHERE of_correlation <> '' AND published.strategy IS DISTINCT FROM 3 /* correlation */
           AND EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = of_tenant AND d.is_published AND d.activation_strategy = 3 /* correlation */);
-        -- A cancel of its parent reaches it again; the parent has its result, and does not wait.
+        -- A cancel of its parent reaches it again, also of one that is retried later. A parent that runs has its result, and does
+        -- not wait. Locked: a cancel that comes at the same moment sees the row.
         INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, rested)
         SELECT of_tenant, of_instance, p.id, 0, true
-        FROM instance i JOIN instance p ON p.id = i.parent_instance_id AND p.tenant_id = of_tenant
-        WHERE i.id = of_instance AND i.tenant_id = of_tenant AND p.status = 0 /* running */;
+        FROM instance p
+        WHERE p.id = (SELECT i.parent_instance_id FROM instance i WHERE i.id = of_instance AND i.tenant_id = of_tenant)
+          AND p.tenant_id = of_tenant AND (p.status = 0 /* running */ OR p.sub_status = 5 /* faulted */)
+        FOR SHARE OF p;
+        -- The bookmark of a timer that was given up waits with a new one.
+        DELETE FROM dead_letter l WHERE l.instance_id = of_instance AND l.tenant_id = of_tenant AND l.timer_id IS NOT NULL;
     END IF;
     -- A burst that yielded, and whose node crashed, has left its own.
     INSERT INTO work (tenant_id, instance_id, kind, body)

@@ -27,6 +27,12 @@ pub(crate) const BULK_DISPATCH: &str = "Elsa.BulkDispatchWorkflows";
 /// The payload of a bookmark at which one child is waited for has its id under this name.
 pub(crate) const CHILD_INSTANCE_ID: &str = "childInstanceId";
 
+/// Whether an execution with these properties has started children for the items of a list.
+pub(crate) fn started_children(properties: &Map<String, Value>) -> bool {
+    // Null once all of them were started.
+    properties.contains_key(NEXT)
+}
+
 /// The maximum number of children that one burst starts.
 const WAVE: usize = 1000;
 

@@ -141,6 +141,13 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
+/// Whether the database refused a statement because of this constraint or unique index.
+pub(crate) fn violates(error: &Error, constraint: &str) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
+    let refused = source.and_then(tokio_postgres::Error::as_db_error);
+    refused.is_some_and(|refused| refused.constraint() == Some(constraint))
+}
+
 /// Whether an error leaves open if the statement was executed.
 pub(crate) fn is_in_doubt(error: &Error) -> bool {
     matches!(error.code(), "database-unavailable" | "database-timeout" | "failpoint")

@@ -99,13 +99,16 @@ pub struct InstanceState {
 }
 
 /// What other branches of an instance were about to do when it faulted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Halted {
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(super) queue: VecDeque<WorkItem>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) bookmarks: Vec<Bookmark>,
+    /// It is not known, as the instance was imported.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) is_lost: bool,
 }
 
 /// The trigger that started an instance.
@@ -172,6 +175,9 @@ pub(super) struct Context {
     /// Its next work item executes it anew.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) is_retried: bool,
+    /// The values that it was to start with were invalid, and are left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) is_invalid: bool,
     /// It was executed with the payload of the trigger that started the instance.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) is_triggered: bool,
@@ -239,6 +245,7 @@ impl Context {
             faults: 0,
             attempts: 0,
             is_retried: false,
+            is_invalid: false,
             is_triggered: false,
             interruption: None,
             key: None,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::bookmark::{Bookmark, stimulus_hash};
 use super::node_id::WORKFLOW_ID;
 use super::program::Program;
-use super::state::{ContextStatus, InstanceState};
+use super::state::{ContextStatus, Halted, InstanceState};
 use super::status::{Status, SubStatus};
 use crate::activity::waits_for_children;
 use crate::id::ActivityExecutionId;
@@ -53,9 +53,19 @@ impl InstanceState {
                 if !self.bookmarks.is_empty() || !self.queue.is_empty() {
                     return Err("the instance has ended, and something is left to do".to_owned());
                 }
+                // Nothing checks it against the definition.
+                self.halted = (self.sub_status == SubStatus::Faulted).then(|| {
+                    Box::new(Halted {
+                        is_lost: true,
+                        ..Halted::default()
+                    })
+                });
                 Ok(())
             }
-            (Status::Running, SubStatus::Suspended) => self.check_waiting(program),
+            (Status::Running, SubStatus::Suspended) => {
+                self.halted = None;
+                self.check_waiting(program)
+            }
             _ => Err("the instance does not wait: export it once it waits or has ended".to_owned()),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use sha2::{Digest, Sha256};
 
@@ -83,6 +83,19 @@ impl Schedule {
     #[cfg(test)]
     pub(crate) fn misfire(&self) -> Misfire {
         self.misfire
+    }
+
+    /// The cron expression, and the next occurrences after an instant in its time zone; `None` for other rules.
+    pub(crate) fn next_of_cron(
+        &self,
+        after: DateTime<Utc>,
+        count: usize,
+    ) -> Option<(&Cron, Vec<DateTime<FixedOffset>>)> {
+        let ScheduleKind::Cron(cron) = &self.kind else {
+            return None;
+        };
+        let occurrences = cron.occurrences(after, &self.zone, self.rules).take(count);
+        Some((cron, occurrences.map(|occurrence| occurrence.at).collect()))
     }
 
     /// The first occurrence that is later than an instant and within `startAt` and `endAt`, regardless of progress and

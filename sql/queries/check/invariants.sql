@@ -81,13 +81,12 @@ FROM (
       AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = c.tenant_id AND l.instance_id = c.id
           AND l.kind = 0 /* start */)
     UNION ALL
-    -- No cancel of its parent would reach it. One that is retried after its parent has ended needs none.
+    -- No cancel of its parent would reach it. One that is retried after its parent has ended for good needs none.
     SELECT 'orphaned-child', count(*), min(i.id)
     FROM instance i
     WHERE i.parent_instance_id IS NOT NULL AND i.status = 0 /* running */
-      AND NOT (convert_from(i.state, 'UTF8')::json->>'alterations' IS NOT NULL
-               AND EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = i.tenant_id AND p.id = i.parent_instance_id
-                           AND p.status = 1 /* finished */))
+      AND NOT EXISTS (SELECT 1 FROM instance p WHERE p.tenant_id = i.tenant_id AND p.id = i.parent_instance_id
+                      AND p.sub_status IN (3 /* finished */, 4 /* cancelled */))
       AND NOT EXISTS (SELECT 1 FROM child c WHERE c.tenant_id = i.tenant_id AND c.id = i.id)
     UNION ALL
     -- A lost burst of the parent has run it, and the repeat has asked for another one, which only an altered state or a replay

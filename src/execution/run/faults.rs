@@ -38,7 +38,11 @@ impl BurstRun<'_> {
     }
 
     /// Goes on with a fault that a guard has held up for its last part.
-    pub(super) fn fault_again(&mut self, guard: u64, incident: Incident) {
+    pub(super) fn fault_again(&mut self, guard: u64, mut incident: Incident) {
+        // What has faulted inside is gone: a retry executes the guard.
+        if let Some(context) = self.state.contexts.get(&guard) {
+            incident.activity_instance_id = context.id.clone();
+        }
         self.end_as_faulted(guard, &incident);
         self.raise(guard, incident);
     }
@@ -63,6 +67,9 @@ impl BurstRun<'_> {
             context.attempts = context.attempts.saturating_add(self.attempt);
             // A retry has the same one.
             context.key = context.key.or(cause.map(Cause::key));
+            if let (true, Some(trigger)) = (context.is_triggered, &mut self.state.trigger) {
+                trigger.is_consumed = true;
+            }
         }
         let details = EntryDetails {
             message: Some(incident.message.clone()),

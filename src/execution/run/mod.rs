@@ -270,6 +270,7 @@ impl BurstRun<'_> {
             number,
             Context {
                 tag: item.tag,
+                is_invalid: invalid.is_some(),
                 ..Context::new(id, item.node_id, item.owner, variables)
             },
         );
@@ -554,7 +555,8 @@ impl BurstRun<'_> {
             is_key_asked: AtomicBool::new(false),
             attempt: self.attempt.saturating_add(context.attempts),
             definitions: self.definitions,
-            child_seed: self.child_seed,
+            // A retry starts children anew: those of the try that has faulted may have ended.
+            child_seed: self.child_seed ^ i64::from(context.attempts).rotate_left(40),
             depth: self.state.parent.as_ref().map_or(0, |parent| parent.depth),
             max_value_bytes: self.options.max_value_bytes,
             now: self.now(),

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 
 use super::BurstRun;
-use crate::activity::{ActivityNode, BULK_DISPATCH, CHILD_INSTANCE_ID, EXECUTE_WORKFLOW};
+use crate::activity::{ActivityNode, BULK_DISPATCH, CHILD_INSTANCE_ID, EXECUTE_WORKFLOW, started_children};
 use crate::execution::bookmark::Bookmark;
 use crate::execution::cause::{Cause, InstructionOrigin};
 use crate::execution::child::AwaitedChild;
 use crate::execution::journal::EntryDetails;
-use crate::execution::state::{ContextStatus, Halted, WorkItem};
+use crate::execution::state::{ContextStatus, Halted, Incident, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::{ActivityId, InstanceId};
 
@@ -48,32 +48,19 @@ impl BurstRun<'_> {
             .into_iter()
             .partition(|incident| is_wanted(&incident.activity_id));
         self.state.incidents = kept;
-        let lost = self
-            .state
-            .halted
-            .as_ref()
-            .and_then(|halted| self.waiting_for_many(halted));
+        let halted = self.state.halted.as_ref();
+        let lost = halted.and_then(|halted| self.what_is_lost(halted));
         let mut again = Vec::new();
         for incident in wanted {
-            let mut contexts = self.state.contexts.iter();
-            let found = contexts.find(|(_, context)| context.id == incident.activity_instance_id);
             let activity_id = incident.activity_id.clone();
-            let attempt = match found {
-                Some((_, context)) if context.parent.is_none() => Err(format!(
-                    "The workflow itself has faulted: {}; start a new instance",
-                    incident.message
-                )),
-                Some(_) if let Some(waiting) = &lost => Err(format!(
-                    "Another branch waits at {waiting} for many children, and who of them has ended since the fault is not \
-                     known; start a new instance"
-                )),
-                Some((number, context)) if context.status == ContextStatus::Faulted => {
-                    again.push(*number);
-                    Ok(context.attempts.saturating_add(1))
+            let number = incident.activity_instance_id.number();
+            let attempt = match self.why_not(number, &incident).or_else(|| lost.clone()) {
+                Some(reason) => Err(reason),
+                None => {
+                    again.push(number);
+                    let context = self.state.contexts.get(&number);
+                    Ok(context.map_or(0, |context| context.attempts).saturating_add(1))
                 }
-                Some(_) | None => Err(format!(
-                    "The activity {activity_id} has faulted, but what contains it has ended since"
-                )),
             };
             if attempt.is_err() {
                 self.state.incidents.push(incident);
@@ -86,9 +73,36 @@ impl BurstRun<'_> {
         retries
     }
 
+    /// Why an execution cannot be executed again.
+    fn why_not(&self, number: u64, incident: &Incident) -> Option<String> {
+        let id = &incident.activity_id;
+        let Some(context) = self.state.contexts.get(&number) else {
+            return Some(format!(
+                "The activity {id} has faulted, but what contains it has ended since"
+            ));
+        };
+        if context.parent.is_none() {
+            let message = &incident.message;
+            return Some(format!(
+                "The workflow itself has faulted: {message}; start a new instance"
+            ));
+        }
+        if context.status != ContextStatus::Faulted || self.program.tree.find(&context.node_id).is_none() {
+            return Some(format!("The activity {id} is not there any more"));
+        }
+        if context.is_invalid {
+            return Some(format!(
+                "The values that {id} was to begin with were invalid, and are gone; start a new instance"
+            ));
+        }
+        let has_children = started_children(&context.properties);
+        has_children.then(|| {
+            format!("The activity {id} has started children, which a retry would start again; start a new instance")
+        })
+    }
+
     fn go_on(&mut self, again: &[u64], origin: &InstructionOrigin) {
-        self.state.alterations += 1;
-        self.follows(Cause::of(origin, self.state.alterations));
+        self.follows(Cause::of(origin, 0));
         let mut queue: VecDeque<WorkItem> = again.iter().filter_map(|number| self.work_item(*number)).collect();
         if let Some(halted) = self.state.halted.take() {
             queue.extend(halted.queue);
@@ -106,14 +120,21 @@ impl BurstRun<'_> {
         self.yielded = true;
     }
 
-    /// The activity that waits for many children at one bookmark: their ends since the fault were not kept.
-    fn waiting_for_many(&self, halted: &Halted) -> Option<ActivityId> {
+    /// Why what the other branches were about to do is not known.
+    fn what_is_lost(&self, halted: &Halted) -> Option<String> {
+        if halted.is_lost {
+            return Some(
+                "The instance was imported, without what its branches wait for; start a new instance".to_owned(),
+            );
+        }
+        // One bookmark waits for all children, and their ends since the fault were not kept.
         let is_for_many = |it: &&Bookmark| it.name == BULK_DISPATCH && it.delay.is_none() && it.due.is_none();
-        halted
-            .bookmarks
-            .iter()
-            .find(is_for_many)
-            .map(|bookmark| bookmark.activity_id.clone())
+        let waiting = halted.bookmarks.iter().find(is_for_many)?;
+        Some(format!(
+            "Another branch waits at {} for many children, and which of them have ended since the fault is not known; start a new \
+             instance",
+            waiting.activity_id
+        ))
     }
 
     /// The child that is waited for at a bookmark. It may have ended since the fault, which nobody was told.
@@ -122,8 +143,7 @@ impl BurstRun<'_> {
             .payload
             .get(CHILD_INSTANCE_ID)
             .filter(|_| !bookmark.publishable)?;
-        let mut contexts = self.state.contexts.values();
-        let context = contexts.find(|context| context.id == bookmark.activity_execution_id)?;
+        let context = self.state.contexts.get(&bookmark.activity_execution_id.number())?;
         let waits_for_end = context.inputs.get("WaitForCompletion") == Some(&Value::Bool(true));
         Some(AwaitedChild {
             id: InstanceId::new(child.as_str()?),
@@ -145,6 +165,13 @@ impl BurstRun<'_> {
         context.status = ContextStatus::Running;
         context.is_retried = true;
         let (node_id, attempt) = (context.node_id.clone(), context.attempts.saturating_add(1));
+        // Incidents of what it contained: it begins anew.
+        let inside = format!("{node_id}:");
+        let contexts = &self.state.contexts;
+        self.state.incidents.retain(|incident| {
+            let is_gone = !contexts.contains_key(&incident.activity_instance_id.number());
+            !(is_gone && incident.activity_node_id.starts_with(&inside))
+        });
         let details = EntryDetails {
             message: Some(format!("Attempt {attempt}")),
             ..EntryDetails::default()
@@ -180,6 +207,7 @@ impl BurstRun<'_> {
             context.outputs = Map::new();
             context.unrecorded = Vec::new();
             context.is_breaking = false;
+            context.interruption = None;
             if let (true, Some(trigger)) = (context.is_triggered, &mut self.state.trigger) {
                 trigger.is_consumed = false;
             }

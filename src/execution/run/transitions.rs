@@ -265,6 +265,7 @@ impl BurstRun<'_> {
             self.state.halted = Some(Box::new(Halted {
                 queue,
                 bookmarks: burned,
+                is_lost: false,
             }));
         }
     }

@@ -203,3 +203,159 @@ async fn variables_whose_names_differ_in_case_only_are_a_warning() {
     assert!(found[0].1.contains("variables Total and total"), "{found:?}");
     assert_eq!(warnings(of(["Total", "Totals"])).await, []);
 }
+
+fn chart(activities: Value, connections: &[(&str, &str, &str)]) -> Value {
+    let connections: Vec<Value> = connections
+        .iter()
+        .map(|(from, port, to)| json!({"source": {"activity": from, "port": port}, "target": {"activity": to, "port": "In"}}))
+        .collect();
+    json!({"root": {"id": "flow", "type": "Elsa.Flowchart", "activities": activities, "connections": connections}})
+}
+
+/// The warnings of a definition that is not run.
+fn found(value: Value) -> Vec<(String, String)> {
+    let definition = definition(value);
+    let instance = InMemoryInstance::new(&definition);
+    assert_eq!(instance.interpreter.validate(&definition), []);
+    let warnings = instance
+        .interpreter
+        .warnings(&instance.program, &definition)
+        .into_iter();
+    warnings.map(|warning| (warning.activity_id, warning.message)).collect()
+}
+
+fn decision() -> Value {
+    json!({"id": "d", "type": "Elsa.FlowDecision",
+        "condition": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}})
+}
+
+#[test]
+fn a_connection_from_a_port_that_does_not_exist_is_a_warning() {
+    let both = || json!([decision(), line("a"), line("b")]);
+    let warned = found(chart(both(), &[("d", "true", "a"), ("d", "False", "b")]));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0].0, "d");
+    assert!(
+        warned[0].1.contains("the port true") && warned[0].1.contains("True, False"),
+        "{warned:?}"
+    );
+    assert_eq!(found(chart(both(), &[("d", "True", "a"), ("d", "False", "b")])), []);
+    let switch = json!({"id": "d", "type": "Elsa.FlowSwitch", "cases": [
+        {"label": "Paid", "condition": {"type": "Literal", "value": true}}]});
+    let ports = [("d", "Paid", "a"), ("d", "Default", "b"), ("d", "Done", "b")];
+    assert_eq!(found(chart(json!([switch, line("a"), line("b")]), &ports)).len(), 1);
+    let fork = json!({"id": "d", "type": "Elsa.FlowFork", "branches": {"typeName": "String[]",
+        "expression": {"type": "Object", "value": "[\"x\", \"y\"]"}}});
+    let ports = [("d", "x", "a"), ("d", "z", "b")];
+    assert_eq!(found(chart(json!([fork, line("a"), line("b")]), &ports)).len(), 1);
+    let script = json!({"id": "d", "type": "Elsa.RunJavaScript", "script": "setOutcome('Any')"});
+    assert_eq!(found(chart(json!([script, line("a")]), &[("d", "Any", "a")])), []);
+}
+
+#[test]
+fn a_connection_to_what_is_not_in_the_flowchart_is_dropped_with_a_warning() {
+    let warned = found(chart(
+        json!([line("a"), line("b")]),
+        &[("a", "Done", "b"), ("b", "Done", "gone")],
+    ));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].1.contains("leads to gone"), "{warned:?}");
+}
+
+#[test]
+fn a_join_that_a_decision_keeps_from_being_complete_is_a_warning() {
+    let join = |mode: &str| {
+        json!({"id": "j", "type": "Elsa.FlowJoin",
+        "mode": {"typeName": "FlowJoinMode", "expression": {"type": "Literal", "value": mode}}})
+    };
+    let of = |mode: &str, first: &Value| {
+        let ports = [
+            ("d", "True", "a"),
+            ("d", "False", "b"),
+            ("a", "Done", "j"),
+            ("b", "Done", "j"),
+            ("j", "Done", "c"),
+        ];
+        found(chart(
+            json!([first, line("a"), line("b"), join(mode), line("c")]),
+            &ports,
+        ))
+    };
+    let warned = of("WaitAll", &decision());
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0].0, "j");
+    assert!(
+        warned[0].1.contains("each outcome of d leaves one of them out"),
+        "{warned:?}"
+    );
+    assert_eq!(of("WaitAllActive", &decision()), []);
+    assert_eq!(of("WaitAny", &decision()), []);
+    let fork = json!({"id": "d", "type": "Elsa.FlowFork", "branches": ["True", "False"]});
+    assert_eq!(of("WaitAll", &fork), []);
+    // The branch that both outcomes lead to.
+    let ports = [
+        ("d", "True", "a"),
+        ("d", "False", "a"),
+        ("d", "True", "b"),
+        ("d", "False", "b"),
+        ("a", "Done", "j"),
+        ("b", "Done", "j"),
+    ];
+    assert_eq!(
+        found(chart(
+            json!([decision(), line("a"), line("b"), join("WaitAll")]),
+            &ports
+        )),
+        []
+    );
+}
+
+#[test]
+fn a_trigger_without_a_connection_is_a_warning() {
+    let trigger = json!({"id": "t", "type": "Elsa.Event", "canStartWorkflow": true,
+        "eventName": {"typeName": "String", "expression": {"type": "Literal", "value": "Go"}}});
+    let warned = found(chart(json!([trigger, line("a"), line("b")]), &[("a", "Done", "b")]));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(
+        warned[0].0 == "t" && warned[0].1.contains("no connection leads from it"),
+        "{warned:?}"
+    );
+    assert_eq!(found(chart(json!([trigger, line("a")]), &[("t", "Done", "a")])), []);
+    assert_eq!(found(chart(json!([trigger]), &[])), []);
+}
+
+#[test]
+fn a_cron_expression_that_quartz_reads_otherwise_is_a_warning() {
+    let cron = |text: &str| {
+        found(
+            json!({"root": {"id": "c", "type": "Elsa.Cron", "canStartWorkflow": true,
+            "cronExpression": {"typeName": "String", "expression": {"type": "Literal", "value": text}}}}),
+        )
+    };
+    let warned = cron("0 0 12 ? * 2");
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0].1.matches("Tuesday").count(), 3, "{warned:?}");
+    for differs in ["0 12 ? * *", "0 12 * * 1-5", "0 12 * * MON,2", "0 12 * * 2#1"] {
+        assert_eq!(cron(differs).len(), 1, "{differs}");
+    }
+    for same in [
+        "0 0 12 * * MON-FRI",
+        "0 12 1 1 *",
+        "0 12 * * MON#2",
+        "@daily",
+        "0 0/5 * * * *",
+    ] {
+        assert_eq!(cron(same), [], "{same}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_effect_is_a_warning() {
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
+        {"id": "switch", "type": "Elsa.Switch", "cases": []},
+        {"id": "set", "type": "Elsa.SetVariable", "variable": null},
+        {"id": "w", "type": "Elsa.WriteLine", "text": "x", "customProperties": {"runAsynchronously": true}}]});
+    let warned = warnings(json!({ "root": root })).await;
+    let ids: Vec<&str> = warned.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["switch", "set", "w"], "{warned:?}");
+}

@@ -76,13 +76,6 @@ fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Pr
         Some(Value::Array(cases)) => cases.as_slice(),
         Some(_) => return,
     };
-    if cases.is_empty() {
-        let message = format!(
-            "The activity {id} has no cases; add one with a label and a condition to its property cases, or remove the \
-             activity"
-        );
-        errors.push(ValidationError::of(id, message));
-    }
     for (number, case) in cases.iter().enumerate().filter(|(_, case)| case.is_object()) {
         // The label of a case in a flowchart is the outcome to connect; elsewhere it is only shown.
         let label = case.get("label").unwrap_or(&Value::Null);

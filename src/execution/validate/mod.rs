@@ -3,7 +3,7 @@
 //! A draft may be anything that parses; a published definition must be able to run. Each error names the activity and
 //! the remedy. `warnings` does not keep a definition from being published.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
@@ -20,8 +20,10 @@ use crate::expression::{TypeName, coerce, is_runnable, missing_language, script_
 
 mod control_flow;
 mod converters;
+mod flow_connections;
 mod guards;
 mod input_names;
+mod quartz_cron;
 mod remedies;
 mod secrets;
 mod shown;
@@ -67,7 +69,6 @@ pub(super) fn validate(
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
-        connections(program, node, &mut errors);
     }
     errors.into_list()
 }
@@ -96,6 +97,13 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
     if let Some(remedy) = remedies::remedy(&node.type_name).filter(|_| versions.is_empty()) {
         return format!(
             "The activity {} is of the type {}, which is not supported: {remedy}",
+            node.id, node.type_name
+        );
+    }
+    if let Some(module) = remedies::module(&node.type_name).filter(|_| versions.is_empty()) {
+        return format!(
+            "The activity {} is of the type {}, which is not supported: it is from Elsa's extension module {module}; let a \
+             program do it as an Elsa.RunTask, or register an activity of a program",
             node.id, node.type_name
         );
     }
@@ -253,38 +261,6 @@ fn scripts(program: &Program, node: &ActivityNode, errors: &mut Problems) {
                 language.facts().refusal
             );
             errors.push(ValidationError::of(&node.id, message));
-        }
-    }
-}
-
-fn connections(program: &Program, node: &ActivityNode, errors: &mut Problems) {
-    if node.connections.is_empty() {
-        return;
-    }
-    let children: HashSet<&str> = node
-        .activities
-        .iter()
-        .filter_map(|index| program.tree.get(*index))
-        .map(|child| child.id.as_str())
-        .collect();
-    for connection in &node.connections {
-        if errors.is_full() {
-            return;
-        }
-        for (end, activity) in [
-            ("comes from", &connection.source.activity),
-            ("leads to", &connection.target.activity),
-        ] {
-            if !children.contains(activity.as_str()) {
-                let shown = if activity.is_empty() { "nothing" } else { activity };
-                errors.push(ValidationError::of(
-                    &node.id,
-                    format!(
-                        "A connection of the flowchart {} {end} {shown}, which is not one of its activities",
-                        node.id
-                    ),
-                ));
-            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Elsa's activity types and functions of scripts that this engine does not run, each with what to do instead.
+//! Elsa's activity types that this engine does not run, each with its module and what to do instead.
 
 /// The remedy by type. A program that registers a type of that name runs it.
 const REMEDIES: [(&str, &str); 14] = [
@@ -62,6 +62,38 @@ const PREFIXES: [(&str, &str); 2] = [
     ("Elsa.Dynamic.HostMethod.", "Elsa.HostMethodActivity"),
     ("Webhooks.", "Elsa.WebhookEventReceived"),
 ];
+
+/// The extension modules of Elsa, by the types of their activities or, with a dot at the end, what those begin with.
+const MODULES: [(&str, &str); 16] = [
+    ("Elsa.Agents.", "Elsa.Agents"),
+    ("Elsa.SqlQuery", "Elsa.Sql"),
+    ("Elsa.SqlCommand", "Elsa.Sql"),
+    ("Elsa.SqlSingleValue", "Elsa.Sql"),
+    ("Elsa.SendEmail", "Elsa.Email"),
+    ("Elsa.OpenFile", "Elsa.Storage.Files"),
+    ("Elsa.SaveFile", "Elsa.Storage.Files"),
+    ("Elsa.Kafka.", "Elsa.Kafka"),
+    ("Elsa.ServiceBus.", "Elsa.ServiceBus"),
+    ("Elsa.AzureServiceBus.", "Elsa.AzureServiceBus"),
+    ("Elsa.MassTransit.", "Elsa.MassTransit"),
+    ("Elsa.Zendesk.", "Elsa.Zendesk"),
+    ("Elsa.Slack.", "Elsa.Slack"),
+    ("Elsa.GitHub.", "Elsa.GitHub"),
+    ("Telnyx.", "Elsa.Telnyx"),
+    ("OrchardCore.", "Elsa.OrchardCore"),
+];
+
+/// The module of Elsa that has this type, if it is known for it.
+pub(super) fn module(type_name: &str) -> Option<&'static str> {
+    let is_of = |name: &str| {
+        if name.ends_with('.') {
+            type_name.starts_with(name)
+        } else {
+            type_name == name
+        }
+    };
+    MODULES.iter().find(|(name, _)| is_of(name)).map(|(_, module)| *module)
+}
 
 /// What to do instead of an activity of this type, if it is one of Elsa's that this engine does not run.
 pub(super) fn remedy(type_name: &str) -> Option<&'static str> {

@@ -136,19 +136,6 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Probl
             expressions(&input.name, expression, id, errors);
         }
     }
-    if descriptor.type_name == "Elsa.SetVariable" {
-        let names = |variable: &Value| {
-            ["id", "name"]
-                .iter()
-                .any(|key| variable.get(key).is_some_and(Value::is_string))
-        };
-        if !fields.get("variable").is_some_and(names) {
-            errors.push(ValidationError::of(
-                id,
-                format!("The activity {id} names no variable to set"),
-            ));
-        }
-    }
 }
 
 /// The activities in a list.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::shown::short;
 use super::unknown_names::UnknownNames;
-use super::{secrets, state_machine};
-use crate::activity::{ActivityNode, FlowchartMode, MergeMode, NodeIndex};
+use super::{flow_connections, quartz_cron, secrets, state_machine};
+use crate::activity::{ActivityNode, CASES, FlowchartMode, MergeMode, NodeIndex};
 use crate::definition::{InputBinding, Problems, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
 
@@ -32,6 +32,9 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
         warnings.extend(secrets::stored(node));
+        warnings.extend(quartz_cron::warn(node));
+        warnings.extend(without_effect(node));
+        flow_connections::warn(program, node, &mut warnings);
         unknown.warn(node, &mut warnings);
         if node.type_name == "Elsa.StateMachine" {
             state_machine::warn(node, &mut warnings);
@@ -102,6 +105,39 @@ fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
             }
         }
     }
+}
+
+/// What a publish of Elsa accepts, too, and what does nothing or something else here.
+fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
+    let id = &node.id;
+    let is_given = |property: &str| node.property(property).is_some_and(|value| !value.is_null());
+    let names_variable = || {
+        let names = |key: &str| node.property("variable").and_then(|variable| variable.get(key));
+        node.property("variable").is_some_and(Value::is_string) || ["id", "name"].iter().any(|key| names(key).is_some())
+    };
+    let custom = node.property("customProperties").and_then(Value::as_object);
+    let mut custom = custom.into_iter().flatten();
+    let is_background = custom.any(|(name, value)| name.eq_ignore_ascii_case("runAsynchronously") && *value == true);
+    let message = match node.type_name.as_str() {
+        "Elsa.Switch" | "Elsa.FlowSwitch"
+            if node.property(CASES).and_then(Value::as_array).is_none_or(Vec::is_empty) =>
+        {
+            format!(
+                "The activity {id} has no cases, so it goes on as if none matched; add one to its property cases, or remove it"
+            )
+        }
+        "Elsa.SetVariable" if !is_given("variable") || !names_variable() => {
+            format!(
+                "The activity {id} names no variable, so it sets nothing; choose one in its property variable, or remove it"
+            )
+        }
+        _ if is_background => format!(
+            "The activity {id} is to run in the background (runAsynchronously), which has no effect here: the workflow goes on \
+             when it has ended; start a workflow by Elsa.DispatchWorkflow for what is not to be waited for"
+        ),
+        _ => return None,
+    };
+    Some(ValidationError::of(id, message))
 }
 
 fn merge_mode(node: &ActivityNode) -> Option<ValidationError> {

@@ -115,6 +115,10 @@ fn outcome(request: &CommitRequest, evidence: LossEvidence, in_doubt: bool) -> C
             ..commit
         });
     }
+    // It holds no claim that a second try would lack, and another burst may have committed on what it wrote.
+    if in_doubt && request.effects.retried {
+        return CommitOutcome::Unknown;
+    }
     if in_doubt && request.expected.is_some() && evidence.instance.is_none() {
         return CommitOutcome::Unknown;
     }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{CommitGuard, CommitOutcome, CommitReply, CommitRequest, FINISHED};
 use crate::Error;
-use crate::db::ErrorClass;
+use crate::db::{ErrorClass, violates};
 
 /// A request that has no outcome yet.
 pub(super) struct Pending<G> {
@@ -68,8 +68,8 @@ pub(super) fn fault(error: &Error) -> Error {
 
 /// Ends a request whose own rows the database refuses.
 pub(super) fn refuse<G: CommitGuard>(pending: Pending<G>, error: &Error) {
-    // A retried instance takes its activation key; nothing else that it writes can exist.
-    let refused = if pending.request.effects.retried && error.code() == "duplicate" {
+    // A retried instance takes its activation key.
+    let refused = if pending.request.effects.retried && violates(error, "activation_held") {
         let message = "the activation strategy of its workflow allows no other instance beside the one that runs";
         Error::conflict("cannot-start", message)
     } else {

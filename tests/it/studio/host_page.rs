@@ -81,7 +81,7 @@ async fn what_has_faulted_is_retried_by_a_button_of_the_cluster_page() {
     let studio = Studio::open(&format!("http://{}", node.address), "cluster-retry", "").await;
     studio.goto("cluster").await;
     studio.page.click_text(".ms-table button", "Retry").await;
-    studio.page.wait_for_text("1 activities are executed again").await;
+    studio.page.wait_for_text("Executed again: 1.").await;
     node.http.instance_becomes("i", "Finished").await;
     studio.page.wait_for_text("No activity has faulted.").await;
     studio.screenshot("1-retried").await;

@@ -106,9 +106,10 @@ window.mainspringCluster = (main, { api, headers, fetch }) => {
         { method: 'POST', headers: { ...headers(), 'Content-Type': 'application/json' }, body });
       const value = await response.json();
       const entries = (value.results ?? []).flatMap(({ log }) => log.logEntries);
-      const failed = entries.find(({ logLevel }) => logLevel === 'Error');
-      const done = entries.filter(({ logLevel }) => logLevel !== 'Error').length;
-      answer.textContent = response.ok ? `${done} activities are executed again. ${failed?.message ?? ''}` : value.message;
+      const failed = entries.filter(({ logLevel }) => logLevel === 'Error');
+      const done = `Executed again: ${entries.length - failed.length}.`;
+      answer.textContent = !response.ok ? value.message
+        : failed.length ? `${done} Not: ${failed.length}, the first because: ${failed[0].message}` : done;
     } catch {
       answer.textContent = 'The server cannot be reached.';
     }
