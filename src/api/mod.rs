@@ -37,7 +37,7 @@ mod events;
 mod execute;
 mod expressions;
 mod fields;
-mod files;
+pub(crate) mod files;
 mod health;
 mod hub;
 mod instances;

@@ -1,5 +1,5 @@
 //! The program:
-//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | bench`,
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | elsa | bench`,
 //! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -16,6 +16,7 @@ mod cron;
 mod demo;
 mod dev;
 mod elsa;
+mod elsa_report;
 mod eval;
 mod health_server;
 mod migrate;
@@ -39,7 +40,7 @@ use crate::bench;
 use crate::harness::failure::Failure;
 use crate::harness::{print_line, secret};
 use elsa::ElsaEnvironment;
-use settings::{Command, ProgramArguments};
+use settings::{Command, ElsaCommand, ProgramArguments};
 
 /// How long the remaining tasks may take to end.
 const RUNTIME_TIMEOUT: Duration = Duration::from_millis(500);
@@ -83,6 +84,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             Command::Eval(settings) => eval::run(&settings).await,
+            Command::Elsa(ElsaCommand::Report(settings)) => elsa_report::run(&common, &settings).await,
             #[cfg(feature = "bench")]
             Command::Bench(settings) => bench::run(&common.target(), &settings).await,
         }

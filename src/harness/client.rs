@@ -96,10 +96,11 @@ impl Client {
     }
 }
 
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
+/// Why an exchange failed.
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Opens a connection. Its requests report its errors.
-async fn connect(authority: &str) -> Result<(http1::SendRequest<Body>, AbortOnDropHandle<()>), AnyError> {
+/// Opens a connection to a host and port. Its requests report its errors.
+pub(crate) async fn connect(authority: &str) -> Result<(http1::SendRequest<Body>, AbortOnDropHandle<()>), AnyError> {
     let stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;

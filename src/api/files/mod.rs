@@ -1,6 +1,6 @@
 //! Sent and received files: their names, and zip archives.
 
-pub(super) mod zip;
+pub(crate) mod zip;
 
 use std::collections::HashSet;
 

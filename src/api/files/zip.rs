@@ -33,7 +33,7 @@ const FIRST_DAY: u16 = 1 << 5 | 1;
 
 /// Why an archive cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::api) enum ZipError {
+pub(crate) enum ZipError {
     /// It is no zip archive, or is cut off.
     Damaged,
     /// It is encrypted, in parts, of the form zip64, or compressed by a method other than deflate.
@@ -50,9 +50,9 @@ pub(in crate::api) enum ZipError {
 
 /// One file of an archive.
 #[derive(Debug)]
-pub(in crate::api) struct Entry {
+pub(crate) struct Entry {
     /// Its name, with folders.
-    pub(in crate::api) name: String,
+    pub(crate) name: String,
     flags: u16,
     method: u16,
     checksum: u32,
@@ -64,20 +64,20 @@ pub(in crate::api) struct Entry {
 
 /// The directory of an archive.
 #[derive(Debug)]
-pub(in crate::api) struct Archive<'a> {
+pub(crate) struct Archive<'a> {
     bytes: &'a [u8],
     /// The files, in their order; folders are left out.
-    pub(in crate::api) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// Whether these bytes begin as an archive does.
-pub(in crate::api) fn is_zip(bytes: &[u8]) -> bool {
+pub(crate) fn is_zip(bytes: &[u8]) -> bool {
     matches!(u32_at(bytes, 0), Ok(LOCAL_HEADER | END_OF_DIRECTORY))
 }
 
 impl<'a> Archive<'a> {
     /// Reads the directory.
-    pub(in crate::api) fn read(bytes: &'a [u8], most_entries: usize) -> Result<Self, ZipError> {
+    pub(crate) fn read(bytes: &'a [u8], most_entries: usize) -> Result<Self, ZipError> {
         let end = end_of_directory(bytes).ok_or(ZipError::Damaged)?;
         let [disk, directory_disk, on_disk, count] = [4, 6, 8, 10].map(|field| u16_at(bytes, end + field));
         let (count, size, offset) = (count?, u32_at(bytes, end + 12)?, u32_at(bytes, end + 16)?);
@@ -152,7 +152,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The content of a file, unless `is_stopped` becomes true.
-    pub(in crate::api) fn unpack(
+    pub(crate) fn unpack(
         &self,
         entry: &Entry,
         most_bytes: usize,
@@ -236,7 +236,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, ZipError> {
 ///
 /// # Errors
 /// For more files or bytes than the format has numbers for.
-pub(in crate::api) fn pack(files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
+pub(crate) fn pack(files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in files {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
@@ -286,7 +286,7 @@ fn narrow<T: TryFrom<usize>>(number: usize) -> io::Result<T> {
 
 /// An archive whose directory names one entry so many times; its content is of empty blocks, which unpack to nothing.
 #[cfg(test)]
-pub(in crate::api) fn empty_blocks(bytes: usize, times: usize) -> Vec<u8> {
+pub(crate) fn empty_blocks(bytes: usize, times: usize) -> Vec<u8> {
     // Ten bits are an empty block of fixed codes, so five bytes are four of them.
     let block = [0x02, 0x08, 0x20, 0x80, 0x00];
     let packed: Vec<u8> = block

@@ -4,6 +4,7 @@
 //! `docs/reference/operating.md`.
 
 mod cron;
+mod elsa_report;
 mod eval;
 mod listing;
 mod locks;
@@ -29,6 +30,7 @@ use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
+pub(super) use elsa_report::{ElsaCommand, ReportSettings};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
 pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
@@ -199,6 +201,9 @@ pub(super) enum Command {
     Cron(CronSettings),
     /// Evaluate an expression of a definition with given variables and inputs, without a database
     Eval(Box<EvalSettings>),
+    /// Move from an Elsa server
+    #[command(subcommand)]
+    Elsa(ElsaCommand),
     /// Measure the engine on this machine and its database
     #[cfg(feature = "bench")]
     Bench(crate::bench::Bench),

@@ -1,0 +1,143 @@
+//! `mainspring elsa report`: which definitions of an Elsa server run here, and why the others do not. The source is only read.
+//!
+//! # Layout
+//! - `folder`: exports in files; `server`: the definitions of a running server, by the requests of `elsa_server`;
+//!   `read_definition`: what both yield.
+//! - `verdict`: the checks of a publish; `uses`: which definitions use which others as activities.
+//! - `deployment`: the database for imports; `print`: the report; `progress`: the lines meanwhile.
+
+mod deployment;
+mod elsa_server;
+mod folder;
+mod print;
+mod progress;
+mod read_definition;
+mod server;
+mod uses;
+mod verdict;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::settings::{Common, ReportSettings};
+use crate::definition::ValidationError;
+use crate::harness::failure::Failure;
+use crate::harness::print_line;
+use deployment::Deployment;
+use elsa_server::ElsaServer;
+use print::{ReportDocument, Summary};
+use progress::Progress;
+use read_definition::ReadDefinition;
+use verdict::{Finding, Judge, Verdict};
+
+/// Reports, and imports what runs if that is wanted. Exit code 1 if a definition does not run, or is not imported.
+pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<(), Failure> {
+    if settings.import {
+        // Before anything is read that a wrong command line would throw away.
+        common.database_url()?;
+    }
+    let mut progress = Progress::begin();
+    let read = match is_url(&settings.source) {
+        true => {
+            let server = ElsaServer::of(&settings.source, settings.api_key_file.as_ref())?;
+            server::read(&server, &mut progress).await?
+        }
+        false => folder::read(Path::new(&settings.source), &mut progress)?,
+    };
+    let judge = Judge::of(&read, settings.expressions.script_options());
+    let order = judge.order();
+    let mut verdicts = verdicts(&judge, &order, &mut progress).await;
+    if settings.import {
+        import(common, &read, &order, &mut verdicts, &mut progress).await?;
+    }
+    let verdicts: Vec<Verdict> = (0..read.len()).filter_map(|at| verdicts.remove(&at)).collect();
+    let summary = Summary::of(&verdicts);
+    if settings.json {
+        let document = ReportDocument {
+            definitions: &verdicts,
+            summary: &summary,
+        };
+        let text = serde_json::to_string(&document);
+        print_line(&text.map_err(|error| Failure::failed(format!("the report cannot be written: {error}")))?);
+    } else {
+        verdicts
+            .iter()
+            .flat_map(print::lines)
+            .for_each(|line| print_line(&line));
+        print_line(&summary.line());
+    }
+    let is_good = |verdict: &Verdict| verdict.runs() && verdict.imported != Some(false);
+    if verdicts.iter().all(is_good) {
+        Ok(())
+    } else {
+        Err(Failure::reported())
+    }
+}
+
+fn is_url(source: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| source.starts_with(scheme))
+}
+
+/// The verdicts by the places of the definitions.
+async fn verdicts(judge: &Judge<'_>, order: &[usize], progress: &mut Progress) -> HashMap<usize, Verdict> {
+    let mut verdicts = HashMap::new();
+    let mut running = HashSet::new();
+    for (done, at) in order.iter().enumerate() {
+        progress.show("checked", done, order.len());
+        let runs = |used: usize| running.contains(&used);
+        if let Some(verdict) = judge.verdict(*at, &runs).await {
+            if verdict.runs() {
+                running.insert(*at);
+            }
+            verdicts.insert(*at, verdict);
+        }
+    }
+    verdicts
+}
+
+/// Imports what runs: first what is used as an activity, and of one definition the earlier version.
+async fn import(
+    common: &Common,
+    read: &[ReadDefinition],
+    order: &[usize],
+    verdicts: &mut HashMap<usize, Verdict>,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let mut chosen: Vec<usize> = order.to_vec();
+    chosen.retain(|at| verdicts.get(at).is_some_and(Verdict::runs));
+    let first = |at: &usize| chosen_first(read, &chosen, *at);
+    let mut ranked: Vec<((usize, i32), usize)> = chosen.iter().map(|at| (first(at), *at)).collect();
+    ranked.sort();
+    let deployment = Deployment::open(common).await?;
+    for (done, (_, at)) in ranked.iter().enumerate() {
+        progress.show("imported", done, ranked.len());
+        let (Some(read), Some(verdict)) = (read.get(*at), verdicts.get_mut(at)) else {
+            continue;
+        };
+        let imported = deployment.import(read).await;
+        verdict.imported = Some(imported.is_ok());
+        if let Err(problem) = imported {
+            let message = format!("it is not imported: {problem}");
+            verdict.errors.push(ValidationError::of("", message));
+            // A definition that is not in the database does not run on it.
+            verdict.finding = Finding::Refused;
+        }
+    }
+    deployment.close().await;
+    Ok(())
+}
+
+/// When a definition is imported: with the first of its versions, in the order of their numbers.
+fn chosen_first(read: &[ReadDefinition], chosen: &[usize], at: usize) -> (usize, i32) {
+    let definition = |at: usize| read.get(at).and_then(|read| read.definition.as_ref().ok());
+    let Some(own) = definition(at) else {
+        return (usize::MAX, 0);
+    };
+    let is_same = |other: &usize| {
+        *other == at
+            || !own.definition_id.as_str().is_empty()
+                && definition(*other).is_some_and(|other| other.definition_id == own.definition_id)
+    };
+    let rank = chosen.iter().position(is_same).unwrap_or(usize::MAX);
+    (rank, own.version)
+}
