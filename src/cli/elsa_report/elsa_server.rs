@@ -67,6 +67,9 @@ impl NoAnswer {
     }
 }
 
+/// The status, the media type and the body of an answer.
+type Exchanged = (StatusCode, String, Result<Vec<u8>, axum::Error>);
+
 impl ElsaServer {
     /// The server of a URL. Errors: wrong usage.
     pub(super) fn of(url: &str, key: Option<&Secret>) -> Result<Self, Failure> {
@@ -113,9 +116,7 @@ impl ElsaServer {
         let (status, kind, body) = match tokio::time::timeout(TIMEOUT, self.exchange(path, most_bytes)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let message = format!(
-                    "{url}: {error}; is the server running there, and no answer larger than {most_bytes} bytes?"
-                );
+                let message = format!("{url}: {error}; is the server running there?");
                 return Err(NoAnswer::silent(message));
             }
             Err(_) => {
@@ -137,6 +138,10 @@ impl ElsaServer {
                 format!("{url}: the server redirects ({code}), which is not followed; give the URL of the API itself");
             return Err(NoAnswer::usage(message));
         }
+        let body = body.map_err(|error| {
+            let message = format!("{url}: the answer breaks off, or has more than {most_bytes} bytes: {error}");
+            NoAnswer::of(message)
+        })?;
         let is_html = kind.contains("html") || body.trim_ascii_start().starts_with(b"<");
         if status == StatusCode::NOT_FOUND || is_html {
             let what = if is_html { "HTML" } else { "404" };
@@ -153,7 +158,7 @@ impl ElsaServer {
         Ok(body)
     }
 
-    async fn exchange(&self, path: &str, most_bytes: usize) -> Result<(StatusCode, String, Vec<u8>), AnyError> {
+    async fn exchange(&self, path: &str, most_bytes: usize) -> Result<Exchanged, AnyError> {
         let (mut sender, _driver) = connect(&self.address).await?;
         let mut request = Request::builder()
             .uri(format!("{}/{path}", self.path))
@@ -166,8 +171,8 @@ impl ElsaServer {
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
-        let body = to_bytes(Body::new(response.into_body()), most_bytes).await?;
-        Ok((status, kind, body.to_vec()))
+        let body = to_bytes(Body::new(response.into_body()), most_bytes).await;
+        Ok((status, kind, body.map(|bytes| bytes.to_vec())))
     }
 }
 

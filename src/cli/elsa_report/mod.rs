@@ -85,7 +85,8 @@ async fn verdicts(judge: &Judge<'_>, order: &[usize], progress: &mut Progress) -
     for (done, at) in order.iter().enumerate() {
         progress.show("checked", done, order.len());
         let runs = |used: usize| running.contains(&used);
-        if let Some(verdict) = judge.verdict(*at, &runs).await {
+        let verdict = judge.verdict(*at, &runs).await;
+        if let Some(verdict) = verdict {
             if verdict.runs() {
                 running.insert(*at);
             }

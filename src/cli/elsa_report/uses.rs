@@ -44,8 +44,9 @@ impl Uses {
             };
             let rank = |at: usize| {
                 let definition = definitions.get(at).copied().flatten()?;
-                let is_named = definition.id == reference.version_id;
-                let has_number = reference.version_id.as_str().is_empty() && definition.version == reference.version;
+                let has_id = !reference.version_id.as_str().is_empty();
+                let is_named = has_id && definition.id == reference.version_id;
+                let has_number = !has_id && definition.version == reference.version;
                 Some((
                     is_named,
                     has_number,
@@ -64,14 +65,14 @@ impl Uses {
                 reference,
                 activity_id,
             });
-            uses.collect()
+            uses.collect::<Vec<WorkflowUse>>()
         };
         Self(definitions.iter().map(uses).collect())
     }
 
     /// What a definition uses itself.
     pub(super) fn within(&self, at: usize) -> &[WorkflowUse] {
-        self.0.get(at).map_or(&[], Vec::as_slice)
+        self.0.get(at).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn used(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
@@ -120,6 +121,21 @@ impl Uses {
             }
         }
         None
+    }
+
+    /// Whether something that it uses, on any level, uses itself.
+    pub(super) fn reaches_cycle(&self, start: usize) -> bool {
+        let mut entered = HashSet::new();
+        let mut pending: Vec<usize> = self.used(start).collect();
+        while let Some(at) = pending.pop() {
+            if entered.insert(at) {
+                if self.cycle(at).is_some() {
+                    return true;
+                }
+                pending.extend(self.used(at));
+            }
+        }
+        false
     }
 
     /// What a definition uses, through all levels.

@@ -6,7 +6,7 @@ use super::read_definition::ReadDefinition;
 use super::uses::Uses;
 use crate::activity::{Catalogue, describe};
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Composition, Interpreter, InterpreterOptions};
+use crate::execution::{Interpreter, InterpreterOptions};
 use crate::expression::ScriptOptions;
 
 /// The longest id and name of an activity type, in bytes, as a publish has it.
@@ -153,14 +153,14 @@ impl<'a> Judge<'a> {
             );
             errors.push(ValidationError::of(&one.activity_id, message));
         }
-        // What it uses is checked by itself, and cannot be compiled with it if that has failed.
-        let composition = if errors.is_empty() {
-            self.uses.composition(at, &self.definitions)
-        } else if self.uses.within(at).is_empty() {
-            Composition::default()
-        } else {
+        // What it uses is checked by itself; only with a whole of it can more be said of this one.
+        if !errors.is_empty() && self.uses.reaches_cycle(at) {
             return (errors, Vec::new());
-        };
+        }
+        let composition = self.uses.composition(at, &self.definitions);
+        if composition.used.values().any(|part| part.definition.root.is_none()) {
+            return (errors, Vec::new());
+        }
         let program = match self.interpreter.compile_composed(definition, &composition) {
             Ok(program) => program,
             Err(error) => {
