@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::read_definition::{ReadDefinition, too_large};
 use crate::api::MAX_BODY;
 use crate::api::files::zip::{self, Archive, ZipError};
@@ -26,7 +26,7 @@ struct FoundFile {
 
 /// Reads a file, or all `.json` and `.zip` files of a folder in the order of their paths. Folders behind symbolic links are
 /// left out. Errors: wrong usage if there is nothing to read.
-pub(super) fn read(path: &Path, progress: &mut Progress) -> Result<Vec<ReadDefinition>, Failure> {
+pub(super) fn read(path: &Path, progress: &mut ProgressLine) -> Result<Vec<ReadDefinition>, Failure> {
     let shown = path.display();
     let kind = fs::metadata(path).map_err(|error| {
         Failure::usage(format!(

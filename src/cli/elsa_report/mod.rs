@@ -26,7 +26,7 @@ use crate::harness::print_line;
 use deployment::Deployment;
 use elsa_server::ElsaServer;
 use print::{ReportDocument, Summary};
-use progress::Progress;
+use progress::ProgressLine;
 use read_definition::ReadDefinition;
 use verdict::{Finding, Judge, Verdict};
 
@@ -36,7 +36,7 @@ pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<()
         // Before anything is read that a wrong command line would throw away.
         common.database_url()?;
     }
-    let mut progress = Progress::begin();
+    let mut progress = ProgressLine::begin();
     let read = match is_url(&settings.source) {
         true => {
             let server = ElsaServer::of(&settings.source, settings.api_key_file.as_ref())?;
@@ -79,7 +79,7 @@ fn is_url(source: &str) -> bool {
 }
 
 /// The verdicts by the places of the definitions.
-async fn verdicts(judge: &Judge<'_>, order: &[usize], progress: &mut Progress) -> HashMap<usize, Verdict> {
+async fn verdicts(judge: &Judge<'_>, order: &[usize], progress: &mut ProgressLine) -> HashMap<usize, Verdict> {
     let mut verdicts = HashMap::new();
     let mut running = HashSet::new();
     for (done, at) in order.iter().enumerate() {
@@ -102,7 +102,7 @@ async fn import(
     read: &[ReadDefinition],
     order: &[usize],
     verdicts: &mut HashMap<usize, Verdict>,
-    progress: &mut Progress,
+    progress: &mut ProgressLine,
 ) -> Result<(), Failure> {
     let mut chosen: Vec<usize> = order.to_vec();
     chosen.retain(|at| verdicts.get(at).is_some_and(Verdict::runs));

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Shows at most one line per second; what is done within the first shows none.
-pub(super) struct Progress(Instant);
+pub(super) struct ProgressLine(Instant);
 
-impl Progress {
+impl ProgressLine {
     /// Begins now.
     pub(super) fn begin() -> Self {
         Self(Instant::now())

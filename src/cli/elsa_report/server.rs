@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::elsa_server::ElsaServer;
-use super::progress::Progress;
+use super::progress::ProgressLine;
 use super::read_definition::ReadDefinition;
 use crate::api::MAX_BODY;
 use crate::harness::client::text_field;
@@ -22,7 +22,7 @@ const MOST_VERSIONS: usize = 100_000;
 const MOST_SILENT: usize = 3;
 
 /// Reads all definitions. Errors: the list cannot be read; a definition that cannot be read is one of the result.
-pub(super) async fn read(server: &ElsaServer, progress: &mut Progress) -> Result<Vec<ReadDefinition>, Failure> {
+pub(super) async fn read(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<ReadDefinition>, Failure> {
     let ids = listed(server, progress).await?;
     let mut all = Vec::with_capacity(ids.len());
     let mut silent = 0;
@@ -51,7 +51,7 @@ pub(super) async fn read(server: &ElsaServer, progress: &mut Progress) -> Result
 }
 
 /// The ids of the versions, page by page.
-async fn listed(server: &ElsaServer, progress: &mut Progress) -> Result<Vec<String>, Failure> {
+async fn listed(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     let mut known = HashSet::new();
     for page in 0usize.. {

@@ -3,6 +3,7 @@
 mod compose;
 mod demo;
 mod dev;
+mod elsa_report;
 mod eval;
 mod hanging_scripts;
 mod serve;
