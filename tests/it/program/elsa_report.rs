@@ -119,7 +119,7 @@ fn each_reason_is_named_and_uses_are_found_among_the_files() {
         with_root("endpoint", json!({"id": "e", "type": "Elsa.HttpEndpoint"})).to_string(),
     );
     let script = json!({"id": "s", "type": "Elsa.WriteLine", "version": 1,
-        "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": "1 +\n +"}}});
+        "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": "let a = 1;\nreturn a +* 2;"}}});
     folder.write("script.json", with_root("script", script).to_string());
     let mut part = definition("part");
     part["options"] = json!({"usableAsActivity": true});
