@@ -123,8 +123,11 @@ impl SettingsFile {
 /// The commands of a program, changed so that they read no file that an argument names.
 pub(super) fn without_reading(command: Command) -> Command {
     let command = command.mut_args(unread);
-    READERS.into_iter().fold(command, |command, reader| {
+    let command = READERS.into_iter().fold(command, |command, reader| {
         command.mut_subcommand(reader, |reader| reader.mut_args(unread))
+    });
+    command.mut_subcommand("elsa", |elsa| {
+        elsa.mut_subcommand("report", |report| report.mut_args(unread))
     })
 }
 
