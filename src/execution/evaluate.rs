@@ -267,7 +267,7 @@ impl<'a> Evaluator<'a> {
             ScriptErrorKind::Busy => ("script-busy".to_owned(), true),
             ScriptErrorKind::Closed => ("script-closed".to_owned(), true),
         };
-        let fault = Fault::new(error.message).code(code).category("Script");
+        let fault = Fault::new(error.to_string()).code(code).category("Script");
         // The place where a script has ended may depend on a value.
         fault
             .at(error.place)

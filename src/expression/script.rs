@@ -145,6 +145,12 @@ impl ScriptError {
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The messages of some languages begin with it, or have it within.
+        if let Some((line, column)) = self.place
+            && !self.message.contains(&format!("line {line}, column {column}"))
+        {
+            write!(f, "line {line}, column {column}: ")?;
+        }
         f.write_str(&self.message)
     }
 }

@@ -109,6 +109,11 @@ async fn an_exception_is_an_incident_of_the_activity_and_its_input() {
             vec!["script", "line 1, column", "no"],
         ),
         (
+            vec![says("JavaScript", "let a = 1;\nthrow new Error('no')")],
+            "say",
+            vec!["Text", "line 2, column", "no"],
+        ),
+        (
             vec![run_script("Elsa.RunCSharp", "while (true) { }")],
             "run",
             vec!["script", "than"],
