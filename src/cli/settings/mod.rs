@@ -133,7 +133,7 @@ fn refuse_as_flags(command: &clap::Command, matches: &ArgMatches) -> Result<(), 
         if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
             let message = format!(
                 "--{name} is not a flag of `serve`: set {}, or {name} in the --config file\n",
-                variable(name)
+                variable("serve", name)
             );
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
         }
@@ -153,16 +153,23 @@ pub(super) fn command_line() -> clap::Command {
     })
 }
 
-fn variable(name: &str) -> String {
-    format!("MAINSPRING_{}", name.replace('-', "_").to_uppercase())
+/// The environment variable of a setting. The key of another server is not that of this one.
+fn variable(command: &str, name: &str) -> String {
+    let of = if (command, name) == ("report", "api-key-file") {
+        "ELSA_"
+    } else {
+        ""
+    };
+    format!("MAINSPRING_{of}{}", name.replace('-', "_").to_uppercase())
 }
 
 fn with_environment(command: clap::Command) -> clap::Command {
+    let of = command.get_name().to_owned();
     let with_variable = |argument: clap::Arg| {
         let Some(name) = argument.get_long() else {
             return argument;
         };
-        let variable = variable(name);
+        let variable = variable(&of, name);
         let argument = argument.env(variable).hide_env_values(true);
         match argument.get_action() {
             ArgAction::SetTrue => argument.value_parser(FalseyValueParser::new()),

@@ -94,7 +94,7 @@ fn of_a_thousand_files_ten_are_broken_and_nothing_is_lost() {
     for one in document["definitions"].as_array().unwrap() {
         sources.push(one["source"].as_str().unwrap());
     }
-    assert!(sources.is_sorted_by_key(|source| Path::new(source)), "{sources:?}");
+    assert!(sources.is_sorted_by_key(Path::new), "{sources:?}");
     for (end, why) in [
         ("empty.json", "empty"),
         ("cut.json", "line 1 column"),
