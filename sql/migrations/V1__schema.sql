@@ -1132,13 +1132,14 @@ BEGIN
           AND EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = of_tenant AND d.is_published AND d.activation_strategy = 3 /* correlation */);
         -- A cancel of its parent reaches it again, also of one that is retried later. A parent that runs has its result, and does
-        -- not wait. Locked: a cancel that comes at the same moment sees the row.
+        -- not wait. Locked: a cancel that comes at the same moment sees the row. Without a wait, as the batch has other bursts: it
+        -- is sent again.
         INSERT INTO child (tenant_id, id, parent_instance_id, parent_generation, rested)
         SELECT of_tenant, of_instance, p.id, 0, true
         FROM instance p
         WHERE p.id = (SELECT i.parent_instance_id FROM instance i WHERE i.id = of_instance AND i.tenant_id = of_tenant)
           AND p.tenant_id = of_tenant AND (p.status = 0 /* running */ OR p.sub_status = 5 /* faulted */)
-        FOR SHARE OF p;
+        FOR SHARE OF p NOWAIT;
         -- The bookmark of a timer that was given up waits with a new one.
         DELETE FROM dead_letter l WHERE l.instance_id = of_instance AND l.tenant_id = of_tenant AND l.timer_id IS NOT NULL;
     END IF;

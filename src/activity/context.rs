@@ -217,6 +217,8 @@ pub(crate) struct ActivityCommands {
     pub(crate) cancel: Vec<NodeIndex>,
     /// Children whose executions that have not begun are dropped.
     pub(crate) unschedule: Vec<NodeIndex>,
+    /// Children that are not executed although something waits for them, each with the reason: the journal shows them.
+    pub(crate) skipped: Vec<(NodeIndex, String)>,
     pub(crate) breaks: bool,
     pub(crate) complete_workflow: Option<Vec<String>>,
     pub(crate) complete_definition: Option<Vec<String>>,
@@ -515,6 +517,11 @@ impl<'a> ActivityContext<'a> {
     /// Runs a child; [`Activity::child_completed`](super::Activity::child_completed) is called when it completes.
     pub fn schedule(&mut self, child: NodeIndex) {
         self.schedule_with(child, Map::new(), None);
+    }
+
+    /// Records that a child is not executed, and why.
+    pub(crate) fn skip(&mut self, child: NodeIndex, reason: String) {
+        self.commands.skipped.push((child, reason));
     }
 
     /// As [`ActivityContext::schedule`], with variables in the scope of the child and its descendants, and a tag that is

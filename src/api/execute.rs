@@ -20,7 +20,7 @@ use crate::http::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER, RequestBody};
 use crate::id::{ActivityId, DefinitionId, InstanceId, VersionId};
 use crate::runtime::{Executed, Idempotency, StartRequest};
 
-/// Set if the activation strategy of the workflow rejected the start.
+/// Whether the activation strategy of the workflow rejected the start: `True` or `False`, as .NET writes them.
 const CANNOT_START: HeaderName = HeaderName::from_static("x-elsa-workflow-cannot-start");
 /// The engine's error code for that.
 const CANNOT_START_CODE: &str = "cannot-start";
@@ -145,10 +145,10 @@ pub(super) struct WorkflowState {
     request_body = Option<StartFields>,
     responses(
         (status = 200, description = "The instance waits or has ended. Without a body and with the header \
-            `x-elsa-workflow-cannot-start: true`, the activation strategy of the workflow rejected the start.",
+            `x-elsa-workflow-cannot-start: True`, the activation strategy of the workflow rejected the start.",
             body = Option<Execution>, headers(
             ("x-elsa-workflow-instance-id" = Option<String>, description = "The instance."),
-            ("x-elsa-workflow-cannot-start" = Option<String>, description = "`true`: nothing was started."),
+            ("x-elsa-workflow-cannot-start" = Option<String>, description = "`True`: nothing was started."),
             ("x-elsa-response" = Option<String>, description = "`true`: no workflow wrote this response."))),
         (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
         (status = 404, description = "`definition-not-found`: no version of it is published."),
@@ -253,10 +253,16 @@ pub(super) async fn accept(api: &Api, request: StartRequest) -> ApiResult {
 
 async fn execute_now(api: &Api, request: StartRequest) -> ApiResult {
     match api.engine.execute(request).await {
-        Ok(executed) => Ok(execution_response(executed)),
+        Ok(executed) => {
+            let mut response = execution_response(executed);
+            response
+                .headers_mut()
+                .insert(CANNOT_START, HeaderValue::from_static("False"));
+            Ok(response)
+        }
         // As in Elsa, this is no error, and nothing was started.
         Err(error) if error.is_conflict() && error.code() == CANNOT_START_CODE => {
-            Ok([(CANNOT_START, HeaderValue::from_static("true"))].into_response())
+            Ok([(CANNOT_START, HeaderValue::from_static("True"))].into_response())
         }
         Err(error) => Err(error.into()),
     }

@@ -29,6 +29,7 @@ mod admission;
 mod alterations;
 mod bookmarks;
 mod bulk;
+mod bulk_dispatch;
 mod cluster;
 mod dead_letters;
 mod definitions;
@@ -161,6 +162,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(definitions::routes())
         .merge(instances::routes())
         .merge(bulk::routes())
+        .merge(bulk_dispatch::routes())
         .merge(alterations::routes())
         .merge(activity_executions::routes())
         .merge(execute::routes())

@@ -22,13 +22,21 @@ const MOST_UNPACKED: usize = 64 << 20;
 /// How long the files of one request are read: a hundred times as long as the largest that may be sent take.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
+/// Files that were sent.
+pub(super) struct ReadFiles {
+    /// Those that are wanted, each under its name.
+    pub(super) wanted: Vec<(String, ParsedJson)>,
+    /// The names of the others.
+    pub(super) dropped: Vec<String>,
+}
+
 /// Reads the files that `is_wanted` by their content, at most `most`, each under its name. A dropped future stops the reading.
 pub(super) async fn read(
     limits: &Arc<BodyLimits>,
     uploaded: UploadedFiles,
     most: usize,
     is_wanted: fn(&Value) -> bool,
-) -> Result<Vec<(String, ParsedJson)>, ApiError> {
+) -> Result<ReadFiles, ApiError> {
     let stop = StopOnDrop(Arc::default());
     let (limits, is_stopped) = (Arc::clone(limits), Arc::clone(&stop.0));
     let reading = compute::run(true, move || {
@@ -36,7 +44,10 @@ pub(super) async fn read(
             limits: &limits,
             most,
             is_wanted,
-            read: Vec::new(),
+            read: ReadFiles {
+                wanted: Vec::new(),
+                dropped: Vec::new(),
+            },
             unpacked: 0,
             is_stopped: &is_stopped,
             ends: Instant::now() + MOST_TIME,
@@ -60,7 +71,7 @@ struct Reading<'a> {
     limits: &'a BodyLimits,
     most: usize,
     is_wanted: fn(&Value) -> bool,
-    read: Vec<(String, ParsedJson)>,
+    read: ReadFiles,
     unpacked: usize,
     is_stopped: &'a AtomicBool,
     ends: Instant,
@@ -98,12 +109,14 @@ impl Reading<'_> {
         let parsed = self.limits.parse("The file", text);
         let parsed = parsed.map_err(|error| error.of_file(&name))?;
         if !parsed.value.as_ref().is_some_and(self.is_wanted) {
+            // An archive has at most a thousand files.
+            self.read.dropped.push(name);
             return Ok(());
         }
-        if self.read.len() == self.most {
+        if self.read.wanted.len() == self.most {
             return Err(too_large(format!("An import has at most {} files.", self.most)));
         }
-        self.read.push((name, parsed));
+        self.read.wanted.push((name, parsed));
         Ok(())
     }
 }

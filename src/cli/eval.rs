@@ -43,14 +43,9 @@ pub(super) async fn run(settings: &EvalSettings) -> Result<(), Failure> {
     }
 }
 
-/// The code and the message, with the place unless the message begins with it.
+/// The code and the message, which has the place.
 fn message(error: &ExpressionError) -> String {
-    let place = match (error.line, error.column) {
-        (Some(line), Some(column)) => format!("line {line}, column {column}: "),
-        _ => String::new(),
-    };
-    let place = if error.message.starts_with(&place) { "" } else { &place };
-    printable(&format!("{}: {place}{}", error.code, error.message)).into_owned()
+    printable(&format!("{}: {}", error.code, error.message)).into_owned()
 }
 
 fn request(settings: &EvalSettings) -> Result<ExpressionRequest, Failure> {

@@ -323,6 +323,9 @@ pub struct Incident {
     pub message: String,
     /// `{type, message, code, category, faultType}`.
     pub exception: Value,
+    /// The guard that has held the fault up, which a retry executes: what is inside is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard_instance_id: Option<ActivityExecutionId>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]

@@ -145,11 +145,20 @@ impl ScriptError {
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The messages of some languages begin with it, or have it within.
-        if let Some((line, column)) = self.place
-            && !self.message.contains(&format!("line {line}, column {column}"))
-        {
-            write!(f, "line {line}, column {column}: ")?;
+        // The messages of some languages have it, at their beginning or within.
+        if let Some((line, column)) = self.place {
+            let place = format!("line {line}, column {column}");
+            let mut found = self.message.match_indices(&place);
+            let is_whole = |(at, _): (usize, &str)| {
+                let behind = self
+                    .message
+                    .get(at + place.len()..)
+                    .and_then(|rest| rest.chars().next());
+                !behind.is_some_and(|character| character.is_ascii_digit())
+            };
+            if !found.any(is_whole) {
+                write!(f, "{place}: ")?;
+            }
         }
         f.write_str(&self.message)
     }

@@ -113,17 +113,16 @@ impl Cron {
         self.is_interval
     }
 
-    /// Whether Quartz, which Elsa can use instead of Cronos, reads it in another way: it has `?`, or numbers of weekdays, which
-    /// begin with 1 for Sunday there.
-    pub(crate) fn differs_in_quartz(&self) -> bool {
-        let mut fields = self.text.split([' ', '\t']).filter(|field| !field.is_empty());
-        let has_numbers = |field: &str| {
-            let mut parts = field
-                .split(',')
-                .map(|part| part.split(['#', '/']).next().unwrap_or_default());
-            parts.any(|part| part.contains(|character: char| character.is_ascii_digit()))
-        };
-        self.text.contains('?') || (!self.text.starts_with('@') && fields.next_back().is_some_and(has_numbers))
+    /// Whether it is written for Quartz, which Elsa can use instead of Cronos: it has six fields, and `?` or numbers of weekdays,
+    /// which begin with 1 for Sunday there. Quartz has no form with five fields.
+    pub(crate) fn may_be_for_quartz(&self) -> bool {
+        let fields: Vec<&str> = self.text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();
+        let [.., weekday] = fields.as_slice() else { return false };
+        let mut parts = weekday
+            .split(',')
+            .map(|part| part.split(['#', '/']).next().unwrap_or_default());
+        let has_numbers = parts.any(|part| part.contains(|character: char| character.is_ascii_digit()));
+        self.text.contains('?') || fields.len() == 6 && has_numbers
     }
 
     /// The first matching local time at or after the given one, both in seconds since 1970-01-01T00:00:00 local time;

@@ -157,6 +157,16 @@ async fn propagate(
                     }
                 }
                 JoinDecision::Skip => {
+                    if scope.any_followed(graph, target) {
+                        // Without a word, the run would end before what stands behind it.
+                        let missing = scope.missing(graph, target).into_iter();
+                        let missing: Vec<&str> = missing.map(|source| target_of(context, source).id).collect();
+                        let reason = format!(
+                            "It waits for all of its inputs, and nothing came from {}",
+                            missing.join(", ")
+                        );
+                        context.skip(target.index, reason);
+                    }
                     scope.visit(target.id);
                     pass_outbound(&mut pending, graph, target.index, false);
                 }

@@ -93,6 +93,15 @@ impl FlowScope {
         })
     }
 
+    /// The activities whose connections were not followed in the newest round.
+    pub(super) fn missing(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> Vec<NodeIndex> {
+        let newest = self.newest_round(graph, target);
+        let inbound = graph.at(graph.inbound(target.index)).map(|(_, connection)| connection);
+        let missing =
+            inbound.filter(|connection| newest.is_none_or(|newest| self.passes(connection) != (newest, true)));
+        missing.map(|connection| connection.source).collect()
+    }
+
     /// Whether every inbound connection was followed in the newest round.
     pub(super) fn all_followed(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> bool {
         self.newest_round(graph, target).is_some_and(|newest| {

@@ -7,19 +7,23 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{SCHEMA, draft_of};
 use crate::api::Api;
-use crate::api::openapi::Count;
 use crate::api::upload;
 use crate::auth::cross_site;
 use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, UploadedFiles};
+use crate::id::DefinitionId;
 
 /// The most definitions of one import.
 const MOST_FILES: usize = 1_000;
+
+/// The most files that an error names.
+const NAMED: usize = 100;
 
 /// How the schema of every version of Elsa's definitions begins.
 const SCHEMA_PREFIX: &str = "https://elsaworkflows.io/schemas/workflow-definition/";
@@ -32,13 +36,42 @@ pub(super) struct ImportFiles {
     files: Vec<Vec<u8>>,
 }
 
+/// What was imported.
+#[derive(Serialize, ToSchema)]
+struct Imported {
+    /// How many definitions.
+    count: usize,
+    /// What became of each file.
+    files: Vec<ImportedFile>,
+}
+
+/// What became of a file.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ImportedFile {
+    /// Its name; in an archive, behind that of the archive.
+    name: String,
+    /// Whether it was imported.
+    is_imported: bool,
+    /// The definition, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition_id: Option<DefinitionId>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+}
+
+/// Why a file is dropped.
+const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity";
+
 /// Imports files: each definition becomes a draft.
 ///
-/// JSON files that are not workflows are dropped. If any file cannot be read, nothing is imported.
+/// JSON files that are not workflows are dropped, unless there are no others. If any file cannot be read, nothing is imported.
 #[utoipa::path(post, path = "/workflow-definitions/import-files", tag = "Definitions",
     request_body(content = ImportFiles, content_type = "multipart/form-data"),
     responses(
-        (status = 200, description = "The number of definitions that were imported.", body = Count),
+        (status = 200, description = "What became of each file.", body = Imported),
+        (status = 400, description = "`invalid-file`: a file cannot be read, or none is a workflow definition; nothing is imported."),
         (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
@@ -47,20 +80,45 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     if api.is_anonymous {
         cross_site::reject_forgeable(&headers)?;
     }
-    let models = upload::read(&api.body_limits, uploaded, MOST_FILES, is_workflow).await?;
-    let mut drafts = Vec::with_capacity(models.len());
-    for (name, mut parsed) in models {
+    let read = upload::read(&api.body_limits, uploaded, MOST_FILES, is_workflow).await?;
+    if read.wanted.is_empty() && !read.dropped.is_empty() {
+        let error = ApiError::bad_request(
+            "invalid-file",
+            "None of the files is a workflow definition; nothing was imported.",
+        );
+        let dropped = read.dropped.into_iter().take(NAMED);
+        return Err(dropped.fold(error, |error, name| error.field(name, NO_WORKFLOW)));
+    }
+    let mut drafts = Vec::with_capacity(read.wanted.len());
+    for (name, mut parsed) in read.wanted {
         let draft = draft_of(&api, parsed.value.take().unwrap_or_default()).await;
         let (draft, memory) = draft.map_err(|error| error.of_file(&name))?;
         // Its memory stays reserved until all are saved.
         drafts.push((name, draft, (parsed, memory)));
     }
     let count = drafts.len();
+    let mut files = Vec::with_capacity(count + read.dropped.len());
     for (name, draft, _memory) in drafts {
         let saved = api.engine.save_prepared(draft).await;
-        saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+        let saved = saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+        files.push(ImportedFile {
+            name,
+            is_imported: true,
+            definition_id: saved
+                .definition
+                .get("definitionId")
+                .and_then(Value::as_str)
+                .map(DefinitionId::new),
+            reason: None,
+        });
     }
-    Ok(Json(json!({"count": count})).into_response())
+    files.extend(read.dropped.into_iter().map(|name| ImportedFile {
+        name,
+        is_imported: false,
+        definition_id: None,
+        reason: Some(NO_WORKFLOW),
+    }));
+    Ok(Json(Imported { count, files }).into_response())
 }
 
 /// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema; one of Elsa 2 is refused by name.

@@ -46,6 +46,7 @@ fn of_definition(id: &str, readonly: bool) -> Value {
         own("", "self", "GET"),
         link(&format!("/workflow-definitions/by-definition-id/{id}"), "self", "GET"),
         own("/versions", "versions", "GET"),
+        own("/bulk-dispatch", "bulk-dispatch", "POST"),
         own("/dispatch", "dispatch", "POST"),
         own("/execute", "execute", "POST"),
         own("/export", "export", "POST"),

@@ -81,6 +81,21 @@ pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiR
     one(&api, &InstanceId::new(id), parts).await
 }
 
+/// Exports an instance as a file.
+#[utoipa::path(post, path = "/workflow-instances/{id}/export", tag = "Instances",
+    params(("id" = String, Path, description = "The id of the instance.")),
+    request_body = Option<InstanceExportFields>,
+    responses(
+        (status = 200, description = "The instance as of its last commit; `Content-Disposition` names the file.", body = serde_json::Value),
+        (status = 404, description = "`instance-not-found`: the instance does not exist."),
+        (status = 409, description = "`instance-busy`: it has not run yet. `instance-holds-secret`: it continues with a value made from a secret."),
+        (status = 413, description = "`journal-too-long`: export it without its history."),
+    ))]
+pub(super) async fn export_by_post(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let parts = parts(&mut Fields::from_body(body.value)?)?;
+    one(&api, &InstanceId::new(id), parts).await
+}
+
 /// Exports instances: one as JSON, several as a zip archive.
 #[utoipa::path(post, path = "/bulk-actions/export/workflow-instances", tag = "Instances",
     request_body = InstancesExportFields,
@@ -93,7 +108,25 @@ pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiR
         (status = 413, description = "`journal-too-long`, `export-too-large`: export fewer, or without their history."),
     ))]
 pub(super) async fn export_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let mut fields = Fields::from_body(body.value)?;
+    export_all(&api, Fields::from_body(body.value)?).await
+}
+
+/// Exports instances: one as JSON, several as a zip archive.
+#[utoipa::path(get, path = "/bulk-actions/export/workflow-instances", tag = "Instances",
+    params(("ids" = Vec<String>, Query, description = "Their ids, at most 100; unknown ones are left out."), InstanceExportFields),
+    responses(
+        (status = 200, description = "The file of one instance, or the archive with a file for each; `Content-Disposition` names it.",
+            content((serde_json::Value = "application/json"), (Vec<u8> = "application/zip"))),
+        (status = 204, description = "None of several instances exists."),
+        (status = 404, description = "`instance-not-found`: the only one does not exist."),
+        (status = 409, description = "`instance-busy`: one has not run yet. `instance-holds-secret`: one continues with a value made from a secret."),
+        (status = 413, description = "`journal-too-long`, `export-too-large`: export fewer, or without their history."),
+    ))]
+pub(super) async fn export_many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
+    export_all(&api, Fields::from_query(&uri)?).await
+}
+
+async fn export_all(api: &Api, mut fields: Fields) -> ApiResult {
     let mut ids: Vec<InstanceId> = Vec::new();
     for id in fields.texts("ids")?.into_iter().map(InstanceId::new) {
         if !ids.contains(&id) {
@@ -110,7 +143,7 @@ pub(super) async fn export_many(State(api): State<Api>, body: RequestBody) -> Ap
         return Err(ApiError::bad_request("missing-field", message).field("ids", message));
     };
     if ids.len() == 1 {
-        return one(&api, first, parts).await;
+        return one(api, first, parts).await;
     }
     let (mut names, mut packed, mut bytes) = (UniqueNames::default(), Vec::new(), 0);
     for id in &ids {
@@ -150,7 +183,9 @@ pub(super) async fn import(State(api): State<Api>, headers: HeaderMap, uploaded:
     if api.is_anonymous {
         cross_site::reject_forgeable(&headers)?;
     }
-    let read = upload::read(&api.body_limits, uploaded, MAX_INSTANCES, |_| true).await?;
+    let read = upload::read(&api.body_limits, uploaded, MAX_INSTANCES, |_| true)
+        .await?
+        .wanted;
     // Their memory stays reserved until all are written.
     let (mut files, mut memory) = (Vec::with_capacity(read.len()), Vec::with_capacity(read.len()));
     for (name, mut parsed) in read {

@@ -22,7 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(journal::last))
         .routes(routes!(variables::execution_state))
         .routes(routes!(variables::list, variables::set))
-        .routes(routes!(files::export))
-        .routes(routes!(files::export_many))
+        .routes(routes!(files::export, files::export_by_post))
+        .routes(routes!(files::export_many_by_get, files::export_many))
         .routes(routes!(files::import))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::progress::ProgressLine;
-use super::read_definition::{ReadDefinition, too_large};
+use super::read_definition::{ByteBudget, ReadDefinition, too_large};
 use crate::api::MAX_BODY;
 use crate::api::files::zip::{self, Archive, ZipError};
 use crate::harness::failure::Failure;
@@ -26,7 +26,11 @@ struct FoundFile {
 
 /// Reads a file, or all `.json` and `.zip` files of a folder in the order of their paths. Folders behind symbolic links are
 /// left out. Errors: wrong usage if there is nothing to read.
-pub(super) fn read(path: &Path, progress: &mut ProgressLine) -> Result<Vec<ReadDefinition>, Failure> {
+pub(super) fn read(
+    path: &Path,
+    budget: &mut ByteBudget,
+    progress: &mut ProgressLine,
+) -> Result<Vec<ReadDefinition>, Failure> {
     let shown = path.display();
     let kind = fs::metadata(path).map_err(|error| {
         Failure::usage(format!(
@@ -50,7 +54,7 @@ pub(super) fn read(path: &Path, progress: &mut ProgressLine) -> Result<Vec<ReadD
     let count = found.len();
     for (at, file) in found.into_iter().enumerate() {
         progress.show("read", at, count);
-        read_file(file, &mut all);
+        read_file(file, budget, &mut all);
     }
     Ok(all)
 }
@@ -83,7 +87,7 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
         .is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
 }
 
-fn read_file(file: FoundFile, all: &mut Vec<ReadDefinition>) {
+fn read_file(file: FoundFile, budget: &mut ByteBudget, all: &mut Vec<ReadDefinition>) {
     let source = file.path.display().to_string();
     if let Some(problem) = file.problem {
         all.push(ReadDefinition::unreadable(source, problem));
@@ -91,8 +95,8 @@ fn read_file(file: FoundFile, all: &mut Vec<ReadDefinition>) {
     }
     match bytes_of(&file.path) {
         Err(problem) => all.push(ReadDefinition::unreadable(source, problem)),
-        Ok(bytes) if zip::is_zip(&bytes) => read_archive(&source, &bytes, all),
-        Ok(bytes) => all.push(ReadDefinition::of_json(source, &bytes)),
+        Ok(bytes) if zip::is_zip(&bytes) => read_archive(&source, &bytes, budget, all),
+        Ok(bytes) => all.push(ReadDefinition::within(budget, source, &bytes)),
     }
 }
 
@@ -119,7 +123,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_archive(source: &str, bytes: &[u8], all: &mut Vec<ReadDefinition>) {
+fn read_archive(source: &str, bytes: &[u8], budget: &mut ByteBudget, all: &mut Vec<ReadDefinition>) {
     let archive = match Archive::read(bytes, MOST_ENTRIES) {
         Ok(archive) => archive,
         Err(error) => {
@@ -141,9 +145,13 @@ fn read_archive(source: &str, bytes: &[u8], all: &mut Vec<ReadDefinition>) {
         all.push(match archive.unpack(entry, room, &|| false) {
             Ok(content) => {
                 unpacked += content.len();
-                ReadDefinition::of_json(name, &content)
+                ReadDefinition::within(budget, name, &content)
             }
-            Err(error) => ReadDefinition::unreadable(name, refused(error)),
+            Err(error) => {
+                // It may have been unpacked to its end before it was found to be damaged.
+                unpacked += room;
+                ReadDefinition::unreadable(name, refused(error))
+            }
         });
     }
 }

@@ -27,7 +27,7 @@ use deployment::Deployment;
 use elsa_server::ElsaServer;
 use print::{ReportDocument, Summary};
 use progress::ProgressLine;
-use read_definition::ReadDefinition;
+use read_definition::{ByteBudget, ReadDefinition};
 use verdict::{Finding, Judge, Verdict};
 
 /// Reports, and imports what runs if that is wanted. Exit code 1 if a definition does not run, or is not imported.
@@ -36,13 +36,13 @@ pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<()
         // Before anything is read that a wrong command line would throw away.
         common.database_url()?;
     }
-    let mut progress = ProgressLine::begin();
+    let (mut progress, mut budget) = (ProgressLine::begin(), ByteBudget::default());
     let read = match is_url(&settings.source) {
         true => {
             let server = ElsaServer::of(&settings.source, settings.api_key_file.as_ref())?;
-            server::read(&server, &mut progress).await?
+            server::read(&server, &mut budget, &mut progress).await?
         }
-        false => folder::read(Path::new(&settings.source), &mut progress)?,
+        false => folder::read(Path::new(&settings.source), &mut budget, &mut progress)?,
     };
     let judge = Judge::of(&read, settings.expressions.script_options());
     let order = judge.order();
@@ -58,7 +58,8 @@ pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<()
             summary: &summary,
         };
         let text = serde_json::to_string(&document);
-        print_line(&text.map_err(|error| Failure::failed(format!("the report cannot be written: {error}")))?);
+        let text = text.map_err(|error| Failure::failed(format!("the report cannot be written: {error}")))?;
+        print_line(&print::without_controls(&text));
     } else {
         verdicts
             .iter()
@@ -106,8 +107,18 @@ async fn import(
 ) -> Result<(), Failure> {
     let mut chosen: Vec<usize> = order.to_vec();
     chosen.retain(|at| verdicts.get(at).is_some_and(Verdict::runs));
-    let first = |at: &usize| chosen_first(read, &chosen, *at);
-    let mut ranked: Vec<((usize, i32), usize)> = chosen.iter().map(|at| (first(at), *at)).collect();
+    let definition = |at: usize| read.get(at).and_then(|read| read.definition.as_ref().ok());
+    // Each with the first of its versions, in the order of their numbers; one without an id is its own.
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let mut ranked = Vec::with_capacity(chosen.len());
+    for (rank, at) in chosen.iter().enumerate() {
+        let Some(own) = definition(*at) else { continue };
+        let rank = match own.definition_id.as_str() {
+            "" => rank,
+            id => *first.entry(id).or_insert(rank),
+        };
+        ranked.push(((rank, own.version), *at));
+    }
     ranked.sort();
     let deployment = Deployment::open(common).await?;
     for (done, (_, at)) in ranked.iter().enumerate() {
@@ -126,19 +137,4 @@ async fn import(
     }
     deployment.close().await;
     Ok(())
-}
-
-/// When a definition is imported: with the first of its versions, in the order of their numbers.
-fn chosen_first(read: &[ReadDefinition], chosen: &[usize], at: usize) -> (usize, i32) {
-    let definition = |at: usize| read.get(at).and_then(|read| read.definition.as_ref().ok());
-    let Some(own) = definition(at) else {
-        return (usize::MAX, 0);
-    };
-    let is_same = |other: &usize| {
-        *other == at
-            || !own.definition_id.as_str().is_empty()
-                && definition(*other).is_some_and(|other| other.definition_id == own.definition_id)
-    };
-    let rank = chosen.iter().position(is_same).unwrap_or(usize::MAX);
-    (rank, own.version)
 }

@@ -5,6 +5,9 @@ use serde_json::Value;
 use crate::api::MAX_BODY;
 use crate::definition::WorkflowDefinition;
 
+/// The most bytes of all definitions together; as values they take ten to thirty times as much.
+const MOST_BYTES: usize = 256 << 20;
+
 const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
 /// What only the files and the answers of a server have.
@@ -20,7 +23,30 @@ pub(super) struct ReadDefinition {
     pub(super) is_draft: bool,
 }
 
+/// How much of all definitions is still read: all of them are in memory together.
+pub(super) struct ByteBudget(usize);
+
+impl Default for ByteBudget {
+    fn default() -> Self {
+        Self(MOST_BYTES)
+    }
+}
+
 impl ReadDefinition {
+    /// Reads a definition, if the budget has room for it.
+    pub(super) fn within(budget: &mut ByteBudget, source: String, bytes: &[u8]) -> Self {
+        match budget.0.checked_sub(bytes.len()) {
+            Some(left) => {
+                budget.0 = left;
+                Self::of_json(source, bytes)
+            }
+            None => Self::unreadable(
+                source,
+                format!("a report reads at most {MOST_BYTES} bytes together; report on a part of them"),
+            ),
+        }
+    }
+
     /// What cannot be read, and why.
     pub(super) fn unreadable(source: String, problem: impl Into<String>) -> Self {
         Self {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::elsa_server::ElsaServer;
 use super::progress::ProgressLine;
-use super::read_definition::ReadDefinition;
+use super::read_definition::{ByteBudget, ReadDefinition};
 use crate::api::MAX_BODY;
 use crate::harness::client::text_field;
 use crate::harness::failure::Failure;
@@ -18,19 +18,27 @@ const MOST_PAGE: usize = 32 << 20;
 /// The most versions that are read.
 const MOST_VERSIONS: usize = 100_000;
 
-/// After so many requests in a row without an answer, the server is not asked for the rest.
-const MOST_SILENT: usize = 3;
+/// The most bytes of an id.
+const MOST_ID: usize = 255;
+
+/// After so many requests without an answer, in a row or in all, the server is not asked for the rest.
+const SILENT_IN_A_ROW: usize = 3;
+const SILENT_IN_ALL: usize = 20;
 
 /// Reads all definitions. Errors: the list cannot be read; a definition that cannot be read is one of the result.
-pub(super) async fn read(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<ReadDefinition>, Failure> {
+pub(super) async fn read(
+    server: &ElsaServer,
+    budget: &mut ByteBudget,
+    progress: &mut ProgressLine,
+) -> Result<Vec<ReadDefinition>, Failure> {
     let ids = listed(server, progress).await?;
     let mut all = Vec::with_capacity(ids.len());
-    let mut silent = 0;
+    let (mut silent, mut silent_in_all) = (0, 0);
     for (at, id) in ids.iter().enumerate() {
         progress.show("read", at, ids.len());
         let path = format!("workflow-definitions/by-id/{}", encoded(id));
         let source = server.url(&path);
-        if silent >= MOST_SILENT {
+        if silent >= SILENT_IN_A_ROW || silent_in_all >= SILENT_IN_ALL {
             all.push(ReadDefinition::unreadable(
                 source,
                 "not read, as the server does not answer any more",
@@ -42,8 +50,9 @@ pub(super) async fn read(server: &ElsaServer, progress: &mut ProgressLine) -> Re
             Err(error) if error.is_silent => silent + 1,
             _ => 0,
         };
+        silent_in_all += usize::from(silent > 0);
         all.push(match answer {
-            Ok(bytes) => ReadDefinition::of_json(source, &bytes),
+            Ok(bytes) => ReadDefinition::within(budget, source, &bytes),
             Err(error) => ReadDefinition::unreadable(source, error.message),
         });
     }
@@ -53,8 +62,8 @@ pub(super) async fn read(server: &ElsaServer, progress: &mut ProgressLine) -> Re
 /// The ids of the versions, page by page.
 async fn listed(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
-    let mut known = HashSet::new();
-    for page in 0usize.. {
+    let (mut known, mut total) = (HashSet::new(), None);
+    for page in 0..=MOST_VERSIONS / PAGE_SIZE {
         let path = format!("workflow-definitions?versionOptions=LatestOrPublished&page={page}&pageSize={PAGE_SIZE}");
         let bytes = server
             .get(&path, MOST_PAGE)
@@ -71,23 +80,31 @@ async fn listed(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<
         for id in items
             .iter()
             .map(|item| text_field(item, "id"))
-            .filter(|id| !id.is_empty())
+            .filter(|id| !id.is_empty() && id.len() <= MOST_ID)
         {
             if known.insert(id.to_owned()) {
                 ids.push(id.to_owned());
             }
         }
-        let total = answer.get("totalCount").and_then(Value::as_u64).unwrap_or(u64::MAX);
-        progress.show("listed", ids.len(), usize::try_from(total).unwrap_or(usize::MAX));
+        total = answer.get("totalCount").and_then(Value::as_u64).or(total);
+        let all = total.unwrap_or(u64::MAX);
+        progress.show("listed", ids.len(), usize::try_from(all).unwrap_or(usize::MAX));
         if ids.len() > MOST_VERSIONS {
             return Err(Failure::failed(format!(
                 "the server lists more than {MOST_VERSIONS} versions"
             )));
         }
         // A server that ignores the page repeats the first one.
-        if ids.len() == before || ids.len() as u64 >= total {
+        if ids.len() == before || ids.len() as u64 >= all {
             break;
         }
+    }
+    // Else the report would look complete.
+    if let Some(total) = total.filter(|total| (ids.len() as u64) < *total) {
+        let listed = ids.len();
+        return Err(Failure::failed(format!(
+            "the server has {total} versions and lists {listed} of them; export the definitions to a folder, and report on that"
+        )));
     }
     Ok(ids)
 }

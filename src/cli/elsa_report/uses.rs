@@ -17,8 +17,13 @@ pub(super) struct WorkflowUse {
     pub(super) used: Option<usize>,
 }
 
-/// The uses of all definitions, by their places.
-pub(super) struct Uses(Vec<Vec<WorkflowUse>>);
+/// The uses of all definitions.
+pub(super) struct Uses {
+    /// By their places.
+    of: Vec<Vec<WorkflowUse>>,
+    /// Those from which uses lead to one that uses itself.
+    cyclic: HashSet<usize>,
+}
 
 impl Uses {
     /// Finds out what each reference means, as a publish would: the definition of that id, else of that type; there the
@@ -67,12 +72,14 @@ impl Uses {
             });
             uses.collect::<Vec<WorkflowUse>>()
         };
-        Self(definitions.iter().map(uses).collect())
+        let of: Vec<Vec<WorkflowUse>> = definitions.iter().map(uses).collect();
+        let cyclic = cyclic(&of);
+        Self { of, cyclic }
     }
 
     /// What a definition uses itself.
     pub(super) fn within(&self, at: usize) -> &[WorkflowUse] {
-        self.0.get(at).map(Vec::as_slice).unwrap_or_default()
+        self.of.get(at).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn used(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
@@ -81,9 +88,9 @@ impl Uses {
 
     /// All places, each after those that it uses unless they use each other.
     pub(super) fn order(&self) -> Vec<usize> {
-        let mut order = Vec::with_capacity(self.0.len());
+        let mut order = Vec::with_capacity(self.of.len());
         let mut entered = HashSet::new();
-        for start in 0..self.0.len() {
+        for start in 0..self.of.len() {
             let mut pending = vec![(start, false)];
             while let Some((at, is_left)) = pending.pop() {
                 if is_left {
@@ -125,17 +132,7 @@ impl Uses {
 
     /// Whether something that it uses, on any level, uses itself.
     pub(super) fn reaches_cycle(&self, start: usize) -> bool {
-        let mut entered = HashSet::new();
-        let mut pending: Vec<usize> = self.used(start).collect();
-        while let Some(at) = pending.pop() {
-            if entered.insert(at) {
-                if self.cycle(at).is_some() {
-                    return true;
-                }
-                pending.extend(self.used(at));
-            }
-        }
-        false
+        self.cyclic.contains(&start)
     }
 
     /// What a definition uses, through all levels.
@@ -175,4 +172,30 @@ impl Uses {
 /// Files may have no ids of versions, or the same.
 fn version_of(place: usize) -> VersionId {
     VersionId::new(format!("report:{place}"))
+}
+
+/// What is left when those that use nothing that is left are taken away, again and again.
+fn cyclic(of: &[Vec<WorkflowUse>]) -> HashSet<usize> {
+    let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut uses: Vec<usize> = Vec::with_capacity(of.len());
+    for (at, own) in of.iter().enumerate() {
+        let used: HashSet<usize> = own.iter().filter_map(|one| one.used).collect();
+        uses.push(used.len());
+        used.into_iter()
+            .for_each(|used| users.entry(used).or_default().push(at));
+    }
+    let mut left: HashSet<usize> = (0..of.len()).collect();
+    let free = uses.iter().enumerate().filter(|(_, uses)| **uses == 0);
+    let mut free: Vec<usize> = free.map(|(at, _)| at).collect();
+    while let Some(at) = free.pop() {
+        left.remove(&at);
+        for user in users.remove(&at).into_iter().flatten() {
+            let Some(uses) = uses.get_mut(user) else { continue };
+            *uses -= 1;
+            if *uses == 0 {
+                free.push(user);
+            }
+        }
+    }
+    left
 }

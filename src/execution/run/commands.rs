@@ -70,6 +70,9 @@ impl<'p> BurstRun<'p> {
         }
         self.cancel_children(number, &commands.cancel);
         self.unschedule_children(number, &commands.unschedule);
+        for (child, reason) in commands.skipped {
+            self.skip(number, child, reason);
+        }
         if commands.burns
             && let Some(context) = self.state.contexts.get(&number)
         {

@@ -41,7 +41,7 @@ impl BurstRun<'_> {
     pub(super) fn fault_again(&mut self, guard: u64, mut incident: Incident) {
         // What has faulted inside is gone: a retry executes the guard.
         if let Some(context) = self.state.contexts.get(&guard) {
-            incident.activity_instance_id = context.id.clone();
+            incident.guard_instance_id = Some(context.id.clone());
         }
         self.end_as_faulted(guard, &incident);
         self.raise(guard, incident);
@@ -57,6 +57,7 @@ impl BurstRun<'_> {
             activity_instance_id: context.id.clone(),
             message: storable(&fault.message),
             exception: exception(fault),
+            guard_instance_id: None,
         })
     }
 

@@ -53,7 +53,7 @@ impl BurstRun<'_> {
         let mut again = Vec::new();
         for incident in wanted {
             let activity_id = incident.activity_id.clone();
-            let number = incident.activity_instance_id.number();
+            let number = executed_again(&incident);
             let attempt = match self.why_not(number, &incident).or_else(|| lost.clone()) {
                 Some(reason) => Err(reason),
                 None => {
@@ -169,7 +169,7 @@ impl BurstRun<'_> {
         let inside = format!("{node_id}:");
         let contexts = &self.state.contexts;
         self.state.incidents.retain(|incident| {
-            let is_gone = !contexts.contains_key(&incident.activity_instance_id.number());
+            let is_gone = !contexts.contains_key(&executed_again(incident));
             !(is_gone && incident.activity_node_id.starts_with(&inside))
         });
         let details = EntryDetails {
@@ -215,4 +215,13 @@ impl BurstRun<'_> {
         self.recorder.update(self.program, &self.state, number);
         self.execute(number, node, None).await;
     }
+}
+
+/// The number of the execution that a retry of an incident executes.
+fn executed_again(incident: &Incident) -> u64 {
+    let id = incident
+        .guard_instance_id
+        .as_ref()
+        .unwrap_or(&incident.activity_instance_id);
+    id.number()
 }

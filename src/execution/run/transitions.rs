@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::{BurstRun, ChildNotification};
-use crate::activity::{EndedChild, Fault};
+use crate::activity::{EndedChild, Fault, NodeIndex};
 use crate::execution::bookmark::Bookmark;
 use crate::execution::journal::EntryDetails;
 use crate::execution::scope;
-use crate::execution::state::{ContextStatus, Halted, Interruption};
+use crate::execution::state::{Context, ContextStatus, Halted, Interruption};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::ActivityExecutionId;
 
@@ -163,6 +163,26 @@ impl BurstRun<'_> {
             self.recorder.record_end(self.program, &self.state, number, None);
         }
         self.remove_execution(number, Vec::new(), true)
+    }
+
+    /// Records an execution that is cancelled before it begins, with the reason.
+    pub(super) fn skip(&mut self, owner: u64, child: NodeIndex, reason: String) {
+        let Some(node) = self.program.tree.get(child) else {
+            return;
+        };
+        let (number, id) = self.state.next_execution();
+        let mut context = Context::new(id, node.node_id.clone(), Some(owner), Map::new());
+        context.status = ContextStatus::Canceled;
+        self.state.contexts.insert(number, context);
+        self.recorder.record_start(self.program, &self.state, number, None);
+        let details = EntryDetails {
+            message: Some(reason),
+            ..EntryDetails::default()
+        };
+        self.recorder
+            .add_entry(self.program, &mut self.state, number, "Canceled", details);
+        self.recorder.record_end(self.program, &self.state, number, None);
+        self.state.contexts.remove(&number);
     }
 
     /// Cancels an execution and its descendants.

@@ -35,6 +35,7 @@ mod retry;
 mod sample_definitions;
 mod scripts;
 mod secrets;
+mod skipped_joins;
 mod state_machine;
 mod suspension;
 mod timers;

@@ -335,13 +335,14 @@ fn a_cron_expression_that_quartz_reads_otherwise_is_a_warning() {
     let warned = cron("0 0 12 ? * 2");
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert_eq!(warned[0].1.matches("Tuesday").count(), 3, "{warned:?}");
-    for differs in ["0 12 ? * *", "0 12 * * 1-5", "0 12 * * MON,2", "0 12 * * 2#1"] {
+    for differs in ["0 12 ? * *", "0 0 12 * * 1-5", "0 0 12 * * MON,2", "0 0 12 * * 2#1"] {
         assert_eq!(cron(differs).len(), 1, "{differs}");
     }
     for same in [
         "0 0 12 * * MON-FRI",
         "0 12 1 1 *",
-        "0 12 * * MON#2",
+        "0 12 * * 1-5",
+        "0 0 12 * * MON#2",
         "@daily",
         "0 0/5 * * * *",
     ] {

@@ -2,10 +2,11 @@
 //! warned of.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::activity::{ActivityKind, ActivityNode, CASES, UiHint, camel_case};
+use crate::activity::{ActivityKind, ActivityNode, CASES, Catalogue, UiHint, camel_case};
 use crate::definition::{Connection, InputBinding, Problems, ValidationError};
 use crate::execution::program::Program;
 
@@ -15,8 +16,11 @@ const DONE: &str = "Done";
 /// The outcome of a switch when no case matches.
 const DEFAULT: &str = "Default";
 
-/// The most decisions of a flowchart whose joins are followed, which bounds the time.
-const DECISIONS: usize = 50;
+/// How many connections are followed for the joins of a flowchart, which bounds the time.
+const MOST_STEPS: usize = 5_000_000;
+
+/// The types of this engine, as they are without a program's own.
+static STANDARD: LazyLock<Catalogue> = LazyLock::new(Catalogue::standard);
 
 pub(super) fn warn(program: &Program, node: &ActivityNode, warnings: &mut Problems) {
     let children = node.activities.iter().filter_map(|index| program.tree.get(*index));
@@ -89,11 +93,10 @@ impl<'p> Chart<'p> {
     /// The outcomes that an activity can have; `None` where it can have any.
     fn outcomes(&self, child: &ActivityNode) -> Option<Vec<String>> {
         let descriptor = self.program.descriptor(child.index)?;
-        let is_ours = ["Elsa.", "Mainspring."]
-            .iter()
-            .any(|prefix| child.type_name.starts_with(prefix));
-        // A script sets outcomes of its own.
-        if !is_ours || child.type_name.starts_with("Elsa.Run") {
+        // An activity of a program may have outcomes that it does not declare, a script sets its own, and the workflow itself
+        // has those of its root.
+        let is_ours = STANDARD.descriptor(&child.type_name, child.version) == Some(descriptor);
+        if !is_ours || child.type_name.starts_with("Elsa.Run") || child.type_name == "Elsa.Workflow" {
             return None;
         }
         let named = descriptor.inputs.iter().find_map(|input| match &input.ui_hint {
@@ -145,85 +148,153 @@ impl<'p> Chart<'p> {
         }
     }
 
-    /// Joins that wait for all of their inputs, of which each outcome of a decision leaves one out.
+    /// Joins that wait for all of their inputs, of which each outcome of a decision leaves one out. Ways back do not count: a join
+    /// does not wait for them, and a decision that runs again may have another outcome.
     fn joins(&self, warnings: &mut Problems) {
-        let joins = self.children.values().filter(|child| waits_for_all(child));
-        let mut joins: Vec<&ActivityNode> = joins.copied().collect();
+        let mut joins: Vec<usize> = Vec::new();
+        let activities: Vec<&ActivityNode> = self.own_activities().collect();
+        joins.extend((0..activities.len()).filter(|at| activities.get(*at).is_some_and(|child| waits_for_all(child))));
         if joins.is_empty() {
             return;
         }
-        joins.sort_by_key(|join| join.index.0);
-        let decisions = self
-            .node
-            .activities
-            .iter()
-            .filter_map(|index| self.program.tree.get(*index));
-        for decision in decisions.filter(|child| is_exclusive(child)).take(DECISIONS) {
+        let edges = Edges::of(&activities, &self.node.connections);
+        let mut budget = MOST_STEPS;
+        for (at, decision) in activities.iter().enumerate().filter(|(_, child)| is_exclusive(child)) {
             let Some(outcomes) = self.outcomes(decision) else {
                 continue;
             };
-            let reached: Vec<(String, HashSet<&str>)> = outcomes
+            let cost = (outcomes.len() + 1) * (activities.len() + edges.all.len()) + joins.len() * edges.all.len();
+            let Some(left) = budget.checked_sub(cost) else { return };
+            budget = left;
+            let is_repeated = edges.inbound(at).count() > 1 || edges.reached([at], None).get(at) == Some(&true);
+            if is_repeated {
+                continue;
+            }
+            let begins = edges.begins(&activities);
+            let reached: Vec<(String, Vec<bool>)> = outcomes
                 .into_iter()
                 .map(|outcome| {
-                    let reached = self.reached(Some((&decision.id, &outcome)));
+                    let reached = edges.reached(begins.iter().copied(), Some((at, &outcome)));
                     (outcome, reached)
                 })
                 .collect();
             joins.retain(|join| {
-                let inputs: Vec<&Connection> = self
-                    .node
-                    .connections
-                    .iter()
-                    .filter(|connection| connection.target.activity == join.id)
-                    .filter(|connection| self.children.contains_key(connection.source.activity.as_str()))
+                let behind = edges.reached([*join], None);
+                let inputs: Vec<&Edge<'_>> = edges
+                    .inbound(*join)
+                    .filter(|edge| edge.source != *join && behind.get(edge.source) != Some(&true))
                     .collect();
+                let comes = |edge: &Edge<'_>, outcome: &str, reached: &[bool]| {
+                    reached.get(edge.source) == Some(&true) && (edge.source != at || edge.port == outcome)
+                };
                 let is_never = inputs.len() > 1
-                    && reached.iter().all(|(outcome, reached)| {
-                        inputs.iter().any(|Connection { source, .. }| {
-                            let is_other = source.activity == decision.id && source.port != *outcome;
-                            is_other || !reached.contains(source.activity.as_str())
-                        })
-                    })
-                    // Each of them is reached by some outcome.
-                    && inputs.iter().all(|Connection { source, .. }| {
-                        reached.iter().any(|(_, reached)| reached.contains(source.activity.as_str()))
-                    });
+                    && reached.iter().all(|(outcome, reached)| !inputs.iter().all(|edge| comes(edge, outcome, reached)))
+                    && inputs.iter().all(|edge| reached.iter().any(|(outcome, reached)| comes(edge, outcome, reached)));
+                let id = activities.get(*join).map_or("", |join| join.id.as_str());
                 if is_never {
                     let message = format!(
-                        "The join {} waits for all of its inputs, but each outcome of {} leaves one of them out, so what follows the \
+                        "The join {id} waits for all of its inputs, but each outcome of {} leaves one of them out, so what follows the \
                          join never runs; set its mode to WaitAllActive or WaitAny",
-                        join.id, decision.id
+                        decision.id
                     );
-                    warnings.push(ValidationError::of(&join.id, message));
+                    warnings.push(ValidationError::of(id, message));
                 }
                 !is_never
             });
         }
     }
 
-    /// The activities that are reached from the beginnings if this activity has this outcome alone.
-    fn reached(&self, only: Option<(&str, &str)>) -> HashSet<&'p str> {
-        let mut next: HashMap<&str, Vec<&'p str>> = HashMap::new();
-        let mut targets: HashSet<&str> = HashSet::new();
-        for Connection { source, target } in &self.node.connections {
-            targets.insert(&target.activity);
-            if only.is_none_or(|(activity, outcome)| source.activity != activity || source.port == outcome) {
-                next.entry(&source.activity).or_default().push(&target.activity);
+    fn own_activities(&self) -> impl Iterator<Item = &'p ActivityNode> {
+        let (tree, activities) = (&self.program.tree, &self.node.activities);
+        activities.iter().filter_map(|index| tree.get(*index))
+    }
+}
+
+/// A connection between two activities, by their places in the flowchart.
+struct Edge<'p> {
+    source: usize,
+    port: &'p str,
+    target: usize,
+}
+
+/// The connections of a flowchart.
+struct Edges<'p> {
+    all: Vec<Edge<'p>>,
+    from: Vec<Vec<usize>>,
+    to: Vec<Vec<usize>>,
+}
+
+impl<'p> Edges<'p> {
+    fn of(activities: &[&ActivityNode], connections: &'p [Connection]) -> Self {
+        let places = activities.iter().enumerate().rev();
+        let places: HashMap<&str, usize> = places.map(|(at, child)| (child.id.as_str(), at)).collect();
+        let mut edges = Self {
+            all: Vec::with_capacity(connections.len()),
+            from: vec![Vec::new(); activities.len()],
+            to: vec![Vec::new(); activities.len()],
+        };
+        for Connection { source, target } in connections {
+            let ends = (
+                places.get(source.activity.as_str()),
+                places.get(target.activity.as_str()),
+            );
+            let (Some(from), Some(to)) = ends else { continue };
+            let number = edges.all.len();
+            if let (Some(outbound), Some(inbound)) = (edges.from.get_mut(*from), edges.to.get_mut(*to)) {
+                outbound.push(number);
+                inbound.push(number);
+            }
+            edges.all.push(Edge {
+                source: *from,
+                port: &source.port,
+                target: *to,
+            });
+        }
+        edges
+    }
+
+    fn inbound(&self, at: usize) -> impl Iterator<Item = &Edge<'p>> {
+        self.to
+            .get(at)
+            .into_iter()
+            .flatten()
+            .filter_map(|number| self.all.get(*number))
+    }
+
+    /// Where a run can begin.
+    fn begins(&self, activities: &[&ActivityNode]) -> Vec<usize> {
+        let begins = |(at, child): &(usize, &&ActivityNode)| {
+            child.can_start || child.is_start || self.to.get(*at).is_some_and(Vec::is_empty)
+        };
+        activities.iter().enumerate().filter(begins).map(|(at, _)| at).collect()
+    }
+
+    /// What can be reached from these, over one connection at least or as one that begins, if this activity has this outcome alone.
+    fn reached(&self, from: impl IntoIterator<Item = usize>, only: Option<(usize, &str)>) -> Vec<bool> {
+        let mut reached = vec![false; self.from.len()];
+        let mut pending: Vec<usize> = from.into_iter().collect();
+        if only.is_some() {
+            for at in &pending {
+                if let Some(reached) = reached.get_mut(*at) {
+                    *reached = true;
+                }
             }
         }
-        let begins =
-            |child: &&&'p ActivityNode| child.can_start || child.is_start || !targets.contains(child.id.as_str());
-        let mut pending: Vec<&'p str> = self
-            .children
-            .values()
-            .filter(begins)
-            .map(|child| child.id.as_str())
-            .collect();
-        let mut reached: HashSet<&'p str> = pending.iter().copied().collect();
-        while let Some(activity) = pending.pop() {
-            for target in next.get(activity).into_iter().flatten() {
-                if reached.insert(target) {
-                    pending.push(target);
+        while let Some(at) = pending.pop() {
+            for edge in self
+                .from
+                .get(at)
+                .into_iter()
+                .flatten()
+                .filter_map(|number| self.all.get(*number))
+            {
+                if only.is_some_and(|(activity, outcome)| edge.source == activity && edge.port != outcome) {
+                    continue;
+                }
+                if let Some(reached) = reached.get_mut(edge.target)
+                    && !std::mem::replace(reached, true)
+                {
+                    pending.push(edge.target);
                 }
             }
         }

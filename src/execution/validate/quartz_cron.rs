@@ -1,4 +1,5 @@
-//! Cron expressions that Quartz reads in another way than Cronos, Elsa's own parser, which this engine follows.
+//! Cron expressions that seem to be written for Quartz, which reads some in another way than Cronos, Elsa's own parser, which this
+//! engine follows.
 
 use chrono::Utc;
 use serde_json::{Map, Value};
@@ -21,7 +22,7 @@ pub(super) fn warn(node: &ActivityNode) -> Option<ValidationError> {
     let inputs: Map<String, Value> = literals.collect();
     let schedule = Schedule::from_inputs(&inputs).ok()?;
     let (cron, next) = schedule.next_of_cron(Utc::now(), NAMED)?;
-    if !cron.differs_in_quartz() {
+    if !cron.may_be_for_quartz() {
         return None;
     }
     let next: Vec<String> = next
@@ -29,8 +30,8 @@ pub(super) fn warn(node: &ActivityNode) -> Option<ValidationError> {
         .map(|at| at.format("%A %-d %B %Y %H:%M:%S %:z").to_string())
         .collect();
     let message = format!(
-        "The cron expression {cron} of the activity {} is read as Elsa's own scheduler reads it (0 and 7 are Sunday, ? is *), \
-         and not as Quartz does (1 is Sunday): it fires next on {}; write weekdays by name, as MON-FRI, to mean the same in both",
+        "The cron expression {cron} of the activity {} is read as Elsa's own scheduler reads it, where 0 and 7 are Sunday and ? is *; \
+         in Quartz 1 is Sunday: it fires next on {}; write weekdays by name, as MON-FRI, to mean the same in both",
         node.id,
         next.join(", ")
     );

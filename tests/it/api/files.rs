@@ -151,7 +151,7 @@ async fn what_is_exported_can_be_imported() {
     let imported = import(http, &[("a.json", &file), ("all.zip", &archive)])
         .await
         .expect(200);
-    assert_eq!(imported, json!({"count": 4}));
+    assert_eq!(imported["count"], 4);
     let versions = http
         .get("workflow-definitions?versionOptions=AllVersions")
         .await
@@ -246,9 +246,30 @@ async fn all_files_are_imported_or_none() {
         entry("empty.json", b""),
     ]);
     let files: [(&str, &[u8]); 3] = [("mixed", &mixed), ("two.json", two), ("none.json", b"{}")];
-    assert_eq!(import(http, &files).await.expect(200)["count"], 2);
+    let imported = import(http, &files).await.expect(200);
+    assert_eq!(imported["count"], 2);
+    let became: Vec<(&str, bool)> = imported["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| (file["name"].as_str().unwrap(), file["isImported"] == true))
+        .collect();
+    assert_eq!(became[..2], [("mixed/one.JSON", true), ("two.json", true)]);
+    assert_eq!(
+        became[2..],
+        [
+            ("mixed/package.json", false),
+            ("mixed/list.json", false),
+            ("mixed/empty.json", false),
+            ("none.json", false)
+        ]
+    );
+    assert_eq!(imported["files"][0]["definitionId"], "one");
+    assert!(imported["files"][2]["reason"].as_str().unwrap().contains("no workflow"));
     assert_eq!(count(http).await, 2);
-    assert_eq!(import(http, &[("none.json", b"null")]).await.expect(200)["count"], 0);
+    let none = import(http, &[("none.json", b"null")]).await;
+    none.assert_refused(400, "invalid-file");
+    assert!(none.body["errors"].get("none.json").is_some(), "{}", none.body);
     // Schema and links of any model are dropped.
     let schema = json!({"definitionId": "s", "$schema": "x", "links": [1], "root": {"type": "Elsa.WriteLine"}});
     let saved = http.post("workflow-definitions/import", &schema).await.expect(200);

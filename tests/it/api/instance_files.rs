@@ -485,3 +485,73 @@ async fn an_import_whose_node_dies_is_whole_or_nothing() {
     http.instance_becomes("i", "Finished").await;
     assert_invariants(&database).await;
 }
+
+#[tokio::test]
+async fn both_verbs_export_the_same() {
+    let node = SingleNode::start(&[]).await;
+    let http = &node.http;
+    http.publish(&waiting("w")).await;
+    http.dispatch("w", &json!({"instanceId": "i"})).await;
+    http.instance_becomes("i", "Suspended").await;
+    let by_get = export(http, "i", "includeBookmarks=true").await;
+    let by_post = http
+        .post("workflow-instances/i/export", &json!({"includeBookmarks": true}))
+        .await
+        .expect(200);
+    assert_eq!(by_get, by_post);
+    let many = http
+        .get("bulk-actions/export/workflow-instances?ids=i&includeBookmarks=true")
+        .await;
+    assert_eq!(many.expect(200), by_get);
+    node.assert_invariants();
+}
+
+#[tokio::test]
+async fn many_instances_are_started_by_one_request() {
+    let node = SingleNode::start(&[]).await;
+    let http = &node.http;
+    http.publish(&waiting("w")).await;
+    let route = "workflow-definitions/w/bulk-dispatch";
+    let started = http
+        .post(route, &json!({"count": 300, "input": {"A": 1}}))
+        .await
+        .expect(200);
+    let ids: std::collections::HashSet<&str> = started["workflowInstanceIds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|id| id.as_str().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 300);
+    wait_until("all to wait", async || {
+        let found = http
+            .get("workflow-instances?definitionId=w&subStatus=Suspended&pageSize=1")
+            .await;
+        found.body["totalCount"] == 300
+    })
+    .await;
+    let one = http.post(route, &json!({})).await.expect(200);
+    assert_eq!(one["workflowInstanceIds"].as_array().unwrap().len(), 1);
+    http.post(route, &json!({"count": 1_001}))
+        .await
+        .assert_refused(400, "invalid-field");
+    http.post(route, &json!({"count": "many"}))
+        .await
+        .assert_refused(400, "invalid-field");
+    http.post("workflow-definitions/none/bulk-dispatch", &json!({"count": 2}))
+        .await
+        .assert_refused(404, "definition-not-found");
+    // A repeat under the same key starts nothing again.
+    let key = [("idempotency-key", "k")];
+    let body = json!({"count": 3});
+    let first = http
+        .send(reqwest::Method::POST, route, &key, Some(&body))
+        .await
+        .unwrap();
+    let again = http
+        .send(reqwest::Method::POST, route, &key, Some(&body))
+        .await
+        .unwrap();
+    assert_eq!(first.expect(200), again.expect(200));
+    node.assert_invariants();
+}

@@ -1,0 +1,110 @@
+//! Starts of many instances of one workflow.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Api;
+use super::execute::start_request;
+use super::fields::Fields;
+use super::openapi::IdempotencyKey;
+use super::path::Id;
+use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::id::InstanceId;
+use crate::runtime::{Idempotency, StartRequest};
+
+/// The most instances of one request.
+const MOST: u32 = 1_000;
+
+/// How many starts are accepted at the same time: they share transactions.
+const CONCURRENT: usize = 64;
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(bulk_dispatch))
+}
+
+/// How to start them.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct BulkDispatchFields {
+    /// How many, at most 1,000; 1 if absent.
+    count: Option<u32>,
+    /// The trigger at which they begin; the root if absent.
+    trigger_activity_id: Option<String>,
+    /// The inputs of the workflow by name.
+    input: Option<Map<String, Value>>,
+    /// Which version; `Published` if absent.
+    version_options: Option<String>,
+}
+
+/// The instances.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct BulkDispatched {
+    workflow_instance_ids: Vec<InstanceId>,
+}
+
+/// Accepts the starts of many instances durably, and does not wait for them.
+///
+/// With an `Idempotency-Key`, a repeat starts what the first request has not started.
+#[utoipa::path(post, path = "/workflow-definitions/{id}/bulk-dispatch", tag = "Starting",
+    params(("id" = String, Path, description = "The id of the definition."), IdempotencyKey),
+    request_body = Option<BulkDispatchFields>,
+    responses(
+        (status = 200, description = "The starts are accepted.", body = BulkDispatched),
+        (status = 404, description = "`definition-not-found`: no version of it is published."),
+        (status = 409, description = "`cannot-start`: the activation strategy of the workflow rejects a start; `errors.count` says how many were accepted."),
+    ))]
+async fn bulk_dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+    let mut fields = Fields::from_body(body.value)?;
+    let count = fields.number("count", 0)?.unwrap_or(1);
+    if count > MOST {
+        return Err(ApiError::invalid_field(
+            "count",
+            format!("At most {MOST} instances are started at once."),
+        ));
+    }
+    let request = start_request(id, fields, None)?;
+    let keys = (0..count).map(|number| {
+        body.idempotency.as_ref().map(|given| Idempotency {
+            key: format!("{}#{number}", given.key),
+            ..given.clone()
+        })
+    });
+    let starts = keys.map(|idempotency| {
+        api.engine.dispatch(StartRequest {
+            idempotency,
+            ..request.clone()
+        })
+    });
+    let mut starts = stream::iter(starts).buffered(CONCURRENT);
+    let mut ids = Vec::new();
+    let mut refused = None;
+    while let Some(started) = starts.next().await {
+        match started {
+            Ok(id) => ids.push(id),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    match refused {
+        None => Ok(Json(BulkDispatched {
+            workflow_instance_ids: ids,
+        })
+        .into_response()),
+        Some(error) if ids.is_empty() => Err(error.into()),
+        Some(error) => {
+            let accepted = format!("{} of {count} starts were accepted, and perhaps some more.", ids.len());
+            Err(ApiError::from(error).field("count", accepted))
+        }
+    }
+}
