@@ -312,7 +312,6 @@ async fn a_bad_definition_is_a_draft_and_is_not_published() {
         json!({"id": "u", "type": "Acme.Unknown"}),
         json!([write_line("w", "a"), write_line("w", "b")]),
     );
-    let wire = json!([{"source": {"activity": "w", "port": "Done"}, "target": {"activity": "gone", "port": "In"}}]);
     let typed = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", "soon")});
     for (id, root, word) in [
         ("unknown-type", unknown, "Acme.Unknown"),
@@ -320,11 +319,6 @@ async fn a_bad_definition_is_a_draft_and_is_not_published() {
             "twice",
             json!({"id": "s", "type": "Elsa.Sequence", "activities": twice}),
             "w",
-        ),
-        (
-            "nowhere",
-            json!({"id": "f", "type": "Elsa.Flowchart", "activities": [write_line("w", "a")], "connections": wire}),
-            "gone",
         ),
         ("wrongly-typed", typed, "imeSpan"),
         ("no-root", Value::Null, "root"),
