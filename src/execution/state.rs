@@ -100,14 +100,11 @@ pub struct InstanceState {
 
 /// What other branches of an instance were about to do when it faulted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct Halted {
-    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(super) queue: VecDeque<WorkItem>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) bookmarks: Vec<Bookmark>,
     /// It is not known, as the instance was imported.
-    #[serde(default, skip_serializing_if = "is_false")]
     pub(super) is_lost: bool,
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::progress::ProgressLine;
-use super::read_definition::{ByteBudget, ReadDefinition, too_large};
+use super::read_definition::{ReadDefinition, ReportBudget, too_large};
 use crate::api::MAX_BODY;
 use crate::api::files::zip::{self, Archive, ZipError};
 use crate::harness::failure::Failure;
@@ -28,7 +28,7 @@ struct FoundFile {
 /// left out. Errors: wrong usage if there is nothing to read.
 pub(super) fn read(
     path: &Path,
-    budget: &mut ByteBudget,
+    budget: &mut ReportBudget,
     progress: &mut ProgressLine,
 ) -> Result<Vec<ReadDefinition>, Failure> {
     let shown = path.display();
@@ -87,7 +87,7 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
         .is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
 }
 
-fn read_file(file: FoundFile, budget: &mut ByteBudget, all: &mut Vec<ReadDefinition>) {
+fn read_file(file: FoundFile, budget: &mut ReportBudget, all: &mut Vec<ReadDefinition>) {
     let source = file.path.display().to_string();
     if let Some(problem) = file.problem {
         all.push(ReadDefinition::unreadable(source, problem));
@@ -123,7 +123,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_archive(source: &str, bytes: &[u8], budget: &mut ByteBudget, all: &mut Vec<ReadDefinition>) {
+fn read_archive(source: &str, bytes: &[u8], budget: &mut ReportBudget, all: &mut Vec<ReadDefinition>) {
     let archive = match Archive::read(bytes, MOST_ENTRIES) {
         Ok(archive) => archive,
         Err(error) => {

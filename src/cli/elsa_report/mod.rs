@@ -27,7 +27,7 @@ use deployment::Deployment;
 use elsa_server::ElsaServer;
 use print::{ReportDocument, Summary};
 use progress::ProgressLine;
-use read_definition::{ByteBudget, ReadDefinition};
+use read_definition::{ReadDefinition, ReportBudget};
 use verdict::{Finding, Judge, Verdict};
 
 /// Reports, and imports what runs if that is wanted. Exit code 1 if a definition does not run, or is not imported.
@@ -36,7 +36,7 @@ pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<()
         // Before anything is read that a wrong command line would throw away.
         common.database_url()?;
     }
-    let (mut progress, mut budget) = (ProgressLine::begin(), ByteBudget::default());
+    let (mut progress, mut budget) = (ProgressLine::begin(), ReportBudget::default());
     let read = match is_url(&settings.source) {
         true => {
             let server = ElsaServer::of(&settings.source, settings.api_key_file.as_ref())?;

@@ -24,9 +24,9 @@ pub(super) struct ReadDefinition {
 }
 
 /// How much of all definitions is still read: all of them are in memory together.
-pub(super) struct ByteBudget(usize);
+pub(super) struct ReportBudget(usize);
 
-impl Default for ByteBudget {
+impl Default for ReportBudget {
     fn default() -> Self {
         Self(MOST_BYTES)
     }
@@ -34,7 +34,7 @@ impl Default for ByteBudget {
 
 impl ReadDefinition {
     /// Reads a definition, if the budget has room for it.
-    pub(super) fn within(budget: &mut ByteBudget, source: String, bytes: &[u8]) -> Self {
+    pub(super) fn within(budget: &mut ReportBudget, source: String, bytes: &[u8]) -> Self {
         match budget.0.checked_sub(bytes.len()) {
             Some(left) => {
                 budget.0 = left;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::elsa_server::ElsaServer;
 use super::progress::ProgressLine;
-use super::read_definition::{ByteBudget, ReadDefinition};
+use super::read_definition::{ReadDefinition, ReportBudget};
 use crate::api::MAX_BODY;
 use crate::harness::client::text_field;
 use crate::harness::failure::Failure;
@@ -28,7 +28,7 @@ const SILENT_IN_ALL: usize = 20;
 /// Reads all definitions. Errors: the list cannot be read; a definition that cannot be read is one of the result.
 pub(super) async fn read(
     server: &ElsaServer,
-    budget: &mut ByteBudget,
+    budget: &mut ReportBudget,
     progress: &mut ProgressLine,
 ) -> Result<Vec<ReadDefinition>, Failure> {
     let ids = listed(server, progress).await?;
