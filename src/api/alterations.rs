@@ -77,7 +77,7 @@ struct AlterationLogEntry {
 /// Executes activities that have faulted again, and lets what contains them go on.
 ///
 /// Each activity keeps the id of its execution and its idempotency key, and has its inputs evaluated anew. An instance that
-/// cannot be retried is told so in its result.
+/// cannot be retried has the reason in its result.
 #[utoipa::path(post, path = "/alterations/workflows/retry", tag = "Instances",
     request_body = RetryFields,
     responses(

@@ -99,7 +99,7 @@ async fn listed(server: &ElsaServer, progress: &mut ProgressLine) -> Result<Vec<
             break;
         }
     }
-    // Else the report would look complete.
+    // The report would seem complete otherwise.
     if let Some(total) = total.filter(|total| (ids.len() as u64) < *total) {
         let listed = ids.len();
         return Err(Failure::failed(format!(

@@ -137,7 +137,7 @@ impl BurstRun<'_> {
         ))
     }
 
-    /// The child that is waited for at a bookmark. It may have ended since the fault, which nobody was told.
+    /// The child that is waited for at a bookmark. It may have ended since the fault, and has woken no parent then.
     fn awaited_at(&self, bookmark: &Bookmark) -> Option<AwaitedChild> {
         let child = bookmark
             .payload

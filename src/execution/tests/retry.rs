@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::activities::{event, line, literal, parallel, sequence};
+use super::activities::{event, guarded, line, literal, parallel, sequence};
 use super::in_memory::{InMemoryInstance, definition, start};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::{
@@ -205,4 +205,60 @@ async fn an_activity_whose_container_has_ended_is_not_executed_again() {
         "{retries:?}"
     );
     assert_eq!(instance.state.as_ref().unwrap().incidents().len(), 1);
+}
+
+#[tokio::test]
+async fn a_fault_that_a_guard_has_held_up_is_retried_with_the_guard() {
+    let guard = guarded("guard", [flaky("bad", Value::Null), Value::Null, line("finally")]);
+    let mut instance = instance_of(&sequence("s", &[guard, line("behind")]), "FaultStrategy");
+    let first = begin(&mut instance).await;
+    assert_eq!((first.sub_status, first.incident_count), (SubStatus::Faulted, 1));
+    let incident = &first.state.incidents()[0];
+    assert_eq!(incident.activity_id.as_str(), "bad");
+    let (retries, again) = retry(&mut instance, &["bad"]).await;
+    assert_eq!(retries[0].attempt, Ok(2), "{retries:?}");
+    // What is inside begins as a new execution, and faults again.
+    let again = again.unwrap();
+    assert_eq!((again.sub_status, again.incident_count), (SubStatus::Faulted, 1));
+    assert_eq!(instance.events("Retried"), ["guard"]);
+    assert_eq!(instance.lines().iter().filter(|line| *line == "finally").count(), 2);
+}
+
+#[tokio::test]
+async fn an_imported_instance_is_not_retried() {
+    let root = parallel("p", &[event("go"), flaky("bad", Value::Null)]);
+    let mut instance = instance_of(&root, "FaultStrategy");
+    begin(&mut instance).await;
+    let program = std::sync::Arc::clone(&instance.program);
+    instance.state.as_mut().unwrap().adopt(&program).unwrap();
+    let (retries, result) = retry(&mut instance, &[]).await;
+    assert!(
+        result.is_none() && refusals(&retries)[0].contains("was imported"),
+        "{retries:?}"
+    );
+    assert_eq!(instance.state.as_ref().unwrap().incidents().len(), 1);
+}
+
+#[tokio::test]
+async fn a_bulk_dispatch_that_has_started_children_is_not_executed_again() {
+    let items: Vec<Value> = (0..1_500).map(Value::from).collect();
+    let fails_late = json!({"typeName": "String", "expression": {"type": "JavaScript",
+        "value": "if (getItem() === 1400) throw new Error('late'); String(getItem())"}});
+    let bulk = json!({"id": "bulk", "type": "Elsa.BulkDispatchWorkflows", "workflowDefinitionId": literal("String", "child"),
+        "items": items, "correlationIdFunction": fails_late});
+    let mut instance = instance_of(&sequence("s", &[bulk]), "FaultStrategy");
+    let first = begin(&mut instance).await;
+    assert_eq!(
+        (first.sub_status, first.children.len()),
+        (SubStatus::Suspended, 1_000),
+        "{:?}",
+        first.state.incidents()
+    );
+    let late = instance.sleep().await;
+    assert_eq!(late.sub_status, SubStatus::Faulted);
+    let (retries, result) = retry(&mut instance, &[]).await;
+    assert!(
+        result.is_none() && refusals(&retries)[0].contains("has started children"),
+        "{retries:?}"
+    );
 }

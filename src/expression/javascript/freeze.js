@@ -57,7 +57,7 @@
     if (!isExtensible(one)) continue;
     const keys = ownKeys(one);
     add(getPrototypeOf(one));
-    // Most are methods: nobody assigns to these two, and their values are no objects.
+    // Most are methods: no script assigns to these two, and their values are no objects.
     if (typeof one === 'function' && keys.length === 2 && keys[0] === 'length' && keys[1] === 'name') {
       freeze(one);
       continue;

@@ -19,8 +19,8 @@ use crate::store::commit::Effects;
 use crate::store::instance::{self, ExecutionStateRow};
 use crate::{Error, Result};
 
-/// How long a set tries to find the instance between two bursts.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long a set waits until no burst of the instance runs.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// The most variables of one set.
 const MAX_VARIABLES: usize = 1_000;
@@ -148,7 +148,7 @@ async fn set(
     id: &InstanceId,
     values: &[(String, Value)],
 ) -> Result<Vec<InstanceVariable>> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     let (set, _) = alter(node, tenant, id, deadline, |loaded| changed(loaded, id, values)).await?;
     Ok(set)
 }

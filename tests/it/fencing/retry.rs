@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
-use mainspring::Engine;
 use mainspring::id::InstanceId;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::support::engine::{GateActivity, TestEngine, entered, save, start_as};
+use crate::support::engine::{TestEngine, entered, gated, start_as};
 use crate::support::failpoints::VARIABLES;
 use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::{SingleNode, literal};
@@ -258,16 +256,7 @@ async fn a_branch_that_waited_for_a_child_hears_of_an_end_during_the_fault() {
 
 /// An instance with a fault, whose other branch is held in its burst.
 async fn held() -> (TestEngine, Arc<AtomicUsize>, Arc<Semaphore>) {
-    let database = TestDatabase::create().await;
-    let (count, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
-    let gate = GateActivity {
-        entered: Arc::clone(&count),
-        permits: Arc::clone(&permits),
-    };
-    let builder = Engine::builder(database.url())
-        .activity(gate)
-        .check_in(Duration::from_millis(100));
-    let test = TestEngine::start(database, builder).await;
+    let (test, count, permits) = gated().await;
     test.publish(faults(CONTINUE, &event("go", &json!({"type": "Gate", "id": "gate"}))))
         .await;
     test.engine.dispatch(start_as("i", "faults")).await.unwrap();
@@ -280,7 +269,6 @@ async fn held() -> (TestEngine, Arc<AtomicUsize>, Arc<Semaphore>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_waits_for_the_burst_that_runs() {
     let (test, count, permits) = held().await;
-    save(&test.engine, later()).await;
     test.publish(later()).await;
     let other = test.beside().await;
     let mut retries = Vec::new();

@@ -181,6 +181,8 @@ fn what_is_not_there_is_wrong_usage() {
 #[derive(Clone, Copy, PartialEq)]
 enum Fake {
     Pages,
+    /// The first page again and again.
+    FirstPage,
     Html,
     Redirects,
 }
@@ -207,6 +209,7 @@ fn serve(fake: Fake) -> String {
             let (status, kind, body) = match fake {
                 Fake::Html => ("200 OK", "text/html", "<!doctype html><p>Elsa".to_owned()),
                 Fake::Redirects => ("302 Found\r\nLocation: /login", "text/plain", String::new()),
+                Fake::FirstPage => answer("/workflow-definitions?page=0"),
                 Fake::Pages if !has_key => ("401 Unauthorized", "text/plain", String::new()),
                 Fake::Pages => answer(&target),
             };
@@ -274,9 +277,9 @@ fn a_running_server_is_read_page_by_page() {
 
 #[test]
 fn what_is_no_elsa_server_is_one_clear_failure() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let free = format!("http://{}/elsa/api", nobody.local_addr().unwrap());
-    drop(nobody);
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = format!("http://{}/elsa/api", unused.local_addr().unwrap());
+    drop(unused);
     for (url, code, says) in [
         (serve(Fake::Html), 2, "the answer is HTML"),
         (serve(Fake::Redirects), 2, "redirects (302)"),
@@ -286,6 +289,10 @@ fn what_is_no_elsa_server_is_one_clear_failure() {
         assert_eq!((exit, out.as_str()), (Some(code), ""), "{err}");
         assert_contains(&err, &[says, &url]);
     }
+    // A list that is cut off is no report.
+    let (exit, out, err) = report(&[&serve(Fake::FirstPage)]);
+    assert_eq!((exit, out.as_str()), (Some(1), ""), "{err}");
+    assert_contains(&err, &["has 120 versions and lists 50"]);
 }
 
 #[tokio::test]
