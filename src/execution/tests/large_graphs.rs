@@ -21,6 +21,17 @@ fn names(count: usize) -> Vec<Value> {
     (0..count).map(name).collect()
 }
 
+/// Decisions and joins that wait for all of their inputs, in turn.
+fn decisions_and_joins(count: usize) -> Vec<Value> {
+    let one = |n: usize| match n % 2 {
+        0 => json!({"id": format!("a{n}"), "type": "Elsa.FlowDecision",
+            "condition": {"typeName": "Boolean", "expression": {"type": "Literal", "value": true}}}),
+        _ => json!({"id": format!("a{n}"), "type": "Elsa.FlowJoin",
+            "mode": {"typeName": "FlowJoinMode", "expression": {"type": "Literal", "value": "WaitAll"}}}),
+    };
+    (0..count).map(one).collect()
+}
+
 /// A flowchart of these activities, with these connections.
 fn flowchart(activities: Vec<Value>, edges: impl Iterator<Item = (usize, String, usize)>) -> Value {
     let connections: Vec<Value> = edges
@@ -76,6 +87,11 @@ fn the_work_of_a_publish_grows_with_its_graph() {
             0,
         ),
         ("connections to nothing", flowchart(names(10), (0..60_000).map(done)), 0),
+        (
+            "decisions and joins",
+            flowchart(decisions_and_joins(3_000), (0..60_000).map(done)),
+            0,
+        ),
         ("a state machine", state_machine(300, 20_000), 0),
         ("guards", guards(2_000), 100),
     ] {
