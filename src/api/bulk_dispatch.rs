@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -15,15 +14,8 @@ use super::execute::start_request;
 use super::fields::Fields;
 use super::openapi::IdempotencyKey;
 use super::path::Id;
-use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
-use crate::runtime::{Idempotency, StartRequest};
-
-/// The most instances of one request.
-const MOST: u32 = 1_000;
-
-/// How many starts are accepted at the same time: they share transactions.
-const CONCURRENT: usize = 64;
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default().routes(routes!(bulk_dispatch))
@@ -64,47 +56,8 @@ struct BulkDispatched {
     ))]
 async fn bulk_dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
-    let count = fields.number("count", 0)?.unwrap_or(1);
-    if count > MOST {
-        return Err(ApiError::invalid_field(
-            "count",
-            format!("At most {MOST} instances are started at once."),
-        ));
-    }
-    let request = start_request(id, fields, None)?;
-    let keys = (0..count).map(|number| {
-        body.idempotency.as_ref().map(|given| Idempotency {
-            key: format!("{}#{number}", given.key),
-            ..given.clone()
-        })
-    });
-    let starts = keys.map(|idempotency| {
-        api.engine.dispatch(StartRequest {
-            idempotency,
-            ..request.clone()
-        })
-    });
-    let mut starts = stream::iter(starts).buffered(CONCURRENT);
-    let mut ids = Vec::new();
-    let mut refused = None;
-    while let Some(started) = starts.next().await {
-        match started {
-            Ok(id) => ids.push(id),
-            Err(error) => {
-                refused = Some(error);
-                break;
-            }
-        }
-    }
-    match refused {
-        None => Ok(Json(BulkDispatched {
-            workflow_instance_ids: ids,
-        })
-        .into_response()),
-        Some(error) if ids.is_empty() => Err(error.into()),
-        Some(error) => {
-            let accepted = format!("{} of {count} starts were accepted, and perhaps some more.", ids.len());
-            Err(ApiError::from(error).field("count", accepted))
-        }
-    }
+    let count = fields.number("count", 1)?.unwrap_or(1);
+    let request = start_request(id, fields, body.idempotency)?;
+    let workflow_instance_ids = api.engine.dispatch_many(request, count).await?;
+    Ok(Json(BulkDispatched { workflow_instance_ids }).into_response())
 }

@@ -109,7 +109,11 @@ impl Reading<'_> {
         let parsed = self.limits.parse("The file", text);
         let parsed = parsed.map_err(|error| error.of_file(&name))?;
         if !parsed.value.as_ref().is_some_and(self.is_wanted) {
-            // An archive has at most a thousand files.
+            if self.read.dropped.len() == MOST_FILES {
+                return Err(too_large(format!(
+                    "An import has at most {MOST_FILES} files that are no workflow definitions."
+                )));
+            }
             self.read.dropped.push(name);
             return Ok(());
         }

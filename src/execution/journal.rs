@@ -150,7 +150,8 @@ impl Recorder {
                 .and_then(|value| check_json(value, usize::MAX).ok())
                 .unwrap_or(0)
         };
-        self.bytes += 200 + size_of_json(&details.activity_state) + size_of_json(&details.payload);
+        let message = details.message.as_ref().map_or(0, String::len);
+        self.bytes += 200 + message + size_of_json(&details.activity_state) + size_of_json(&details.payload);
         self.journal.push(JournalEntry {
             at: self.began.elapsed(),
             sequence,

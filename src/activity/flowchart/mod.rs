@@ -48,6 +48,9 @@ struct Chart {
     graphs: Mutex<BTreeMap<NodeIndex, Arc<FlowGraph>>>,
 }
 
+/// How many inputs the entry of a skipped join names.
+const NAMED: usize = 10;
+
 /// The maximum number of graphs that are kept of one flowchart.
 const MOST_GRAPHS: usize = 16;
 
@@ -158,14 +161,8 @@ async fn propagate(
                 }
                 JoinDecision::Skip => {
                     if scope.any_followed(graph, target) {
-                        // Without a word, the run would end before what stands behind it.
-                        let missing = scope.missing(graph, target).into_iter();
-                        let missing: Vec<&str> = missing.map(|source| target_of(context, source).id).collect();
-                        let reason = format!(
-                            "It waits for all of its inputs, and nothing came from {}",
-                            missing.join(", ")
-                        );
-                        context.skip(target.index, reason);
+                        // The run ends before what stands behind it.
+                        context.skip(target.index, reason_of_skip(context, graph, &scope, target));
                     }
                     scope.visit(target.id);
                     pass_outbound(&mut pending, graph, target.index, false);
@@ -188,6 +185,41 @@ async fn propagate(
     }
     context.properties.insert(SCOPE.to_owned(), scope.write());
     Ok(())
+}
+
+/// Which inputs of a join did not arrive, a few of them by name.
+fn reason_of_skip(
+    context: &ActivityContext<'_>,
+    graph: &FlowGraph,
+    scope: &FlowScope,
+    target: FlowTarget<'_>,
+) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut others = 0;
+    for (connection, has_another) in scope.missing(graph, target) {
+        let id = target_of(context, connection.source).id;
+        let name = if has_another {
+            format!("the port {} of {id}", connection.port)
+        } else {
+            id.to_owned()
+        };
+        if names.len() < NAMED {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        } else {
+            others += 1;
+        }
+    }
+    let more = if others > 0 {
+        format!(" and {others} more connections")
+    } else {
+        String::new()
+    };
+    format!(
+        "It waits for all of its inputs, and nothing came from {}{more}",
+        names.join(", ")
+    )
 }
 
 fn target_of<'a>(context: &ActivityContext<'a>, index: NodeIndex) -> FlowTarget<'a> {

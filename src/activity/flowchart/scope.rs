@@ -4,6 +4,8 @@
 //! last]}}`, by ids: an instance may go on with a version whose activities and connections stand in another order. They are moved
 //! out and back for each call, never copied: a flowchart may have thousands of connections.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::graph::{FlowConnection, FlowGraph};
@@ -93,13 +95,17 @@ impl FlowScope {
         })
     }
 
-    /// The activities whose connections were not followed in the newest round.
-    pub(super) fn missing(&self, graph: &FlowGraph, target: FlowTarget<'_>) -> Vec<NodeIndex> {
+    /// The inbound connections that were not followed in the newest round, each with whether another one of its source was.
+    pub(super) fn missing<'g>(&self, graph: &'g FlowGraph, target: FlowTarget<'_>) -> Vec<(&'g FlowConnection, bool)> {
         let newest = self.newest_round(graph, target);
         let inbound = graph.at(graph.inbound(target.index)).map(|(_, connection)| connection);
-        let missing =
-            inbound.filter(|connection| newest.is_none_or(|newest| self.passes(connection) != (newest, true)));
-        missing.map(|connection| connection.source).collect()
+        let (followed, missing): (Vec<_>, Vec<_>) =
+            inbound.partition(|connection| newest.is_some_and(|newest| self.passes(connection) == (newest, true)));
+        let followed: HashSet<NodeIndex> = followed.into_iter().map(|connection| connection.source).collect();
+        let missing = missing.into_iter();
+        missing
+            .map(|connection| (connection, followed.contains(&connection.source)))
+            .collect()
     }
 
     /// Whether every inbound connection was followed in the newest round.

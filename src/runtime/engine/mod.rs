@@ -8,6 +8,7 @@
 //! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.
+//! - `bulk_dispatch`: starts of many instances.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
 //!   `cluster_view`: one subject each.
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance;
@@ -24,6 +25,7 @@ mod alter;
 mod await_reply;
 pub(crate) mod builder;
 pub(crate) mod bulk_actions;
+mod bulk_dispatch;
 mod cache_invalidation;
 pub(crate) mod cluster_view;
 pub(crate) mod connection_token;

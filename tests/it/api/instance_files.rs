@@ -532,6 +532,13 @@ async fn many_instances_are_started_by_one_request() {
     .await;
     let one = http.post(route, &json!({})).await.expect(200);
     assert_eq!(one["workflowInstanceIds"].as_array().unwrap().len(), 1);
+    http.post(route, &json!({"count": 0}))
+        .await
+        .assert_refused(400, "invalid-field");
+    let large = "x".repeat(100_000);
+    http.post(route, &json!({"count": 1_000, "input": {"A": large}}))
+        .await
+        .assert_refused(400, "invalid-field");
     http.post(route, &json!({"count": 1_001}))
         .await
         .assert_refused(400, "invalid-field");

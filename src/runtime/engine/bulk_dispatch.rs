@@ -1,0 +1,82 @@
+//! Starts of many instances of one workflow.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use futures_util::{StreamExt, stream};
+
+use super::Engine;
+use crate::id::InstanceId;
+use crate::runtime::context::request::{Idempotency, StartRequest};
+use crate::{Error, Result, weight};
+
+/// The most instances of one call, and the most bytes of the inputs and variables of all of them.
+const MOST_INSTANCES: u32 = 1_000;
+const MOST_BYTES: usize = 64 << 20;
+
+/// How many starts are accepted at the same time: they share transactions. Fewer of large inputs, each of which is copied.
+const CONCURRENT: usize = 64;
+const CONCURRENT_BYTES: usize = 4 << 20;
+
+impl Engine {
+    /// Accepts the starts of many instances durably, and returns their ids. With an idempotency key, a repeat starts what the
+    /// first call has not started. Dropped, it goes on in the background.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for no instances or too many, or too large inputs; else the error of the first start that was not
+    /// accepted, after which no further one is tried. Its field `count` says how many were accepted.
+    pub async fn dispatch_many(&self, request: StartRequest, count: u32) -> Result<Vec<InstanceId>> {
+        let node = self.accepting()?;
+        let invalid = |message: String| Error::invalid("invalid-field", message.clone()).field("count", message);
+        if count == 0 || count > MOST_INSTANCES {
+            return Err(invalid(format!("1 to {MOST_INSTANCES} instances are started at once")));
+        }
+        let bytes: usize = weight::map(&request.input) + weight::map(&request.variables);
+        if bytes.saturating_mul(count as usize) > MOST_BYTES {
+            return Err(invalid(format!(
+                "the inputs and variables of all instances have more than {MOST_BYTES} bytes together; start fewer at once"
+            )));
+        }
+        let (engine, request) = (self.clone(), Arc::new(request));
+        let concurrent = (CONCURRENT_BYTES / bytes.max(1)).clamp(1, CONCURRENT);
+        let starting = node.lifecycle.tasks.spawn(async move {
+            let (engine, request, has_failed) = (&engine, &request, &AtomicBool::new(false));
+            let start = |number: u32| async move {
+                if has_failed.load(Relaxed) {
+                    return None;
+                }
+                let accepted = engine.dispatch(numbered(request, number)).await;
+                has_failed.fetch_or(accepted.is_err(), Relaxed);
+                Some(accepted)
+            };
+            let starts = stream::iter(0..count).map(start).buffered(concurrent);
+            starts
+                .filter_map(std::future::ready)
+                .collect::<Vec<Result<InstanceId>>>()
+                .await
+        });
+        let accepted = starting.await.map_err(|_| Error::internal("the starts failed"))?;
+        let (mut ids, mut first) = (Vec::with_capacity(accepted.len()), None);
+        for accepted in accepted {
+            match accepted {
+                Ok(id) => ids.push(id),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        match first {
+            None => Ok(ids),
+            Some(error) => Err(error.field("count", format!("{} of {count} starts were accepted", ids.len()))),
+        }
+    }
+}
+
+/// One of the starts. No key of a client has a space.
+fn numbered(request: &StartRequest, number: u32) -> StartRequest {
+    StartRequest {
+        idempotency: request.idempotency.as_ref().map(|given| Idempotency {
+            key: format!("{} {number}", given.key),
+            ..given.clone()
+        }),
+        ..request.clone()
+    }
+}
