@@ -27,6 +27,14 @@ pub(crate) const BULK_DISPATCH: &str = "Elsa.BulkDispatchWorkflows";
 /// The payload of a bookmark at which one child is waited for has its id under this name.
 pub(crate) const CHILD_INSTANCE_ID: &str = "childInstanceId";
 
+/// The variables of the activity at a port of a bulk dispatch that are inputs there, too, as in Elsa.
+pub(crate) const CHILD_RESULT: [&str; 4] = [
+    "WorkflowInstanceId",
+    "WorkflowStatus",
+    "WorkflowSubStatus",
+    "WorkflowOutput",
+];
+
 /// Whether an execution with these properties has started children for the items of a list.
 pub(crate) fn started_children(properties: &Map<String, Value>) -> bool {
     // Null once all of them were started.

@@ -202,6 +202,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) unrecorded: Vec<String>,
     pub(crate) variables: Vec<(String, Value)>,
     pub(crate) workflow_outputs: Vec<(String, Value)>,
+    pub(crate) workflow_inputs: Vec<(&'static str, Value)>,
     pub(crate) script: Vec<ScriptChanges>,
     pub(crate) correlation_id: Option<Option<String>>,
     pub(crate) name: Option<Option<String>>,
@@ -471,6 +472,11 @@ impl<'a> ActivityContext<'a> {
     /// Publishes an event with the commit of this burst: once, whichever node crashes, and not if the burst is not committed.
     pub fn publish_event(&mut self, event: EventPublication) {
         self.commands.events.push(event);
+    }
+
+    /// Adds an input to those of the instance, as in Elsa a trigger does with what has started or resumed it.
+    pub(crate) fn set_workflow_input(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.commands.workflow_inputs.push((name, value.into()));
     }
 
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first

@@ -49,7 +49,7 @@ use serde_json::{Map, Value};
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, converter_requirement, is_elsa_type, requirement};
 pub(crate) use composition::{
-    BULK_DISPATCH, CHILD_INSTANCE_ID, EXECUTE_WORKFLOW, is_recorded, not_published, started_children,
+    BULK_DISPATCH, CHILD_INSTANCE_ID, CHILD_RESULT, EXECUTE_WORKFLOW, is_recorded, not_published, started_children,
     waits_for_children,
 };
 #[cfg(feature = "cli")]

@@ -8,7 +8,7 @@ use super::{
     Resumption, Step, UiHint,
 };
 
-/// The input in which Elsa passes the payload of an event to the instance that it resumes.
+/// The input in which, as in Elsa, an instance has the payload of the event that has started or resumed it.
 pub const EVENT_PAYLOAD_INPUT: &str = "__EventPayloadWorkflowInput";
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Activity for Event {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         if let Some(payload) = context.started_by().cloned() {
-            context.set_output("Result", given(payload));
+            give(context, payload);
             return Ok(Step::Done);
         }
         let name = context.text("EventName").filter(|name| !name.is_empty());
@@ -38,7 +38,7 @@ impl Activity for Event {
         let payload = resumption
             .payload
             .or_else(|| resumption.input.get(EVENT_PAYLOAD_INPUT).cloned());
-        context.set_output("Result", given(payload.unwrap_or_default()));
+        give(context, payload.unwrap_or_default());
         Ok(Step::Done)
     }
 
@@ -51,12 +51,14 @@ impl Activity for Event {
     }
 }
 
-/// The payload of an event; without one it is empty, as in Elsa.
-fn given(payload: Value) -> Value {
-    match payload {
+/// Goes on with the payload of an event; without one it is empty, as in Elsa.
+fn give(context: &mut ActivityContext<'_>, payload: Value) {
+    let payload = match payload {
         Value::Null => json!({}),
         payload => payload,
-    }
+    };
+    context.set_workflow_input(EVENT_PAYLOAD_INPUT, payload.clone());
+    context.set_output("Result", payload);
 }
 
 fn payload(name: &str) -> Value {

@@ -1,8 +1,8 @@
-//! `Elsa.Delay`, `Elsa.Timer`, `Elsa.Cron` and `Elsa.StartAt`: start an instance at a time, or wait for that time.
+//! `Elsa.Timer`, `Elsa.Cron` and `Elsa.StartAt`: start an instance at a time, or wait for that time. `Elsa.Delay` only waits.
 //!
-//! As a trigger, each becomes a schedule when its definition is published, and its output names the occurrence. Inside a
-//! workflow, each waits for its next occurrence by the clock of the database. A delay is a length, never a point in time:
-//! it is counted from the commit and, as a trigger, from the publication, and then starts one instance.
+//! As a trigger, each of the first three becomes a schedule when its definition is published, and its output names the
+//! occurrence. Inside a workflow, each waits for its next occurrence by the clock of the database. A delay is a length, never
+//! a point in time: it is counted from the commit.
 
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,6 @@ impl Activity for Delay {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("Elsa.Delay")
             .describe("Scheduling", "Waits for the given time.")
-            .kind(ActivityKind::Trigger)
             .input(
                 InputDescriptor::new("TimeSpan", "TimeSpan")
                     .default("00:01:00")
@@ -31,9 +30,6 @@ impl Activity for Delay {
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
-        if context.started_by().is_some() {
-            return Ok(Step::Done);
-        }
         let span = match context.input("TimeSpan") {
             Value::String(text) => TimeSpan::parse(text),
             _ => None,
@@ -43,10 +39,6 @@ impl Activity for Delay {
         let delay = span.to_duration().unwrap_or_default();
         context.bookmark(BookmarkRequest::delay(delay, json!({"timeSpan": span.to_string()})));
         Ok(Step::Wait)
-    }
-
-    fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<EngineResult<Schedule>> {
-        Some(Schedule::from_inputs(inputs))
     }
 }
 
@@ -185,8 +177,27 @@ impl WithOptions for Descriptor {
     }
 }
 
+/// Gives the instance the inputs that in Elsa a trigger of its type gives: the time of the occurrence, and what it repeats by.
+fn give(context: &mut ActivityContext<'_>, payload: &Value) {
+    let time = match context.node().type_name() {
+        "Elsa.Timer" => Some("StartAt"),
+        "Elsa.StartAt" => Some("ExecuteAt"),
+        _ => None,
+    };
+    if let (Some(time), Some(occurrence)) = (time, payload.get("occurrence")) {
+        context.set_workflow_input(time, occurrence.clone());
+    }
+    for repeated in ["Interval", "CronExpression"] {
+        let value = context.input(repeated).clone();
+        if !value.is_null() {
+            context.set_workflow_input(repeated, value);
+        }
+    }
+}
+
 fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
     if let Some(payload) = context.started_by().cloned() {
+        give(context, &payload);
         context.set_output("Result", payload);
         return Ok(Step::Done);
     }

@@ -1,7 +1,7 @@
 //! What a script sees of an instance in one execution.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -23,8 +23,9 @@ pub(super) struct ExecutionView<'a> {
     arguments: Option<&'a Map<String, Value>>,
     hides_secrets: bool,
     /// The executions whose variables are visible, innermost first.
-    chain: OnceLock<Vec<u64>>,
+    levels: OnceLock<Vec<scope::Level>>,
     inputs: OnceLock<Cow<'a, Map<String, Value>>>,
+    inputs_from_inside: OnceLock<HashSet<String>>,
     facts: OnceLock<WorkflowFacts>,
 }
 
@@ -43,8 +44,9 @@ impl<'a> ExecutionView<'a> {
             context,
             arguments,
             hides_secrets,
-            chain: OnceLock::new(),
+            levels: OnceLock::new(),
             inputs: OnceLock::new(),
+            inputs_from_inside: OnceLock::new(),
             facts: OnceLock::new(),
         }
     }
@@ -68,13 +70,22 @@ impl ExecutionView<'_> {
             ))
         };
         let declared: HashMap<String, _> = self.program.inputs.iter().filter_map(kind).collect();
-        if declared.is_empty() || scope::nested_in(self.program, self.state, self.context).is_some() {
+        if declared.is_empty() {
             return Vec::new();
         }
         let given = self.inputs().keys();
-        given
-            .filter_map(|name| Some((name.clone(), *declared.get(&name.to_ascii_lowercase())?)))
-            .collect()
+        let given = given.filter_map(|name| Some((name.clone(), *declared.get(&name.to_ascii_lowercase())?)));
+        given.filter(|(name, _)| self.is_of_instance(name)).collect()
+    }
+}
+
+impl ExecutionView<'_> {
+    /// Only the inputs of the instance have declared types: those of a workflow as an activity have the types of its
+    /// definition, which this program does not keep.
+    fn is_of_instance(&self, input: &str) -> bool {
+        let inside = || scope::inputs_from_inside(self.program, self.state, self.context);
+        let inside = self.inputs_from_inside.get_or_init(inside);
+        !inside.contains(&input.to_ascii_lowercase())
     }
 }
 
@@ -82,10 +93,9 @@ impl ScriptView for ExecutionView<'_> {
     fn variable(&self, name: &str) -> Option<&Value> {
         let given = self.arguments.and_then(|arguments| arguments.get(name));
         given.or_else(|| {
-            let chain = || scope::chain(self.program, self.state, self.context);
-            let numbers = self.chain.get_or_init(chain).iter();
-            let mut contexts = numbers.filter_map(|number| self.state.contexts.get(number));
-            contexts.find_map(|context| context.variables.get(name))
+            let levels = || scope::levels(self.program, self.state, self.context);
+            let mut levels = self.levels.get_or_init(levels).iter();
+            levels.find_map(|level| level.variable(self.state, name))
         })
     }
 
@@ -100,13 +110,10 @@ impl ScriptView for ExecutionView<'_> {
     }
 
     fn input_type(&self, name: &str) -> Option<(&str, bool)> {
-        // The inputs of a workflow as an activity have the types of its definition, which this program does not keep.
-        if scope::nested_in(self.program, self.state, self.context).is_some() {
-            return None;
-        }
         let mut declared = self.program.inputs.iter();
         let input = declared.find(|input| input.name.eq_ignore_ascii_case(name))?;
-        Some((&input.type_name, input.is_array))
+        let is_typed = self.is_of_instance(name);
+        is_typed.then_some((&input.type_name, input.is_array))
     }
 
     fn inputs(&self) -> &Map<String, Value> {

@@ -285,8 +285,6 @@ impl Interpreter {
                         schedule,
                     }),
                     Some(Ok(_)) => {}
-                    // A delay without a length ends at once; only as a trigger it is an error.
-                    Some(Err(_)) if !node.can_start && node.type_name == "Elsa.Delay" => {}
                     Some(Err(error)) => {
                         let fields = error.fields().iter();
                         problems.extend(fields.map(|(input, error)| format!("the input {input} is invalid: {error}")));

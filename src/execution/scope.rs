@@ -1,13 +1,15 @@
-//! The variables that an execution sees: its own, then those of its ancestors, up to its workflow. A workflow as an
-//! activity sees no variable of its consumer, only its own inputs.
+//! What an execution sees by name: variables, its own and then those of its ancestors up to the workflow of the instance, and
+//! inputs. As in Elsa, a workflow as an activity sees the variables of its consumer, its inputs are variables, too, and the
+//! inputs of the instance are visible behind its own.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::program::Program;
-use super::state::InstanceState;
-use crate::activity::{ActivityNode, NodeIndex, plain_name};
+use super::state::{Context, InstanceState};
+use crate::activity::{ActivityNode, BULK_DISPATCH, CHILD_RESULT, NodeIndex, plain_name};
 use crate::definition::Variable;
 use crate::expression::{DeclaredKind, TypeName, coerce};
 
@@ -21,38 +23,157 @@ pub(super) struct VariableLocation<'p> {
     pub(super) declared: Option<&'p Variable>,
 }
 
-/// Finds the innermost variable with this id or, if there is none, with this name.
+/// What an execution gives to what is inside it, besides its variables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Given {
+    Nothing,
+    /// The inputs of a workflow as an activity, with those of a request that has resumed an execution inside it.
+    Inputs {
+        workflow: u64,
+    },
+    /// The result of the child instance that a port of a bulk dispatch is about.
+    ChildResult,
+}
+
+/// An execution whose names an execution inside it sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Level {
+    number: u64,
+    /// The number of workflows as activities between it and the execution that looks.
+    outside: usize,
+    given: Given,
+}
+
+impl Level {
+    fn context<'s>(&self, state: &'s InstanceState) -> Option<&'s Context> {
+        state.contexts.get(&self.number)
+    }
+
+    /// The value of a variable that it holds.
+    pub(super) fn variable<'s>(&self, state: &'s InstanceState, name: &str) -> Option<&'s Value> {
+        let context = self.context(state)?;
+        let own = context.variables.get(name);
+        match self.given {
+            Given::Inputs { .. } => own.or_else(|| {
+                let mut inputs = context.inputs.iter();
+                inputs
+                    .find(|(property, _)| plain_name(property) == name)
+                    .map(|(_, value)| value)
+            }),
+            Given::Nothing | Given::ChildResult => own,
+        }
+    }
+
+    /// The variables that it holds.
+    fn variables<'s>(&self, state: &'s InstanceState) -> impl Iterator<Item = (&'s str, &'s Value)> {
+        let context = self.context(state);
+        let is_use = matches!(self.given, Given::Inputs { .. });
+        let inputs = context
+            .filter(|_| is_use)
+            .into_iter()
+            .flat_map(|context| &context.inputs);
+        let inputs = inputs.map(|(property, value)| (plain_name(property), value));
+        let own = context.into_iter().flat_map(|context| &context.variables);
+        inputs.chain(own.map(|(name, value)| (name.as_str(), value)))
+    }
+
+    /// The inputs that it gives to what is inside it, the newest last.
+    fn inputs<'s>(&self, state: &'s InstanceState) -> Vec<(&'s str, &'s Value)> {
+        let Some(context) = self.context(state) else {
+            return Vec::new();
+        };
+        match self.given {
+            Given::Nothing => Vec::new(),
+            Given::ChildResult => {
+                let own = context.variables.iter().map(|(name, value)| (name.as_str(), value));
+                own.filter(|(name, _)| CHILD_RESULT.contains(name)).collect()
+            }
+            Given::Inputs { workflow } => {
+                let resumed = state.contexts.get(&workflow);
+                let resumed = resumed.into_iter().flat_map(|workflow| &workflow.inputs);
+                let given = context.inputs.iter().map(|(property, value)| {
+                    let name = plain_name(property);
+                    (name, context.variables.get(name).unwrap_or(value))
+                });
+                given
+                    .chain(resumed.map(|(name, value)| (name.as_str(), value)))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// An execution and its ancestors up to the workflow of the instance, innermost first.
+pub(super) fn levels(program: &Program, state: &InstanceState, from: u64) -> Vec<Level> {
+    let (mut outside, mut inner): (usize, Option<(u64, bool)>) = (0, None);
+    let mut levels: Vec<Level> = Vec::new();
+    for number in state.chain(from) {
+        let context = state.contexts.get(&number);
+        let node = context.and_then(|context| program.tree.find(&context.node_id));
+        let mut given = Given::Nothing;
+        if let Some((workflow, true)) = inner {
+            outside += 1;
+            given = Given::Inputs { workflow };
+        }
+        if node.is_some_and(|node| node.type_name == BULK_DISPATCH)
+            && let Some(child) = levels.last_mut().filter(|child| child.given == Given::Nothing)
+        {
+            child.given = Given::ChildResult;
+        }
+        levels.push(Level { number, outside, given });
+        inner = Some((number, node.is_some_and(ActivityNode::is_workflow)));
+    }
+    levels
+}
+
+/// Finds the innermost variable with this id or, if there is none, with this name; those of the workflow that the execution
+/// is in before those of its consumers.
 pub(super) fn find<'p>(
     program: &'p Program,
     state: &InstanceState,
     from: u64,
     key: &str,
 ) -> Option<VariableLocation<'p>> {
-    let chain = chain(program, state, from);
-    for number in &chain {
-        if let Some(declared) = declared(program, state, *number)
-            .iter()
-            .find(|variable| variable.id == key)
-        {
-            return Some(VariableLocation {
-                context: *number,
-                name: declared.name.clone(),
-                declared: Some(declared),
-            });
-        }
+    let levels = levels(program, state, from);
+    let mut workflows = levels.chunk_by(|inner, outer| inner.outside == outer.outside);
+    workflows.find_map(|levels| find_in(levels, program, state, key))
+}
+
+/// The same of the workflow that the execution is in alone.
+pub(super) fn find_beside<'p>(
+    program: &'p Program,
+    state: &InstanceState,
+    from: u64,
+    key: &str,
+) -> Option<VariableLocation<'p>> {
+    let mut levels = levels(program, state, from);
+    levels.retain(|level| level.outside == 0);
+    find_in(&levels, program, state, key)
+}
+
+fn find_in<'p>(
+    levels: &[Level],
+    program: &'p Program,
+    state: &InstanceState,
+    key: &str,
+) -> Option<VariableLocation<'p>> {
+    let by_id = levels.iter().find_map(|level| {
+        let mut declared = declared(program, state, level.number).iter();
+        Some((level.number, declared.find(|variable| variable.id == key)?))
+    });
+    if let Some((context, declared)) = by_id {
+        return Some(VariableLocation {
+            context,
+            name: declared.name.clone(),
+            declared: Some(declared),
+        });
     }
-    let number = chain.into_iter().find(|number| {
-        state
-            .contexts
-            .get(number)
-            .is_some_and(|context| context.variables.contains_key(key))
-    })?;
+    let level = levels.iter().find(|level| level.variable(state, key).is_some())?;
+    let mut declared = declared(program, state, level.number).iter();
     Some(VariableLocation {
-        context: number,
+        context: level.number,
         name: key.to_owned(),
-        declared: declared(program, state, number)
-            .iter()
-            .find(|variable| variable.name == key),
+        declared: declared.find(|variable| variable.name == key),
     })
 }
 
@@ -98,21 +219,23 @@ pub(super) fn written_beside<'p>(
     program.tree.of_workflow(workflow_node(program, state, from))
 }
 
-/// The inputs of the workflow that an execution is in.
+/// The inputs that an execution sees: those of the instance, and before them those of the workflows as activities and of
+/// the ports of bulk dispatches around it, the innermost first.
 pub(super) fn inputs<'s>(program: &Program, state: &'s InstanceState, from: u64) -> Cow<'s, Map<String, Value>> {
-    let workflow = workflow(program, state, from).and_then(|number| state.contexts.get(&number));
-    let activity = workflow.and_then(|workflow| state.contexts.get(&workflow.parent?));
-    let (Some(workflow), Some(activity)) = (workflow, activity) else {
-        return Cow::Borrowed(&state.input);
-    };
-    let given = activity.inputs.iter();
-    let given = given.map(|(property, value)| (plain_name(property).to_owned(), value.clone()));
-    // Those of a request that resumed it are newer.
-    let resumed = workflow
-        .inputs
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()));
-    Cow::Owned(given.chain(resumed).collect())
+    let mut all = Cow::Borrowed(&state.input);
+    for level in levels(program, state, from).iter().rev() {
+        for (name, value) in level.inputs(state) {
+            all.to_mut().insert(name.to_owned(), value.clone());
+        }
+    }
+    all
+}
+
+/// The names, in lower case, of the inputs that an execution sees and that activities around it give.
+pub(super) fn inputs_from_inside(program: &Program, state: &InstanceState, from: u64) -> HashSet<String> {
+    let levels = levels(program, state, from);
+    let given = levels.iter().flat_map(|level| level.inputs(state));
+    given.map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
 fn declared<'p>(program: &'p Program, state: &InstanceState, number: u64) -> &'p [Variable] {
@@ -126,26 +249,17 @@ fn declared<'p>(program: &'p Program, state: &InstanceState, number: u64) -> &'p
 /// The value of a variable.
 pub(super) fn read(program: &Program, state: &InstanceState, from: u64, key: &str) -> Option<Value> {
     let location = find(program, state, from, key)?;
-    state
-        .contexts
-        .get(&location.context)?
-        .variables
-        .get(&location.name)
-        .cloned()
+    let levels = levels(program, state, from);
+    let level = levels.iter().find(|level| level.number == location.context)?;
+    level.variable(state, &location.name).cloned()
 }
 
 /// All visible variables by name.
 pub(super) fn visible(program: &Program, state: &InstanceState, from: u64) -> Map<String, Value> {
     let mut all = Map::new();
-    for number in chain(program, state, from).into_iter().rev() {
-        if let Some(context) = state.contexts.get(&number) {
-            all.extend(
-                context
-                    .variables
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone())),
-            );
-        }
+    for level in levels(program, state, from).iter().rev() {
+        let variables = level.variables(state);
+        all.extend(variables.map(|(name, value)| (name.to_owned(), value.clone())));
     }
     all
 }
@@ -153,14 +267,14 @@ pub(super) fn visible(program: &Program, state: &InstanceState, from: u64) -> Ma
 /// The visible variables whose declared type makes more than text of their texts, innermost first.
 pub(super) fn kinds(program: &Program, state: &InstanceState, from: u64) -> Vec<(String, (DeclaredKind, bool))> {
     let mut kinds = Vec::new();
-    let chain = chain(program, state, from);
-    for (depth, number) in chain.iter().enumerate() {
-        for variable in declared(program, state, *number) {
+    let levels = levels(program, state, from);
+    for (depth, level) in levels.iter().enumerate() {
+        for variable in declared(program, state, level.number) {
             let Some(kind) = DeclaredKind::of(&variable.type_name, variable.is_array) else {
                 continue;
             };
-            let mut inner = chain.iter().take(depth).filter_map(|number| state.contexts.get(number));
-            if !inner.any(|context| context.variables.contains_key(&variable.name)) {
+            let mut inner = levels.iter().take(depth);
+            if !inner.any(|level| level.variable(state, &variable.name).is_some()) {
                 kinds.push((variable.name.clone(), kind));
             }
         }

@@ -1,6 +1,6 @@
-//! A schedule as JSON: the inputs of Elsa's Cron, Timer, StartAt and Delay, and the optional ones of every schedule.
+//! A schedule as JSON: the inputs of Elsa's Cron, Timer and StartAt, and the optional ones of every schedule.
 //!
-//! `cronExpression`, `interval`, `dateTime` or `timeSpan`, exactly one; `timeZone`, `gap`, `overlapTime`, `misfire`, `overlap`,
+//! `cronExpression`, `interval` or `dateTime`, exactly one; `timeZone`, `gap`, `overlapTime`, `misfire`, `overlap`,
 //! `jitterSeconds`, `startAt`, `endAt`, `belowASecond`. The case of names and of choices does not matter; null and empty
 //! text count as absent.
 
@@ -21,11 +21,10 @@ use super::recurrence::{EARLIEST, LATEST, Schedule, ScheduleKind};
 use super::zone::Zone;
 use crate::{Error, Result};
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 12] = [
     "cronExpression",
     "interval",
     "dateTime",
-    "timeSpan",
     "timeZone",
     "gap",
     "overlapTime",
@@ -129,7 +128,6 @@ impl Schedule {
             ScheduleKind::Cron(cron) => json!(cron.to_string()),
             ScheduleKind::Interval(interval) => json!(interval.to_string()),
             ScheduleKind::Once(at) => json!(rfc3339(*at)),
-            ScheduleKind::After(span) => json!(span.to_string()),
         };
         let mut inputs = Map::new();
         let mut put = |name: &str, value: Value| inputs.insert(name.to_owned(), value);
@@ -157,7 +155,6 @@ impl Schedule {
             ScheduleKind::Cron(_) => "cronExpression",
             ScheduleKind::Interval(_) => "interval",
             ScheduleKind::Once(_) => "dateTime",
-            ScheduleKind::After(_) => "timeSpan",
         }
     }
 }
@@ -183,7 +180,7 @@ struct InputReader<'a> {
 }
 
 /// The inputs of which exactly one must be given.
-const KINDS: [&str; 4] = ["cronExpression", "interval", "dateTime", "timeSpan"];
+const KINDS: [&str; 3] = ["cronExpression", "interval", "dateTime"];
 
 impl<'a> InputReader<'a> {
     fn of(inputs: &'a Map<String, Value>) -> Self {
@@ -235,11 +232,9 @@ impl<'a> InputReader<'a> {
         let cron = self.read("cronExpression", text, |text| Cron::parse(text).map_err(message));
         let interval = self.read("interval", text, |text| Interval::parse(text).map_err(message));
         let once = self.read("dateTime", text, instant);
-        let after = self.read("timeSpan", text, |text| Interval::parse(text).map_err(message));
         cron.map(ScheduleKind::Cron)
             .or(interval.map(ScheduleKind::Interval))
             .or(once.map(ScheduleKind::Once))
-            .or(after.map(ScheduleKind::After))
     }
 
     fn finish<T>(self, read: Option<T>) -> Result<T> {
@@ -338,7 +333,6 @@ impl fmt::Display for Schedule {
             ScheduleKind::Cron(cron) => write!(f, "{cron} ({})", self.zone),
             ScheduleKind::Interval(interval) => write!(f, "every {interval}"),
             ScheduleKind::Once(at) => write!(f, "at {}", rfc3339(*at)),
-            ScheduleKind::After(span) => write!(f, "once, after {span}"),
         }
     }
 }

@@ -22,8 +22,6 @@ pub(crate) enum ScheduleKind {
     Interval(Interval),
     /// One point in time; due at once if it has passed.
     Once(DateTime<Utc>),
-    /// Once, this long after `startAt` or [`Progress::anchor`].
-    After(Interval),
 }
 
 /// The stored progress of a schedule.
@@ -109,11 +107,6 @@ impl Schedule {
         let next = match &self.kind {
             ScheduleKind::Cron(cron) => cron.next_after(after, &self.zone, self.rules),
             ScheduleKind::Once(at) => (*at > after).then_some(*at),
-            ScheduleKind::After(interval) => {
-                let base = self.start_at.unwrap_or(anchor);
-                let at = interval.next(base.timestamp_micros(), false, base.timestamp_micros());
-                at.and_then(DateTime::from_timestamp_micros).filter(|at| *at > after)
-            }
             ScheduleKind::Interval(interval) => {
                 let (base, with_base) = self.start_at.map_or((anchor, false), |start| (start, true));
                 let next = interval.next(base.timestamp_micros(), with_base, after.timestamp_micros())?;
@@ -152,7 +145,7 @@ impl Schedule {
         match self.kind {
             // A point in time that passed before it was planned is due now.
             ScheduleKind::Once(_) => decided,
-            ScheduleKind::Cron(_) | ScheduleKind::Interval(_) | ScheduleKind::After(_) => decided.max(progress.anchor),
+            ScheduleKind::Cron(_) | ScheduleKind::Interval(_) => decided.max(progress.anchor),
         }
     }
 

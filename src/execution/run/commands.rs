@@ -59,6 +59,9 @@ impl<'p> BurstRun<'p> {
         for write in checked.workflow_outputs {
             self.write_output(write);
         }
+        for (name, value) in commands.workflow_inputs {
+            self.state.input.insert(name.to_owned(), value);
+        }
         if let Some(id) = commands.correlation_id {
             self.state.correlation_id = id.filter(|id| !id.is_empty());
         }
@@ -112,6 +115,9 @@ impl<'p> BurstRun<'p> {
             .try_for_each(|changes| self.check_script(number, changes))?;
         for (name, value) in &commands.inputs {
             admit(&format!("The input {name}"), value, limit)?;
+        }
+        for (name, value) in &commands.workflow_inputs {
+            admit(&format!("The input {name} of the workflow"), value, limit)?;
         }
         let mut outputs = Vec::new();
         for (name, value) in std::mem::take(&mut commands.outputs) {
@@ -224,7 +230,7 @@ impl<'p> BurstRun<'p> {
         for (name, value) in changes.variables {
             match scope::find(self.program, &self.state, number, &name) {
                 Some(location) => self.write(&location, value),
-                // As in Elsa, a script may set undeclared variables; they belong to the workflow.
+                // A script may set undeclared variables, as in Elsa; here they belong to the workflow and outlive a wait.
                 None => {
                     let root = scope::workflow(self.program, &self.state, number).unwrap_or(number);
                     if let Some(context) = self.state.contexts.get_mut(&root) {

@@ -209,7 +209,6 @@ impl<'p> BurstRun<'p> {
 
 /// What a binding names: a variable in scope, and as in Elsa an output of the workflow that the activity is in.
 fn targets<'p>(program: &'p Program, state: &InstanceState, number: u64, key: &str) -> Vec<Target<'p>> {
-    let variable = scope::find(program, state, number, key).map(Target::Variable);
     let output = match scope::nested_in(program, state, number) {
         None => {
             let output = program.outputs.iter().find(|output| output.name == key);
@@ -224,5 +223,10 @@ fn targets<'p>(program: &'p Program, state: &InstanceState, number: u64, key: &s
             output.map(|output| Target::Nested(activity, name, output.type_name.clone()))
         }
     };
-    variable.into_iter().chain(output).collect()
+    // An output of a workflow as an activity covers a variable of its consumer with the same name.
+    let variable = match output {
+        Some(Target::Nested(..)) => scope::find_beside(program, state, number, key),
+        _ => scope::find(program, state, number, key),
+    };
+    variable.map(Target::Variable).into_iter().chain(output).collect()
 }

@@ -268,6 +268,30 @@ async fn a_bulk_dispatch_runs_its_ports_for_each_child_and_completes_with_the_la
 }
 
 #[tokio::test]
+async fn what_a_child_has_given_is_input_at_the_port_of_a_bulk_dispatch() {
+    let line = json!({"id": "done", "type": "Elsa.WriteLine", "text": script_of("String",
+        "`${getInput('WorkflowOutput').n} ${getInput('WorkflowInstanceId')} ${getInput('WorkflowStatus')} ${getInput('workflowsubstatus')} ${getVariable('WorkflowOutput').n} ${getInput('ChildInstanceId')}`")});
+    let port = json!({"id": "port", "type": "Elsa.Sequence", "activities": [line]});
+    let mut instance = bulk(2, json!({"childCompleted": port}));
+    let result = instance.start().await;
+    let bookmark = result.children[0].bookmark_id.clone();
+    // Each port has the result of its own child, also when both run in one burst.
+    let both = ["a", "b"].map(|child| ended(bookmark.clone(), child, "Finished"));
+    let result = instance.burst(both.into()).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let found: Vec<String> = instance
+        .lines()
+        .iter()
+        .map(|line| line.replace("undefined", "null"))
+        .collect();
+    assert_eq!(
+        found,
+        ["1 a Finished Finished 1 null", "1 b Finished Finished 1 null", "after"]
+    );
+    assert!(!result.state.input.contains_key("WorkflowOutput"));
+}
+
+#[tokio::test]
 async fn the_fields_of_items_are_inputs_and_nothing_to_start_is_done() {
     let items = json!({"items": script_of("Object", "[{n: 1, ParentInstanceId: 'x'}, 'two']"),
         "defaultItemInputKey": literal("String", json!("Thing")),

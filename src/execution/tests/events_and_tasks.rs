@@ -63,6 +63,77 @@ async fn an_event_that_cannot_be_published_faults_its_activity() {
     }
 }
 
+#[tokio::test]
+async fn a_trigger_gives_the_instance_what_elsa_names_its_inputs() {
+    let trigger = |fields: Value| {
+        let mut trigger = json!({"id": "t", "canStartWorkflow": true});
+        trigger.as_object_mut().unwrap().extend(object(fields));
+        trigger
+    };
+    let at = "2026-11-29T12:00:00Z";
+    let occurrence = json!({"occurrence": at});
+    let span = json!({"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:05:00"}});
+    let date = json!({"typeName": "DateTimeOffset", "expression": {"type": "Literal", "value": at}});
+    for (trigger, payload, wanted) in [
+        (
+            trigger(json!({"type": "Elsa.Event", "eventName": text("Paid")})),
+            json!({"sum": 3}),
+            json!({"__EventPayloadWorkflowInput": {"sum": 3}}),
+        ),
+        (
+            trigger(json!({"type": "Elsa.Event", "eventName": text("Paid")})),
+            Value::Null,
+            json!({"__EventPayloadWorkflowInput": {}}),
+        ),
+        (
+            trigger(json!({"type": "Elsa.Timer", "interval": span})),
+            occurrence.clone(),
+            json!({"StartAt": at, "Interval": "00:05:00"}),
+        ),
+        (
+            trigger(json!({"type": "Elsa.Cron", "cronExpression": text("0 0 12 * * *")})),
+            occurrence.clone(),
+            json!({"CronExpression": "0 0 12 * * *"}),
+        ),
+        (
+            trigger(json!({"type": "Elsa.StartAt", "dateTime": date})),
+            occurrence.clone(),
+            json!({"ExecuteAt": at}),
+        ),
+    ] {
+        let line = json!({"id": "line", "type": "Elsa.WriteLine", "text": script_of("String",
+            "JSON.stringify(getInput('__EventPayloadWorkflowInput') ?? getInput('ExecuteAt') ?? getInput('Interval') ?? getInput('CronExpression'))")});
+        let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [trigger, line]});
+        let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+        let mut begin = start(Map::new());
+        if let Instruction::Start {
+            trigger_activity_id,
+            payload: given,
+            ..
+        } = &mut begin
+        {
+            *trigger_activity_id = Some("t".into());
+            *given = Some(payload);
+        }
+        let result = instance.run(begin).await;
+        assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+        assert_eq!(Value::Object(result.state.input.clone()), wanted);
+        assert_ne!(instance.lines(), ["null"], "{wanted}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_resumes_gives_its_payload_as_an_input_too() {
+    let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": text("Paid")});
+    let line = json!({"id": "line", "type": "Elsa.WriteLine", "text": script_of("String", "`${getInput('__EventPayloadWorkflowInput').sum}`")});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [wait, line]});
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root})));
+    instance.start().await;
+    let result = instance.event("Paid", json!({"sum": 3})).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), ["3"]);
+}
+
 fn task() -> InMemoryInstance {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
         {"id": "task", "type": "Elsa.RunTask", "taskName": text("Weigh"), "payload": script_of("ObjectDictionary", "({parcel: 7})"),

@@ -103,7 +103,8 @@ async fn names_resolve_inside_the_definition_that_they_are_written_in() {
     let mut instance = nesting(root, &[child]);
     let result = instance.run(start(object(json!({"Secret": "s"})))).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
-    let of_child = ["undefined inner undefined", "inner! 1 undefined"];
+    // A workflow as an activity sees the variables of its consumer, and the inputs of the instance.
+    let of_child = ["string inner s", "inner! 1 undefined"];
     let expected = [&of_child[..], &of_child[..], &["outer undefined undefined s"]].concat();
     let found: Vec<String> = instance
         .lines()
@@ -111,6 +112,70 @@ async fn names_resolve_inside_the_definition_that_they_are_written_in() {
         .map(|line| line.replace("null", "undefined"))
         .collect();
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
+    let sets = json!({"type": "Elsa.SetVariable", "id": "set", "variable": {"name": "X"}, "value": script("variables.X + '!'")});
+    let shown = json!({"type": "Elsa.WriteLine", "id": "shown",
+        "text": {"typeName": "String", "expression": {"type": "Variable", "value": "X"}}});
+    let inner = usable(
+        "Inner",
+        json!({"inputs": [{"name": "Deep", "type": "String"}],
+        "root": sequence("s", &[
+            line("one", "`${getX()} ${variables.Who} ${getInput('Who')} ${getInput('Deep')} ${getDeep()} ${getInput('Far')}`"),
+            sets,
+            shown,
+            // Liquid and C# see the same.
+            json!({"type": "Elsa.WriteLine", "id": "liquid",
+                "text": {"typeName": "String", "expression": {"type": "Liquid", "value": "{{ Variables.X }} {{ Input.Far }} {{ Variables.Who }}"}}}),
+            json!({"type": "Elsa.WriteLine", "id": "csharp",
+                "text": {"typeName": "String", "expression": {"type": "CSharp", "value": "Variables.Get(\"X\") + \" \" + Input.Get(\"Far\")"}}}),
+        ])}),
+    );
+    let mut uses_inner = using("inner", "Inner");
+    uses_inner["deep"] = script("`${getInput('Who')}-deep`");
+    let outer = usable(
+        "Outer",
+        json!({"inputs": [{"name": "Who", "type": "String"}],
+        "outputs": [{"name": "X", "type": "String"}],
+        "root": sequence("s", &[
+            line("renames", "setVariable('Who', 'b'); return getVariable('Who')"),
+            line("renamed", "getInput('Who')"),
+            uses_inner,
+            // An output covers the variable of the consumer that has its name.
+            json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "X", "outputValue": script("'given'")}),
+        ])}),
+    );
+    let mut uses_outer = using("outer", "Outer");
+    uses_outer["who"] = "a".into();
+    let root = sequence(
+        "s",
+        &[
+            uses_outer,
+            line("after", "`${variables.X} ${getInput('Who')} ${typeof variables.Who}`"),
+        ],
+    );
+    let mut instance = nesting(root, &[inner, outer]);
+    let result = instance.run(start(object(json!({"Far": "f"})))).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    let found: Vec<String> = instance
+        .lines()
+        .iter()
+        .map(|line| line.replace("null", "undefined"))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "b",
+            "b",
+            "outer b b b-deep b-deep f",
+            "outer!",
+            "outer! f b",
+            "outer! f",
+            "outer! undefined undefined"
+        ]
+    );
 }
 
 #[tokio::test]

@@ -355,8 +355,10 @@ async fn what_has_no_effect_is_a_warning() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [
         {"id": "switch", "type": "Elsa.Switch", "cases": []},
         {"id": "set", "type": "Elsa.SetVariable", "variable": null},
-        {"id": "w", "type": "Elsa.WriteLine", "text": "x", "customProperties": {"runAsynchronously": true}}]});
+        {"id": "w", "type": "Elsa.WriteLine", "text": "x", "customProperties": {"runAsynchronously": true}},
+        {"id": "if", "type": "Elsa.If", "condition": false,
+         "then": {"id": "delay", "type": "Elsa.Delay", "timeSpan": "00:00:01", "canStartWorkflow": true}}]});
     let warned = warnings(json!({ "root": root })).await;
     let ids: Vec<&str> = warned.iter().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(ids, ["switch", "set", "w"], "{warned:?}");
+    assert_eq!(ids, ["switch", "set", "w", "delay"], "{warned:?}");
 }

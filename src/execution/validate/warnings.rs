@@ -126,6 +126,10 @@ fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
                 "The activity {id} has no cases, so it goes on as if none matched; add one to its property cases, or remove it"
             )
         }
+        "Elsa.Delay" if node.can_start => format!(
+            "The activity {id} is to start the workflow (canStartWorkflow), but as in Elsa a delay only waits and starts \
+             nothing; use Elsa.Timer or Elsa.StartAt for that"
+        ),
         "Elsa.SetVariable" if !is_given("variable") || !names_variable() => {
             format!(
                 "The activity {id} names no variable, so it sets nothing; choose one in its property variable, or remove it"

@@ -93,14 +93,6 @@ async fn points_in_time_and_expressions_are_decided_as_intervals_are() {
         assert_eq!(timers.fire_due().await, (1, made), "{policy}");
         timers.is_sound().await;
     }
-    // A delay as a trigger: once, counted from the publish.
-    let timers = Timers::new().await;
-    timers.publish(&[("a", json!({"timeSpan": "00:00:10"}))]).await;
-    assert_eq!(timers.fire_due().await, (0, 0));
-    timers.sleep_since(11.0).await;
-    assert_eq!(timers.fire_due().await, (1, 1));
-    assert_eq!(timers.schedule("a").await.next, None);
-    timers.is_sound().await;
 }
 
 /// Makes dead letters of all work, as crashes do.
