@@ -116,7 +116,11 @@ impl Engine {
     async fn journal_entries(&self, id: &InstanceId, limit: i64, offset: i64) -> Result<(u64, Vec<JournalRecord>)> {
         let (node, tenant) = (self.node()?, &self.inner.tenant);
         let lists = node.database.reads.lists();
-        let (total, rows) = bounded_list(journal::list(lists, tenant, id, limit, offset)).await?;
+        let (mut total, rows) = bounded_list(journal::list(lists, tenant, id, limit, offset)).await?;
+        // Each record of a page carries the total, and a page behind the last entry has none.
+        if rows.is_empty() && offset > 0 {
+            total = bounded_list(journal::list(lists, tenant, id, 1, 0)).await?.0;
+        }
         if total == 0 {
             self.check_exists(id).await?;
         }

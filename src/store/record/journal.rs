@@ -86,7 +86,7 @@ fn row(
     })
 }
 
-/// Reads a page of an instance's journal in order, with the total number of entries.
+/// Reads a page of an instance's journal in order, with the total number of entries; zero if the page is behind the last one.
 pub(crate) async fn list(
     pool: &Pool,
     tenant: &TenantId,
