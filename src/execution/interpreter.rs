@@ -189,6 +189,11 @@ impl Interpreter {
         node_id::write(&self.catalogue, root);
     }
 
+    /// A workflow as the activity that contains its root, which has the form for designers.
+    pub(crate) fn workflow_node(&self, definition: &WorkflowDefinition, root: Value) -> Value {
+        node_id::workflow(node_id::WORKFLOW_ID, definition, root)
+    }
+
     /// The activity with a node id, in a tree that a designer is shown: `{activity, nodeId, port, children}`.
     pub(crate) fn subgraph(
         &self,

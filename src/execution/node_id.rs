@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
 use super::drawable::Drawable;
 use crate::activity::{Catalogue, ChildProperty, WORKFLOW};
-use crate::definition::{KEPT, Kept, PLACEHOLDER, RawActivity};
+use crate::definition::{KEPT, Kept, PLACEHOLDER, RawActivity, WorkflowDefinition};
 use crate::id::VersionId;
 
 /// The id of the workflow itself, the first node of the tree.
@@ -210,6 +210,23 @@ fn shown(activity: &Value, port: Option<&str>) -> Value {
     })
 }
 
+/// A workflow as the activity that contains its root.
+pub(super) fn workflow(node_id: &str, definition: &WorkflowDefinition, root: Value) -> Value {
+    json!({
+        "id": WORKFLOW_ID,
+        "nodeId": node_id,
+        "name": definition.name,
+        "type": WORKFLOW,
+        "version": definition.version,
+        "identity": {
+            "definitionId": definition.definition_id,
+            "version": definition.version,
+            "id": definition.id,
+        },
+        "root": root,
+    })
+}
+
 /// The activities on the way to a node, each with the port that it is in.
 type Path<'a> = Vec<(&'a Value, Option<String>)>;
 
@@ -300,19 +317,7 @@ impl<'a> Trees<'a> {
         let mut root = part.definition.root.clone()?;
         self.drawable.show(&mut root);
         write_below(self.drawable.catalogue, &mut root, &path);
-        let workflow = json!({
-            "id": WORKFLOW_ID,
-            "nodeId": path,
-            "name": part.definition.name,
-            "type": WORKFLOW,
-            "version": part.definition.version,
-            "identity": {
-                "definitionId": part.definition.definition_id,
-                "version": part.definition.version,
-                "id": part.definition.id,
-            },
-            "root": root,
-        });
+        let workflow = workflow(&path, &part.definition, root);
         Some((workflow, Some(&part.definition.id)))
     }
 
@@ -321,7 +326,7 @@ impl<'a> Trees<'a> {
         let mut whole = Vec::new();
         for (tree, version) in &self.trees {
             let mut path = walk(self.drawable.catalogue, tree, wanted);
-            if let (Some(_), Some((_, port))) = (version, path.first_mut()) {
+            if let Some((_, port)) = path.first_mut() {
                 *port = Some("Root".to_owned());
             }
             whole.extend(path.into_iter().map(|(activity, port)| (activity, port, *version)));
@@ -353,7 +358,8 @@ pub(super) fn subgraph(drawable: Drawable<'_>, composition: &Composition, root: 
     Some(shown(&trees.whole(activity, *within), port.as_deref()))
 }
 
-/// The containers around an activity, from the outside: `{childNode, container, pathSegments}`.
+/// The containers around an activity, from the outside: `{childNode, container, pathSegments}`. Around an activity of the
+/// root flowchart the container is the workflow, which is its own one.
 pub(super) fn segments(drawable: Drawable<'_>, composition: &Composition, root: &Value, wanted: &str) -> Option<Value> {
     let trees = Trees::on_the_way(drawable, composition, root, wanted);
     let path = trees.path(wanted)?;
@@ -377,7 +383,7 @@ pub(super) fn segments(drawable: Drawable<'_>, composition: &Composition, root: 
         }));
         container = Some((*owner, owner_port.as_deref(), *within));
     }
-    let (owner, owner_port, of_owner) = container.unwrap_or((root, None, None));
+    let (owner, owner_port, of_owner) = container.unwrap_or((root, Some("Root"), None));
     Some(json!({
         "childNode": shown(&trees.whole(child, *within), port.as_deref()),
         "container": shown(&trees.whole(owner, of_owner), owner_port),
@@ -388,7 +394,6 @@ pub(super) fn segments(drawable: Drawable<'_>, composition: &Composition, root: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::WorkflowDefinition;
     use crate::execution::{Interpreter, InterpreterOptions};
 
     fn node_ids(value: &Value, into: &mut Vec<String>) {

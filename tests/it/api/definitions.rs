@@ -1,5 +1,6 @@
 //! Definitions as Elsa's designer uses them: lists, versions, drafts that run, retracts and deletes.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::Http;
@@ -134,8 +135,13 @@ async fn a_designer_lists_edits_and_reads_definitions() {
             .await;
         assert_eq!(answer.expect(200)["isUnique"], unique, "{query}");
     }
-    let rootless = json!({"model": {"definitionId": "rootless", "name": "Rootless"}, "publish": false});
-    let rootless = http.post("workflow-definitions", &rootless).await.expect(200);
+    let rootless = json!({"model": {"name": "Rootless"}, "publish": false});
+    let path = "workflow-definitions/rootless";
+    let rootless = http
+        .send(Method::PUT, path, &[], Some(&rootless))
+        .await
+        .unwrap()
+        .expect(200);
     let rootless = rootless["workflowDefinition"]["id"].as_str().unwrap();
     let answer = http.get(&format!("workflow-definitions/subgraph/{rootless}")).await;
     answer.assert_refused(404, "definition-not-found");
@@ -147,6 +153,36 @@ async fn a_designer_lists_edits_and_reads_definitions() {
         .await
         .expect(200);
     assert_eq!(path["pathSegments"][0]["activityNodeId"], "Workflow1:Flow:Inner");
+    assert_eq!(path["container"]["nodeId"], "Workflow1:Flow:Inner");
+    // Around what is in the root flowchart, and around itself, the container is the workflow.
+    for (child, id) in [
+        ("Workflow1:Flow:Inner", "Inner"),
+        ("Workflow1:Flow", "Flow"),
+        ("Workflow1", "Workflow1"),
+    ] {
+        let path = http.get(&format!("{segments}{child}")).await.expect(200);
+        let container = &path["container"];
+        assert_eq!(
+            (
+                &path["childNode"]["nodeId"],
+                &path["childNode"]["activity"]["id"],
+                &path["pathSegments"]
+            ),
+            (&json!(child), &json!(id), &json!([]))
+        );
+        assert_eq!(
+            (
+                &container["nodeId"],
+                &container["activity"]["type"],
+                &container["activity"]["root"]["nodeId"]
+            ),
+            (&json!("Workflow1"), &json!("Elsa.Workflow"), &json!("Workflow1:Flow")),
+            "{child}"
+        );
+        assert_eq!(container["activity"]["identity"]["id"], json!(one));
+    }
+    let whole = format!("workflow-definitions/subgraph/{one}?parentNodeId=Workflow1");
+    assert_eq!(http.get(&whole).await.expect(200)["activity"]["root"]["id"], "Flow");
     http.get(&format!("{segments}Workflow1:None"))
         .await
         .assert_refused(400, "node-not-found");

@@ -68,10 +68,10 @@ impl Engine {
     /// `{activity, nodeId, port, children}`.
     pub async fn definition_subgraph(&self, id: &VersionId, node_id: Option<&str>) -> Result<Value> {
         let node_id = node_id.map(str::to_owned);
-        self.of_root(id, move |interpreter, known, composition, root| {
-            let own = root.get("nodeId").and_then(Value::as_str).unwrap_or_default();
-            let found = node_id.and_then(|wanted| interpreter.subgraph(known, composition, root, &wanted));
-            found.or_else(|| interpreter.subgraph(known, composition, root, own))
+        self.of_workflow(id, move |interpreter, known, composition, workflow| {
+            let own = workflow.pointer("/root/nodeId").and_then(Value::as_str);
+            let found = node_id.and_then(|wanted| interpreter.subgraph(known, composition, workflow, &wanted));
+            found.or_else(|| interpreter.subgraph(known, composition, workflow, own.unwrap_or_default()))
         })
         .await
     }
@@ -80,14 +80,14 @@ impl Engine {
     /// as `node-not-found`.
     pub async fn definition_path_segments(&self, id: &VersionId, node_id: &str) -> Result<Value> {
         let node_id = node_id.to_owned();
-        self.of_root(id, move |interpreter, known, composition, root| {
-            interpreter.path_segments(known, composition, root, &node_id)
+        self.of_workflow(id, move |interpreter, known, composition, workflow| {
+            interpreter.path_segments(known, composition, workflow, &node_id)
         })
         .await
     }
 
-    /// What is computed from the root of a version as designers see it.
-    async fn of_root(
+    /// What is computed from a version as the activity that contains its root, as designers see it.
+    async fn of_workflow(
         &self,
         id: &VersionId,
         of: impl FnOnce(&Interpreter, &[WorkflowType], &Composition, &Value) -> Option<Value> + Send + 'static,
@@ -100,9 +100,8 @@ impl Engine {
         }
         let interpreter = self.inner.interpreter.clone();
         let is_large = compute::is_large(&definition);
-        let composition = self
-            .used_by(&*self.node()?, &WorkflowDefinition::from_stored(definition.clone())?)
-            .await?;
+        let model = WorkflowDefinition::from_stored(definition.clone())?;
+        let composition = self.used_by(&*self.node()?, &model).await?;
         let used = composition.used.values();
         let roots = used.filter_map(|used| used.definition.root.as_ref());
         let roots: Vec<&Value> = roots.chain([&definition]).collect();
@@ -110,7 +109,8 @@ impl Engine {
         let found = compute::run(is_large, move || {
             let root = definition.get_mut("root")?;
             interpreter.show_to_designers(&known.0, root);
-            of(&interpreter, &known.0, &composition, root)
+            let workflow = interpreter.workflow_node(&model, root.take());
+            of(&interpreter, &known.0, &composition, &workflow)
         });
         found.await?.ok_or_else(|| {
             let message = "the version has no activity with this node id";
