@@ -265,10 +265,11 @@ pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
 #[utoipa::path(post, path = "/cluster/dead-letters/{id}/replay", tag = "Dead letters", params(("id" = String, Path, description = "The id of the dead letter.")),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "The result of the replay.", body = ReplayView),
+        (status = 200, description = "It is work again.", body = ReplayView),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
-        (status = 409, description = "`cannot-start`: the activation strategy allows no other instance now. \
-            `schedule-running`: an earlier instance of its schedule runs."),
+        (status = 409, description = "It was not needed (`replayed` is false), and is deleted. Or an error: \
+            `cannot-start`: the activation strategy allows no other instance now; \
+            `schedule-running`: an earlier instance of its schedule runs.", body = ReplayView),
     ))]
 pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     let replayed = api.engine.replay_dead_letter(&id).await?;
@@ -279,7 +280,8 @@ pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBod
         reason: (!done).then_some(NOT_NEEDED),
         workflow_instance_id: replayed.instance_id,
     };
-    Ok(Json(body).into_response())
+    let status = if done { StatusCode::OK } else { StatusCode::CONFLICT };
+    Ok((status, Json(body)).into_response())
 }
 
 /// Deletes a dead letter.

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use axum::http::Uri;
-use axum::response::Response;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,10 +17,10 @@ use crate::api::fields::Fields;
 use crate::api::files::{self, UniqueNames, zip};
 use crate::api::path::Id;
 use crate::api::{Api, versions};
+use crate::compute;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 use crate::runtime::VersionOptions;
-use crate::{Error, compute};
 
 /// The schema of Elsa's definitions, which its tools expect.
 const SCHEMA_URL: &str = "https://elsaworkflows.io/schemas/workflow-definition/v3.0.0/schema.json";
@@ -101,7 +101,7 @@ async fn export_one(api: &Api, id: String, mut fields: Fields) -> ApiResult {
     params(ExportManyFields),
     responses(
         (status = 200, description = "The archive, with a file for each version.", body = Vec<u8>, content_type = "application/zip"),
-        (status = 404, description = "`definition-not-found`: none of the versions exists."),
+        (status = 204, description = "None of the versions exists."),
     ))]
 pub(super) async fn many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
     export_many(&api, Fields::from_query(&uri)?).await
@@ -112,7 +112,7 @@ pub(super) async fn many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
     request_body = Option<ExportManyFields>,
     responses(
         (status = 200, description = "The archive, with a file for each version.", body = Vec<u8>, content_type = "application/zip"),
-        (status = 404, description = "`definition-not-found`: none of the versions exists."),
+        (status = 204, description = "None of the versions exists."),
     ))]
 pub(super) async fn many(State(api): State<Api>, body: RequestBody) -> ApiResult {
     export_many(&api, Fields::from_body(body.value)?).await
@@ -123,7 +123,7 @@ async fn export_many(api: &Api, mut fields: Fields) -> ApiResult {
     let ids = take_ids(&mut fields, "ids")?;
     let mut definitions = api.engine.definition_versions(&version_ids(ids)).await?;
     if definitions.is_empty() {
-        return Err(Error::not_found("definition-not-found", "no version has any of these ids").into());
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     if with_consumers {
         add_consumers(api, &mut definitions).await?;

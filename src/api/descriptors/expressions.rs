@@ -15,7 +15,7 @@ use crate::api::fields::Fields;
 use crate::api::openapi::Counted;
 use crate::api::path::Id;
 use crate::expression::expression_types;
-use crate::http::{ApiResult, RequestBody};
+use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
 /// What a script editor edits. All of it is optional, and every input of a workflow sees the same names.
@@ -57,7 +57,7 @@ pub(super) async fn list() -> Response {
     request_body = Option<TypeDefinitionFields>,
     responses(
         (status = 200, description = "Declarations in TypeScript.", body = String, content_type = "application/x-typescript"),
-        (status = 404, description = "`definition-not-found`: no definition has this id."),
+        (status = 400, description = "`invalid-field`: no definition has this id."),
     ))]
 pub(super) async fn type_definitions(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -65,7 +65,13 @@ pub(super) async fn type_definitions(State(api): State<Api>, Id(id): Id, body: R
     for name in ["workflowDefinitionId", "activityTypeName", "propertyName"] {
         fields.text(name)?;
     }
-    let declarations = api.engine.script_declarations(&DefinitionId::new(id)).await?;
+    let declarations = match api.engine.script_declarations(&DefinitionId::new(id)).await {
+        Err(error) if error.is_not_found() => {
+            let message = "No workflow definition has the id in the path.";
+            return Err(ApiError::invalid_field("workflowDefinitionId", message));
+        }
+        declarations => declarations?,
+    };
     let kind = [(header::CONTENT_TYPE, "application/x-typescript; charset=utf-8")];
     Ok((kind, declarations).into_response())
 }

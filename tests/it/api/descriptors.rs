@@ -243,7 +243,7 @@ async fn script_editor(node: &SingleNode) {
         assert!(text.lines().any(|declared| declared == line), "no {line} in\n{text}");
     }
     let none = node.http.post("scripting/javascript/type-definitions/none", &ask).await;
-    none.assert_refused(404, "definition-not-found");
+    none.assert_refused(400, "invalid-field");
 }
 
 /// A call of Elsa's client has a route if the document says so.

@@ -108,7 +108,7 @@ async fn an_event_matches_an_instance_correlated_later_and_expired_events_are_li
     event(one, "now", json!({"workflowInstanceId": "j"})).await;
     wait_until_finished(&client, 2).await;
     // Its instance has ended: it is not needed.
-    let unneeded = two.post(&replay(&instance), &json!({})).await.expect(200);
+    let unneeded = two.post(&replay(&instance), &json!({})).await.expect(409);
     assert_fields!(unneeded, {"replayed": false, "reason": "NotNeeded", "workflowInstanceId": "i"});
     for id in [never, activity] {
         one.delete(&format!("cluster/dead-letters/{id}")).await.expect(204);

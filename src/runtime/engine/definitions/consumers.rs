@@ -90,7 +90,11 @@ impl Engine {
                     return Err(not_found(id));
                 };
                 let version = match subject {
-                    Subject::Consumers(_) => self.published_version(node, id).await?,
+                    Subject::Consumers(_) => match self.published_version(node, id).await? {
+                        Some(published) => published,
+                        // No consumer can name a published version.
+                        None => return Ok(Some((Vec::new(), Vec::new()))),
+                    },
                     _ => version.clone(),
                 };
                 let found = read::find_many(pool, tenant, &[version.as_str()], MOST_BYTES).await?;
@@ -179,18 +183,14 @@ impl Engine {
         Ok(saved.map(|saved| (saved, warnings)))
     }
 
-    async fn published_version(&self, node: &NodeContext, id: &DefinitionId) -> Result<VersionId> {
+    async fn published_version(&self, node: &NodeContext, id: &DefinitionId) -> Result<Option<VersionId>> {
         let wanted = VersionSelector {
             definition_id: Some(id.clone()),
             published: true,
             ..Default::default()
         };
         let row = read::find(&node.database.pool, &self.inner.tenant, &wanted).await?;
-        let row = row.ok_or_else(|| {
-            let message = format!("no version of the workflow definition {:?} is published", id.as_str());
-            Error::invalid("not-published", message)
-        })?;
-        Ok(row.version_id)
+        Ok(row.map(|row| row.version_id))
     }
 
     /// Rewrites the newest versions of the definitions that use `definition`, which is being published, through all levels.
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     /// Makes the newest versions of the definitions that use a published one name its published version, if its options ask
-    /// for that; returns their names.
+    /// for that; returns their names, none if no version is published.
     pub async fn update_references(&self, id: &DefinitionId) -> Result<Vec<String>> {
         let node = self.node()?;
         let (saved, _) = self.publish_composed(&node, &Subject::Consumers(id.clone())).await?;
