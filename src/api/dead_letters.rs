@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::openapi::{self, NoFields, PageQuery};
 use super::paging;
 use super::path::Id;
-use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::http::{ApiError, ApiResult, ErrorBody, RequestBody};
 use crate::id::{BookmarkId, DefinitionId, InstanceId};
 use crate::runtime::{
     DeadLetter, DeadLetterBatch, DeadLetterCause, DeadLetterFilter, DeadLettersReplayed, Listed, Page,
@@ -108,6 +108,17 @@ struct ReplayView {
     reason: Option<&'static str>,
     /// Its instance.
     workflow_instance_id: Option<InstanceId>,
+}
+
+/// Why a dead letter was not replayed.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "a schema")]
+enum NotReplayed {
+    /// It was not needed.
+    Unneeded(ReplayView),
+    /// It cannot be replayed now.
+    Refused(ErrorBody),
 }
 
 /// A dead letter in Elsa's shape.
@@ -269,7 +280,7 @@ pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
         (status = 409, description = "It was not needed (`replayed` is false), and is deleted. Or an error: \
             `cannot-start`: the activation strategy allows no other instance now; \
-            `schedule-running`: an earlier instance of its schedule runs.", body = ReplayView),
+            `schedule-running`: an earlier instance of its schedule runs.", body = NotReplayed),
     ))]
 pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
     let replayed = api.engine.replay_dead_letter(&id).await?;
