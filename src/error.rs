@@ -28,6 +28,7 @@ enum Kind {
     TooLarge,
     OverBudget,
     NotFound,
+    Forbidden,
     Conflict,
     Unprocessable,
     Unavailable,
@@ -69,6 +70,11 @@ impl Error {
     /// The named item does not exist.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, code, message)
+    }
+
+    /// The named item may not be changed in this way; nothing was changed.
+    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, code, message)
     }
 
     /// The request conflicts with the current state; nothing was changed.
@@ -182,6 +188,11 @@ impl Error {
     /// The named item does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.0.kind, Kind::NotFound)
+    }
+
+    /// The named item may not be changed in this way.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.0.kind, Kind::Forbidden)
     }
 
     /// The request conflicts with the current state.

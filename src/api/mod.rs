@@ -126,9 +126,9 @@ struct Api {
 }
 
 impl Api {
-    fn new(engine: Engine, options: &ApiOptions) -> Self {
+    fn new(engine: &Engine, options: &ApiOptions) -> Self {
         Self {
-            engine,
+            engine: engine.for_clients(),
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
             descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
@@ -146,7 +146,7 @@ impl FromRef<Api> for Arc<BodyLimits> {
 
 /// The whole API of one engine, for [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api::new(engine, &options);
+    let api = Api::new(&engine, &options);
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
     let routes = Router::from(routes()).merge(hub::socket_route()).with_state(api);
     let routes = match options.studio.clone() {
@@ -185,7 +185,7 @@ fn routes() -> OpenApiRouter<Api> {
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
 /// [`probe_router`] serves them at a separate address, before the engine exists.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api::new(engine, &options);
+    let api = Api::new(&engine, &options);
     let routes = Router::new()
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))

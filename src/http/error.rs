@@ -148,6 +148,8 @@ fn status_of(error: &Error) -> StatusCode {
         StatusCode::BAD_REQUEST
     } else if error.is_not_found() {
         StatusCode::NOT_FOUND
+    } else if error.is_forbidden() {
+        StatusCode::FORBIDDEN
     } else if error.is_conflict() {
         StatusCode::CONFLICT
     } else if error.is_unprocessable() {

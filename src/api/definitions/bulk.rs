@@ -76,7 +76,6 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
         match latest.get(&id) {
             None => not_found.push(id),
             Some(item) if item.is_published => already.push(id),
-            Some(item) if item.is_readonly => skipped.push(id),
             Some(_) => wanted.push(id),
         }
     }
@@ -97,6 +96,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
                 published.push(id);
             }
             Err(error) if error.is_not_found() => not_found.push(id),
+            Err(error) if error.is_forbidden() => skipped.push(id),
             Err(error) if is_own(&error) => {
                 warnings.insert(id.clone(), messages(&error));
                 failed.push(id);
@@ -138,7 +138,6 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     for id in ids {
         match latest.get(&id) {
             None => not_found.push(id),
-            Some(item) if item.is_readonly => skipped.push(id),
             Some(_) => wanted.push(id),
         }
     }
@@ -151,6 +150,7 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
         match outcome {
             Ok(_) => retracted.push(id),
             Err(error) if error.is_not_found() => not_found.push(id),
+            Err(error) if error.is_forbidden() => skipped.push(id),
             Err(error) if error.is_invalid() => already.push(id),
             Err(error) => return Err(error.into()),
         }
@@ -161,11 +161,11 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
-/// Deletes several definitions with all their versions.
+/// Deletes several definitions with all their versions; read-only ones stay.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-definition-id", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(
-        (status = 200, description = "The number of those that existed.", body = DefinitionsDeleted),
+        (status = 200, description = "The number of those that are deleted.", body = DefinitionsDeleted),
     ))]
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "definitionIds")?.into_iter().map(|id| {
@@ -175,11 +175,11 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
     deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
 }
 
-/// Deletes several versions.
+/// Deletes several versions, also read-only ones.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-id", tag = "Definitions",
     request_body = Option<VersionIds>,
     responses(
-        (status = 200, description = "The number of those that existed.", body = DefinitionsDeleted),
+        (status = 200, description = "The number of those that are deleted.", body = DefinitionsDeleted),
     ))]
 pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "ids")?.into_iter().map(|id| {
@@ -189,13 +189,13 @@ pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -
     deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
 }
 
-/// The number of those that existed.
+/// The number of those that are deleted.
 async fn deleted(mut outcomes: impl futures_util::Stream<Item = Result<()>> + Unpin) -> ApiResult {
     let mut count = 0;
     while let Some(outcome) = outcomes.next().await {
         match outcome {
             Ok(()) => count += 1,
-            Err(error) if error.is_not_found() => {}
+            Err(error) if error.is_not_found() || error.is_forbidden() => {}
             Err(error) => return Err(error.into()),
         }
     }

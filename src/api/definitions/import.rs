@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
 use super::schema::{Definition, DefinitionFields};
-use super::{definition_response, missing_body, parse};
+use super::{definition_response, imported, missing_body, parse};
 use crate::api::path::Id;
 use crate::api::{Api, PREFIX};
 use crate::http::{ApiResult, RequestBody};
@@ -37,7 +37,8 @@ pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody
 }
 
 async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> ApiResult {
-    let (mut definition, _memory) = parse(api, body.value.ok_or_else(missing_body)?).await?;
+    let (definition, _memory) = parse(api, body.value.ok_or_else(missing_body)?).await?;
+    let mut definition = imported(definition);
     if let Some(id) = id {
         definition.definition_id = id;
     }

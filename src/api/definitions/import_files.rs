@@ -5,7 +5,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::auth::cross_site;
 use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, UploadedFiles};
 use crate::id::DefinitionId;
+use crate::runtime::{DefinitionFilter, Page, PreparedDraft, VersionOptions};
 
 /// The most definitions of one import.
 const MOST_FILES: usize = 1_000;
@@ -72,6 +73,7 @@ const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity
     responses(
         (status = 200, description = "What became of each file.", body = Imported),
         (status = 400, description = "`invalid-file`: a file cannot be read, or none is a workflow definition; nothing is imported."),
+        (status = 403, description = "`definition-readonly`: a definition is read-only, or belongs to the system; nothing is imported."),
         (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
@@ -96,6 +98,7 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
         // Its memory stays reserved until all are saved.
         drafts.push((name, draft, (parsed, memory)));
     }
+    refuse_readonly(&api, &drafts).await?;
     let count = drafts.len();
     let mut files = Vec::with_capacity(count + read.dropped.len());
     for (name, draft, _memory) in drafts {
@@ -119,6 +122,38 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
         reason: Some(NO_WORKFLOW),
     }));
     Ok(Json(Imported { count, files }).into_response())
+}
+
+/// Refuses all files if one would change a definition that is read-only or belongs to the system; its save would, too, after
+/// those before it.
+async fn refuse_readonly<M>(api: &Api, drafts: &[(String, PreparedDraft, M)]) -> Result<(), ApiError> {
+    let filter = DefinitionFilter {
+        versions: VersionOptions::Latest,
+        definition_ids: drafts
+            .iter()
+            .map(|(_, draft, _)| draft.definition_id().clone())
+            .collect(),
+        ..DefinitionFilter::default()
+    };
+    if filter.definition_ids.is_empty() {
+        return Ok(());
+    }
+    let page = Page {
+        page: 0,
+        page_size: Page::MAX_SIZE,
+    };
+    let existing = api.engine.definitions(&filter, page).await?.items;
+    let refused = existing.iter().find(|item| item.is_readonly || item.is_system);
+    let Some(item) = refused else { return Ok(()) };
+    let of_item = |(_, draft, _): &&(String, PreparedDraft, M)| *draft.definition_id() == item.definition_id;
+    let name = drafts.iter().find(of_item).map_or("", |(name, ..)| name);
+    let why = if item.is_readonly {
+        "is read-only"
+    } else {
+        "belongs to the system"
+    };
+    let message = format!("the workflow definition {:?} {why}", item.definition_id.as_str());
+    Err(ApiError::new(StatusCode::FORBIDDEN, "definition-readonly", message).of_file(name))
 }
 
 /// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema; one of Elsa 2 is refused by name.

@@ -73,6 +73,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 /// A definition that is checked, and not saved yet, with the memory that was reserved for it.
 async fn draft_of(api: &Api, model: Value) -> Result<(PreparedDraft, ReservedMemory), ApiError> {
     let (definition, memory) = parse(api, model).await?;
+    let definition = imported(definition);
     Ok((api.engine.prepare_draft(definition).await?, memory))
 }
 
@@ -99,10 +100,42 @@ async fn parse(api: &Api, mut model: Value) -> Result<(WorkflowDefinition, Reser
         move || {
             let mut memory = ReservedMemory::default();
             let admit = &mut |text: &str| limits.reserve(text.as_bytes(), &mut memory);
-            Ok::<_, ApiError>((WorkflowDefinition::from_value_with(model, admit)?, memory))
+            let mut definition = WorkflowDefinition::from_value_with(model, admit)?;
+            for text in [&mut definition.name, &mut definition.description]
+                .into_iter()
+                .flatten()
+            {
+                *text = text.trim().to_owned();
+            }
+            Ok::<_, ApiError>((definition, memory))
         },
     );
     parsed.await?
+}
+
+/// What a save takes of a definition: the server makes the ids of its versions, and only an import sets it read-only.
+fn edited(definition: WorkflowDefinition) -> WorkflowDefinition {
+    WorkflowDefinition {
+        id: VersionId::default(),
+        is_readonly: false,
+        is_system: false,
+        ..definition
+    }
+}
+
+/// What an import takes of a definition: only a program has definitions that belong to the system.
+fn imported(definition: WorkflowDefinition) -> WorkflowDefinition {
+    with_root(WorkflowDefinition {
+        is_system: false,
+        ..definition
+    })
+}
+
+/// As in Elsa, a definition without a root gets an empty sequence.
+fn with_root(mut definition: WorkflowDefinition) -> WorkflowDefinition {
+    let sequence = || json!({"type": "Elsa.Sequence", "version": 1, "activities": []});
+    definition.root.get_or_insert_with(sequence);
+    definition
 }
 
 /// Definitions with their links, in the form that designers can draw. After a commit nothing may fail: what cannot be read

@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde_json::Value;
 
 use super::schema::{DefinitionOrSave, SaveFields, SavedDefinition};
-use super::{missing_body, parse, publish_response};
+use super::{edited, missing_body, parse, publish_response, with_root};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::Id;
@@ -30,7 +30,7 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
         return Err(ApiError::bad_request("missing-field", message).field("model", message));
     };
     let (definition, _memory) = parse(&api, Value::Object(model)).await?;
-    let saved = api.engine.save(definition, publish).await?;
+    let saved = api.engine.save(with_root(edited(definition)), publish).await?;
     publish_response(&api, saved).await
 }
 
@@ -54,7 +54,9 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
     } else {
         (body, None)
     };
-    let (mut definition, _memory) = parse(&api, model).await?;
+    let (definition, _memory) = parse(&api, model).await?;
+    // Without a root it is refused as soon as it is published: a body that lacks one is a mistake here.
+    let mut definition = edited(definition);
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
     publish_response(&api, saved).await

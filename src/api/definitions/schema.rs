@@ -96,6 +96,8 @@ pub(super) struct DefinitionFields {
     definition_id: Option<String>,
     /// The number of the version that was edited.
     version: Option<i32>,
+    /// No client can change it any more; only an import takes it.
+    is_readonly: Option<bool>,
     /// Its name.
     name: Option<String>,
     /// Its description.
@@ -114,7 +116,7 @@ pub(super) struct DefinitionFields {
     custom_properties: Option<Map<String, Value>>,
     /// Strategies and other options.
     options: Option<Map<String, Value>>,
-    /// The root activity; a publish needs one.
+    /// The root activity; an empty sequence if absent, but for a `PUT` of a definition, whose publish needs one.
     root: Option<Map<String, Value>>,
 }
 
@@ -282,6 +284,6 @@ pub(super) struct BulkRetracted {
 /// The number of deleted items.
 #[derive(ToSchema)]
 pub(super) struct DefinitionsDeleted {
-    /// How many existed.
+    /// How many are deleted.
     deleted: u64,
 }

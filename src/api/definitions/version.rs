@@ -6,16 +6,15 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 
-use super::links::{linked, summary};
+use super::links::linked;
 use super::schema::{Definition, DefinitionItem};
 use super::{definition_response, for_designers, version_ids};
 use crate::api::fields::Fields;
 use crate::api::openapi::{Counted, NoFields, PageQuery};
 use crate::api::path::{Id, IdAndVersion};
 use crate::api::{Api, PREFIX, paging};
-use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::http::{ApiResult, RequestBody};
 use crate::id::{DefinitionId, VersionId};
-use crate::runtime::Listed;
 use crate::runtime::{DefinitionFilter, DefinitionOrder, Page, VersionOptions};
 use crate::{Error, compute};
 
@@ -52,7 +51,8 @@ pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
 #[utoipa::path(get, path = "/workflow-definitions/{id}/versions", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition."), PageQuery),
     responses(
-        (status = 200, description = "A page of versions without their activities; 1,000 if `pageSize` is absent.", body = Listed<DefinitionItem>),
+        (status = 200, description = "The versions of a page; 1,000 if `pageSize` is absent.", body = Vec<Definition>),
+        (status = 400, description = "`too-large`: they have more than 64 MiB together; ask for a smaller page."),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
@@ -73,8 +73,13 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
     if listed.total_count == 0 {
         return Err(Error::not_found("definition-not-found", "there is no such workflow definition").into());
     }
-    let items: Result<Vec<_>, ApiError> = listed.items.iter().map(summary).collect();
-    Ok(Json(json!({"items": items?, "totalCount": listed.total_count})).into_response())
+    let ids: Vec<VersionId> = listed.items.into_iter().map(|item| item.id).collect();
+    let items = for_designers(&api, api.engine.definition_versions(&ids).await?, false).await?;
+    let is_large = items.iter().any(compute::is_large);
+    let response = compute::run(is_large, move || {
+        Json(items.into_iter().map(linked).collect::<Vec<_>>()).into_response()
+    });
+    Ok(response.await?)
 }
 
 /// Makes a new draft with the content of an earlier version.
@@ -121,7 +126,7 @@ pub(super) async fn revert(
     Ok(response)
 }
 
-/// Deletes a version.
+/// Deletes a version, also a read-only one.
 #[utoipa::path(delete, path = "/workflow-definition-versions/{id}", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the version.")),
     responses(
@@ -146,17 +151,8 @@ pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
 pub(super) async fn delete_by_number(State(api): State<Api>, IdAndVersion(id, version): IdAndVersion) -> ApiResult {
-    let definition = DefinitionId::new(id);
-    let filter = DefinitionFilter {
-        versions: VersionOptions::Specific(version),
-        definition_ids: vec![definition],
-        ..DefinitionFilter::default()
-    };
-    let listed = api.engine.definitions(&filter, Page::default()).await?;
-    let found = listed.items.first().map(|item| item.id.clone());
-    let missing = || Error::not_found("definition-not-found", "the workflow definition has no such version");
     api.engine
-        .delete_definition_version(&found.ok_or_else(missing)?)
+        .delete_definition_number(&DefinitionId::new(id), version)
         .await?;
     Ok(StatusCode::OK.into_response())
 }

@@ -41,7 +41,8 @@ const SHARED: [Shared; 11] = [
         "403",
         "Forbidden",
         "`host-not-allowed`: the name in `Host` is not admitted. `cross-site-request`: a web page of \
-        another origin may not call this server. `header-required`: a GET with side effects or a form with files needs `X-Requested-With`.",
+        another origin may not call this server. `header-required`: a GET with side effects or a form with files needs `X-Requested-With`. \
+        `definition-readonly`: the definition is read-only, or belongs to the system.",
     ),
     shared("404", "NotFound", "No object has this id."),
     shared(

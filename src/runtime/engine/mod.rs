@@ -89,6 +89,8 @@ const CONSOLE_TIMEOUT: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
+    /// It refuses changes of definitions that are read-only or belong to the system.
+    guards_readonly: bool,
 }
 
 pub(crate) struct Inner {
@@ -198,12 +200,25 @@ impl Engine {
             watchdog,
             watchdog_thread: Mutex::new(Some(watchdog_thread)),
         };
-        let engine = Self { inner: Arc::new(inner) };
+        let engine = Self {
+            inner: Arc::new(inner),
+            guards_readonly: false,
+        };
         if let Err(error) = engine.sign_event_urls().await {
             engine.shutdown().await;
             return Err(error);
         }
         Ok(engine)
+    }
+
+    /// The same engine for requests of clients, which may not change a definition that is read-only or belongs to the
+    /// system; a program may.
+    #[cfg(feature = "http")]
+    pub(crate) fn for_clients(&self) -> Self {
+        Self {
+            guards_readonly: true,
+            ..self.clone()
+        }
     }
 
     /// The context of the current incarnation.

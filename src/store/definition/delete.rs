@@ -6,7 +6,7 @@
 
 use deadpool_postgres::Object;
 
-use super::{LOCK, clear_start_sources, composition};
+use super::{LOCK, clear_start_sources, composition, refuse_readonly};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -23,16 +23,18 @@ const PURGE: &str = include_str!("../../../sql/queries/definition/purge.sql");
 const PURGE_PAGE: i64 = 100;
 
 /// Deletes all versions of a definition, or one of them, with what starts it; returns the ids of the versions, none if there
-/// are none. If the newest is deleted, the greatest of the others becomes the newest one.
+/// are none. If the newest is deleted, the greatest of the others becomes the newest one. With `guards_readonly`, a version
+/// that is read-only or belongs to the system is refused, and so are all versions if the newest one is.
 pub(crate) async fn delete(
     pool: &Pool,
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
     only: Option<&VersionId>,
+    guards_readonly: bool,
 ) -> Result<Vec<String>> {
     let connection = pool.exclusive().await?;
-    let deleting = delete_within(connection.client()?, lock_class, tenant, id, only);
+    let deleting = delete_within(connection.client()?, lock_class, tenant, id, only, guards_readonly);
     let deleted = within(ANSWER_TIMEOUT * 2, deleting).await?;
     connection.give_back();
     Ok(deleted)
@@ -44,6 +46,7 @@ async fn delete_within(
     tenant: &TenantId,
     id: &DefinitionId,
     only: Option<&VersionId>,
+    guards_readonly: bool,
 ) -> Result<Vec<String>> {
     client.batch_execute("BEGIN").await?;
     composition::lock(client, lock_class, tenant).await?;
@@ -51,13 +54,17 @@ async fn delete_within(
         .execute(LOCK, &[&lock_class, &tenant.as_str(), &id.as_str()])
         .await?;
     let rows = client.query(VERSIONS, &[&tenant.as_str(), &id.as_str()]).await?;
-    let at = columns!(rows; version_id, is_latest, is_published)?;
+    let at = columns!(rows; version_id, is_latest, is_published, is_readonly, is_system)?;
     let (mut deleted, mut has_latest, mut has_published) = (Vec::new(), false, false);
     for row in &rows {
         let version: String = row.get(at.version_id);
         if only.is_none_or(|only| only.as_str() == version) {
             deleted.push(version);
-            has_latest |= row.get::<_, bool>(at.is_latest);
+            let is_latest: bool = row.get(at.is_latest);
+            if guards_readonly && (only.is_some() || is_latest) {
+                refuse_readonly(id, row.get(at.is_readonly), row.get(at.is_system))?;
+            }
+            has_latest |= is_latest;
             has_published |= row.get::<_, bool>(at.is_published);
         }
     }

@@ -40,9 +40,9 @@ pub(crate) use save::{publish, save};
 use self::reference::ReferenceRow;
 use super::schedule::{NoSchedules, Planner};
 use super::stimulus_key::{self, KeySet};
-use crate::Result;
 use crate::db::columns;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
+use crate::{Error, Result};
 
 const LOCK: &str = include_str!("../../../sql/queries/definition/lock.sql");
 const HEAD: &str = include_str!("../../../sql/queries/definition/head.sql");
@@ -86,8 +86,10 @@ pub(crate) struct NewDefinition {
     /// The version id of the request, used if it is free.
     pub(crate) version_id: Option<VersionId>,
     pub(crate) definition_id: DefinitionId,
-    /// The version of the request; a first draft keeps it.
+    /// The version of the request.
     pub(crate) version: i32,
+    /// The number of its version if it is the first one.
+    pub(crate) first_version: i32,
     pub(crate) name: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) is_readonly: bool,
@@ -98,6 +100,8 @@ pub(crate) struct NewDefinition {
     pub(crate) references: Vec<ReferenceRow>,
     /// A draft that is the newest version stays as it is.
     pub(crate) adds_version: bool,
+    /// It is refused if the newest version is read-only or belongs to the system.
+    pub(crate) guards_readonly: bool,
     pub(crate) body: Arc<Value>,
 }
 
@@ -144,6 +148,20 @@ pub(crate) enum PublishOutcome {
     Published,
     /// The draft changed since it was validated: nothing was written.
     Changed,
+}
+
+/// Refuses a change of a version that is read-only or belongs to the system.
+pub(crate) fn refuse_readonly(id: &DefinitionId, is_readonly: bool, is_system: bool) -> Result<()> {
+    if !is_readonly && !is_system {
+        return Ok(());
+    }
+    let why = if is_readonly {
+        "is read-only"
+    } else {
+        "belongs to the system"
+    };
+    let message = format!("the workflow definition {:?} {why}", id.as_str());
+    Err(Error::forbidden("definition-readonly", message))
 }
 
 async fn begin(client: &Object, lock_class: i32, tenant: &TenantId, id: &DefinitionId) -> Result<()> {
@@ -202,6 +220,7 @@ struct Head {
     is_published: bool,
     was_published: bool,
     was_started: bool,
+    is_readonly: bool,
     is_system: bool,
     created_at: DateTime<Utc>,
     body: JsonText,
@@ -217,6 +236,7 @@ async fn head(client: &Object, tenant: &TenantId, id: &DefinitionId) -> Result<O
         is_published: row.get("is_published"),
         was_published: row.get("was_published"),
         was_started: row.get("was_started"),
+        is_readonly: row.get("is_readonly"),
         is_system: row.get("is_system"),
         created_at: row.get("created_at"),
         body: row.get("body"),

@@ -3,7 +3,7 @@
 use deadpool_postgres::Object;
 
 use super::read::{VersionSelector, find_within};
-use super::{DefinitionRow, begin, clear_start_sources, head};
+use super::{DefinitionRow, begin, clear_start_sources, head, refuse_readonly};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::id::{DefinitionId, TenantId};
@@ -21,15 +21,17 @@ pub(crate) enum RetractOutcome {
     NotFound,
 }
 
-/// Retracts the published version with its triggers and schedules, in one transaction. What was accepted before runs.
+/// Retracts the published version with its triggers and schedules, in one transaction. What was accepted before runs. With
+/// `guards_readonly`, one that is read-only or belongs to the system is refused.
 pub(crate) async fn retract(
     pool: &Pool,
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
+    guards_readonly: bool,
 ) -> Result<RetractOutcome> {
     let connection = pool.exclusive().await?;
-    let retracting = retract_within(connection.client()?, lock_class, tenant, id);
+    let retracting = retract_within(connection.client()?, lock_class, tenant, id, guards_readonly);
     let outcome = within(ANSWER_TIMEOUT * 2, retracting).await?;
     connection.give_back();
     Ok(outcome)
@@ -40,6 +42,7 @@ async fn retract_within(
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
+    guards_readonly: bool,
 ) -> Result<RetractOutcome> {
     begin(client, lock_class, tenant, id).await?;
     let wanted = VersionSelector {
@@ -48,14 +51,19 @@ async fn retract_within(
         ..VersionSelector::default()
     };
     let Some(row) = find_within(client, tenant, &wanted).await? else {
-        let exists = head(client, tenant, id).await?.is_some();
+        let head = head(client, tenant, id).await?;
         client.batch_execute("ROLLBACK").await?;
-        return Ok(if exists {
-            RetractOutcome::NotPublished
-        } else {
-            RetractOutcome::NotFound
-        });
+        let Some(head) = head else {
+            return Ok(RetractOutcome::NotFound);
+        };
+        if guards_readonly {
+            refuse_readonly(id, head.is_readonly, head.is_system)?;
+        }
+        return Ok(RetractOutcome::NotPublished);
     };
+    if guards_readonly {
+        refuse_readonly(id, row.is_readonly, row.is_system)?;
+    }
     clear_start_sources(client, lock_class, tenant, id).await?;
     client.query(RETRACT, &[&tenant.as_str(), &id.as_str()]).await?;
     client.batch_execute("COMMIT").await?;

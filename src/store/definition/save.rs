@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TRIGGER_CLEAR, TRIGGER_LIST, begin, head,
-    lock_start_sources, reference,
+    lock_start_sources, reference, refuse_readonly,
 };
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
@@ -156,6 +156,9 @@ pub(super) async fn save_in(
 ) -> Result<Saved> {
     let (tenant, id, body) = (&new.tenant, &new.definition_id, &*new.body);
     let mut head = head(client, tenant, id).await?;
+    if let Some(head) = head.as_ref().filter(|_| new.guards_readonly) {
+        refuse_readonly(id, head.is_readonly, head.is_system)?;
+    }
     if let (Some(_), Some(published)) = (publish, head.as_ref().and_then(|head| head.published_version))
         && new.version > 0
         && new.version < published
@@ -222,7 +225,7 @@ pub(super) async fn save_in(
                         .await?;
                     head.version
                 }
-                None => head.as_ref().map_or(new.version.max(1), |head| head.max_version + 1),
+                None => head.as_ref().map_or(new.first_version, |head| head.max_version + 1),
             };
             client
                 .execute(UNLATEST, &[&tenant.as_str(), &id.as_str(), &publish.is_none()])

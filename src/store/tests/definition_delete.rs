@@ -34,7 +34,7 @@ async fn a_start_beside_a_delete_keeps_its_version() {
         async move { acceptor.accept(start("i", None)).await.unwrap() }
     });
     fixture.a_session_waits().await;
-    let versions = delete(&pool, class, &tenant, &id, None).await.unwrap();
+    let versions = delete(&pool, class, &tenant, &id, None, false).await.unwrap();
     assert_eq!(versions.len(), 1);
     let purges = tokio::spawn({
         let (pool, tenant, versions) = (pool.clone(), tenant.clone(), versions.clone());
@@ -73,7 +73,12 @@ async fn a_start_beside_a_delete_keeps_its_version() {
     );
     assert!(acceptor.accept(start("j", None)).await.unwrap_err().is_not_found());
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 0);
-    assert!(delete(&pool, class, &tenant, &id, None).await.unwrap().is_empty());
+    assert!(
+        delete(&pool, class, &tenant, &id, None, false)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     // A definition of the same id is another one.
     let new = definition::save(&pool, class, &definition("new"), None).await.unwrap();
     assert_eq!(new.row.version, 1);
@@ -124,7 +129,9 @@ async fn the_version_before_a_deleted_one_becomes_the_newest() {
         };
         let row = definition::find(&pool, &tenant, &latest).await.unwrap().unwrap();
         assert_eq!(row.version, left + 1);
-        let deleted = delete(&pool, class, &tenant, &id, Some(&row.version_id)).await.unwrap();
+        let deleted = delete(&pool, class, &tenant, &id, Some(&row.version_id), false)
+            .await
+            .unwrap();
         assert_eq!(purge(&pool, &tenant, &deleted).await.unwrap(), 1, "nothing has it");
         assert_eq!(fixture.count("SELECT count(*) FROM definition").await, i64::from(left));
         assert_eq!(
@@ -137,7 +144,7 @@ async fn the_version_before_a_deleted_one_becomes_the_newest() {
         fixture.is_sound().await;
     }
     assert!(
-        delete(&pool, class, &tenant, &id, Some(&VersionId::new("none")))
+        delete(&pool, class, &tenant, &id, Some(&VersionId::new("none")), false)
             .await
             .unwrap()
             .is_empty()

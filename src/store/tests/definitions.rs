@@ -15,6 +15,7 @@ pub(super) fn definition(name: &str) -> NewDefinition {
         version_id: None,
         definition_id: DefinitionId::new("d"),
         version: 0,
+        first_version: 1,
         name: Some(name.to_owned()),
         description: None,
         is_readonly: false,
@@ -22,6 +23,7 @@ pub(super) fn definition(name: &str) -> NewDefinition {
         activity_type: None,
         references: Vec::new(),
         adds_version: false,
+        guards_readonly: false,
         body: json!({ "name": name }).into(),
     }
 }

@@ -28,9 +28,15 @@ async fn what_a_turn_started_stays_when_the_definition_is_retracted_or_deleted_h
         crowd.step().await;
         let pool = &crowd.writer.pool;
         if is_delete {
-            assert_eq!(delete(pool, crowd.class, &tenant, &id, None).await.unwrap().len(), 1);
+            assert_eq!(
+                delete(pool, crowd.class, &tenant, &id, None, false)
+                    .await
+                    .unwrap()
+                    .len(),
+                1
+            );
         } else {
-            let retracted = retract(pool, crowd.class, &tenant, &id).await.unwrap();
+            let retracted = retract(pool, crowd.class, &tenant, &id, false).await.unwrap();
             assert!(matches!(retracted, RetractOutcome::Retracted(_)));
         }
         crowd.fixture.is_sound().await;

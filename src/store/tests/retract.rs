@@ -40,7 +40,7 @@ async fn an_event_beside_a_retract_starts_an_instance_or_stays_in_the_inbox() {
         };
         let retracts = {
             let (pool, tenant, id) = (pool.clone(), tenant.clone(), id.clone());
-            async move { retract(&pool, class, &tenant, &id).await.unwrap() }
+            async move { retract(&pool, class, &tenant, &id, false).await.unwrap() }
         };
         let (happened, retracted) = if event_first {
             let happens = tokio::spawn(happens);
@@ -74,8 +74,12 @@ async fn an_event_beside_a_retract_starts_an_instance_or_stays_in_the_inbox() {
     fixture.match_inbox(&pool).await;
     assert_eq!(fixture.count("SELECT count(*) FROM work WHERE kind = 0").await, 2);
     for (id, found) in [("d", true), ("none", false)] {
-        retract(&pool, class, &tenant, &DefinitionId::new(id)).await.unwrap();
-        let again = retract(&pool, class, &tenant, &DefinitionId::new(id)).await.unwrap();
+        retract(&pool, class, &tenant, &DefinitionId::new(id), false)
+            .await
+            .unwrap();
+        let again = retract(&pool, class, &tenant, &DefinitionId::new(id), false)
+            .await
+            .unwrap();
         assert!(matches!(
             (again, found),
             (RetractOutcome::NotPublished, true) | (RetractOutcome::NotFound, false)

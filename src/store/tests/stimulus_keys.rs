@@ -220,7 +220,7 @@ impl Case {
             Waiter::Retract => {
                 let id = DefinitionId::new(instance);
                 return async move {
-                    let retracted = retract(&writer.pool, class, &TenantId::default(), &id).await;
+                    let retracted = retract(&writer.pool, class, &TenantId::default(), &id, false).await;
                     assert!(matches!(retracted.unwrap(), RetractOutcome::Retracted(_)));
                 }
                 .boxed();

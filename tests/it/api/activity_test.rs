@@ -1,5 +1,6 @@
 //! Tests of single activities: what they answer, and that nothing is kept of them.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::assert_fields;
@@ -92,8 +93,12 @@ async fn what_names_no_activity_is_refused() {
     let node = SingleNode::with_key(&[]).await;
     let http = &node.http;
     node.publish("d", line("Line", literal("a"))).await;
-    let draft = json!({"model": {"definitionId": "empty", "root": null}});
-    http.post("workflow-definitions", &draft).await.expect(200);
+    let draft = json!({"model": {}, "publish": false});
+    let path = "workflow-definitions/empty";
+    http.send(Method::PUT, path, &[], Some(&draft))
+        .await
+        .unwrap()
+        .expect(200);
     let known = json!({"definitionId": "d"});
     for (definition, activity, status, code) in [
         (

@@ -14,6 +14,7 @@ mod kept_events;
 mod live;
 mod openapi;
 mod placeholders;
+mod readonly;
 mod resume;
 mod runtime_admin;
 mod schedules;

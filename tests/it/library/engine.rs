@@ -252,3 +252,24 @@ async fn after_a_shutdown_no_call_asks_for_a_retry() {
     }
     test.assert_clean_end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_changes_its_own_read_only_definitions() {
+    let test = TestEngine::new().await;
+    let engine = &test.engine;
+    let model = |text: &str, flag: &str| {
+        let root = json!({"type": "Elsa.WriteLine", "id": "line", "text": text});
+        WorkflowDefinition::from_value(json!({"definitionId": flag, flag: true, "root": root})).unwrap()
+    };
+    for flag in ["isReadonly", "isSystem"] {
+        for (text, version) in [("a", 1), ("b", 2)] {
+            let saved = engine.save(model(text, flag), true).await.unwrap().definition;
+            assert_eq!((&saved["version"], &saved[flag]), (&json!(version), &json!(true)));
+        }
+        engine.revert(&flag.into(), 1).await.unwrap();
+        assert!(!engine.publish(&flag.into()).await.unwrap().already_published);
+        engine.retract(&flag.into()).await.unwrap();
+        assert_eq!(engine.delete_definition(&flag.into()).await.unwrap(), 3);
+    }
+    test.assert_clean_end().await;
+}

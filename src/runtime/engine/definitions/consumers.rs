@@ -15,7 +15,7 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::store::definition::composition::{self as store, ConsumerRow, Plan, PlannedWrite, ReferenceKey};
-use crate::store::definition::{NewDefinition, Saved, VersionSelector, read};
+use crate::store::definition::{NewDefinition, Saved, VersionSelector, read, refuse_readonly};
 use crate::{Error, Result};
 
 /// The most definitions that a publish updates.
@@ -89,6 +89,9 @@ impl Engine {
                 let Some((version, _)) = &head else {
                     return Err(not_found(id));
                 };
+                if self.guards_readonly {
+                    self.refuse_readonly(node, version).await?;
+                }
                 let version = match subject {
                     Subject::Consumers(_) => match self.published_version(node, id).await? {
                         Some(published) => published,
@@ -105,6 +108,7 @@ impl Engine {
                 (new, definition, Some((id, head)))
             }
         };
+        new.guards_readonly = self.guards_readonly;
         // A definition without an id gets one when it is saved.
         definition.definition_id = new.definition_id.clone();
         new.version_id.get_or_insert_with(VersionId::random);
@@ -181,6 +185,19 @@ impl Engine {
         };
         let saved = store::write(pool, class, &plan).await?;
         Ok(saved.map(|saved| (saved, warnings)))
+    }
+
+    /// Refuses a version that is read-only or belongs to the system.
+    async fn refuse_readonly(&self, node: &NodeContext, version: &VersionId) -> Result<()> {
+        let wanted = VersionSelector {
+            version_id: Some(version.clone()),
+            ..Default::default()
+        };
+        match read::find(&node.database.pool, &self.inner.tenant, &wanted).await? {
+            Some(row) => refuse_readonly(&row.definition_id, row.is_readonly, row.is_system),
+            // It changes meanwhile, which the transaction notices.
+            None => Ok(()),
+        }
     }
 
     async fn published_version(&self, node: &NodeContext, id: &DefinitionId) -> Result<Option<VersionId>> {

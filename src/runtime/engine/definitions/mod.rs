@@ -39,6 +39,14 @@ use crate::{Error, Result, compute};
 /// A definition that can be saved as a draft.
 pub(crate) struct PreparedDraft(NewDefinition);
 
+impl PreparedDraft {
+    /// The definition that it is a version of.
+    #[cfg(feature = "http")]
+    pub(crate) fn definition_id(&self) -> &DefinitionId {
+        &self.0.definition_id
+    }
+}
+
 /// The longest id of a definition or of a version, in bytes.
 const LONGEST_ID: usize = 255;
 
@@ -48,7 +56,11 @@ const PUBLISH_ATTEMPTS: usize = 5;
 impl Engine {
     /// Saves a definition as a draft, whether or not it is marked as published; returns the saved version. A draft may be
     /// unfinished: only a publish validates. If the newest version is published and equal (except for its id, number and
-    /// time), no draft is created, and that version is returned.
+    /// time), no draft is created, and that version is returned. The first version has the number 1, or its own one if it
+    /// has an id, too.
+    ///
+    /// A program may also change definitions that are read-only or belong to the system, here and in every other method;
+    /// clients of the REST API may not.
     pub async fn import(&self, definition: WorkflowDefinition) -> Result<Value> {
         Ok(self.save_draft(definition).await?.definition)
     }
@@ -74,7 +86,8 @@ impl Engine {
     }
 
     /// Saves a draft that is prepared.
-    async fn save_new(&self, node: &Arc<NodeContext>, new: NewDefinition) -> Result<Published> {
+    async fn save_new(&self, node: &Arc<NodeContext>, mut new: NewDefinition) -> Result<Published> {
+        new.guards_readonly = self.guards_readonly;
         let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, None).await?;
         if !saved.is_unchanged {
             announce_change(node, &new.tenant, &new.definition_id);
@@ -109,7 +122,8 @@ impl Engine {
             let (program, warnings) = compiled(&interpreter, &definition, &Composition::default())?;
             Ok::<_, Error>((new_definition(tenant, &interpreter, definition)?, program, warnings))
         });
-        let (new, program, mut warnings) = preparing.await??;
+        let (mut new, program, mut warnings) = preparing.await??;
+        new.guards_readonly = self.guards_readonly;
         let validated = self.starts_of(program).await?;
         let schedules = PublishedSchedules(&validated.schedules);
         let starts = validated.starts(&schedules);
@@ -142,6 +156,10 @@ impl Engine {
             let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
                 .await?
                 .ok_or_else(|| not_found(id))?;
+            // They are part of the body, which the transaction compares.
+            if self.guards_readonly {
+                definition::refuse_readonly(id, row.is_readonly, row.is_system)?;
+            }
             if row.is_published {
                 return Ok(Published {
                     definition: self.shown(row).await?,
@@ -273,6 +291,12 @@ fn new_definition(
         version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
         definition_id,
         version: definition.version,
+        // Instances and consumers may name a version of a file by its number.
+        first_version: if definition.id.as_str().is_empty() {
+            1
+        } else {
+            definition.version.max(1)
+        },
         name: definition.name.clone(),
         description: definition.description.clone(),
         is_readonly: definition.is_readonly,
@@ -280,6 +304,7 @@ fn new_definition(
         activity_type,
         references,
         adds_version: false,
+        guards_readonly: false,
         body: Arc::new(definition.to_value()),
     })
 }

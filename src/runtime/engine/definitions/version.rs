@@ -1,5 +1,7 @@
 //! Versions of a definition: the version that a start names, and reverts to an earlier one.
 
+use serde_json::Value;
+
 use super::{compiled, model, new_definition, not_found, wanted};
 use crate::definition::WorkflowDefinition;
 use crate::execution::Composition;
@@ -63,6 +65,10 @@ impl Engine {
     pub async fn revert(&self, id: &DefinitionId, version: i32) -> Result<Published> {
         let read = self.definition_now(id, VersionOptions::Specific(version)).await;
         let read = read.map_err(|error| if error.is_not_found() { not_found(id) } else { error })?;
+        if self.guards_readonly {
+            let is_set = |name: &str| read.get(name).and_then(Value::as_bool).unwrap_or(false);
+            definition::refuse_readonly(id, is_set("isReadonly"), is_set("isSystem"))?;
+        }
         let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
         let preparing = compute::run(compute::is_large(&read), move || {

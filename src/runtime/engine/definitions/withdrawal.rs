@@ -6,8 +6,8 @@ use super::{announce_change, not_found};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
-use crate::store::definition::delete;
 use crate::store::definition::retract::{self, RetractOutcome};
+use crate::store::definition::{self, VersionSelector, delete};
 use crate::{Error, Result};
 
 impl Engine {
@@ -20,7 +20,7 @@ impl Engine {
     pub async fn retract(&self, id: &DefinitionId) -> Result<Value> {
         let node = self.node()?;
         let (pool, class) = (&node.database.pool, node.database.lock_class());
-        match retract::retract(pool, class, &self.inner.tenant, id).await? {
+        match retract::retract(pool, class, &self.inner.tenant, id, self.guards_readonly).await? {
             RetractOutcome::Retracted(row) => {
                 announce_change(&node, &self.inner.tenant, id);
                 self.shown(row).await
@@ -42,7 +42,7 @@ impl Engine {
     /// again is safe.
     pub async fn delete_definition(&self, id: &DefinitionId) -> Result<usize> {
         let node = self.node()?;
-        let deleted = self.delete_versions(&node, id, None).await?;
+        let deleted = self.delete_versions(&node, id, None, self.guards_readonly).await?;
         if deleted == 0 {
             return Err(not_found(id));
         }
@@ -61,15 +61,45 @@ impl Engine {
         };
         let definition = delete::definition_of(&node.database.pool, &self.inner.tenant, id).await?;
         let definition = definition.ok_or_else(missing)?;
-        match self.delete_versions(&node, &definition, Some(id)).await? {
+        // As in Elsa, and the way to get rid of a read-only definition.
+        match self.delete_versions(&node, &definition, Some(id), false).await? {
             0 => Err(missing()),
             _ => Ok(()),
         }
     }
 
-    async fn delete_versions(&self, node: &NodeContext, id: &DefinitionId, only: Option<&VersionId>) -> Result<usize> {
+    /// Deletes one version by its number, as [`Engine::delete_definition_version`] does.
+    ///
+    /// # Errors
+    /// [`Error::is_not_found`] if the definition has no such version.
+    pub async fn delete_definition_number(&self, id: &DefinitionId, number: i32) -> Result<()> {
+        let node = self.node()?;
+        let missing = || Error::not_found("definition-not-found", "the workflow definition has no such version");
+        let wanted = VersionSelector {
+            definition_id: Some(id.clone()),
+            version: Some(number),
+            ..VersionSelector::default()
+        };
+        let found = definition::find(&node.database.pool, &self.inner.tenant, &wanted).await?;
+        let version = found.ok_or_else(missing)?.version_id;
+        match self
+            .delete_versions(&node, id, Some(&version), self.guards_readonly)
+            .await?
+        {
+            0 => Err(missing()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn delete_versions(
+        &self,
+        node: &NodeContext,
+        id: &DefinitionId,
+        only: Option<&VersionId>,
+        guards_readonly: bool,
+    ) -> Result<usize> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only).await?;
+        let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only, guards_readonly).await?;
         if !deleted.is_empty() {
             announce_change(node, tenant, id);
             if let Err(error) = delete::purge(pool, tenant, &deleted).await {

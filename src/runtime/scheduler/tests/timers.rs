@@ -64,6 +64,7 @@ impl Timers {
             version_id: Some(VersionId::random()),
             definition_id: "d".into(),
             version: 0,
+            first_version: 1,
             name: None,
             description: None,
             is_readonly: false,
@@ -71,6 +72,7 @@ impl Timers {
             activity_type: None,
             references: Vec::new(),
             adds_version: false,
+            guards_readonly: false,
             body: body.into(),
         };
         let class = self.fixture.base.schema().lock_class();
