@@ -22,8 +22,8 @@ pub use context::instance_list::{
 pub(crate) use context::request::ExecutedState;
 pub use context::request::{
     BulkResult, DefinitionFilter, DefinitionOrder, DefinitionSummary, EventAccepted, EventRequest, Executed,
-    Idempotency, InstanceSelection, JournalRecord, Listed, Page, Published, Readiness, ResumeRequest, StartRequest,
-    VersionOptions,
+    Idempotency, InstanceSelection, JournalRecord, Listed, Page, Published, Readiness, Refreshed, ResumeRequest,
+    StartRequest, VersionOptions,
 };
 pub use context::settings::Role;
 pub use engine::activity_executions::{

@@ -1,7 +1,7 @@
 //! Workflow definitions and their versions.
 //!
 //! `definition` and `version` read and change a single one, `save`, `import` and `import_files` write drafts, `export` sends
-//! files, and `list` and `bulk` handle many. `activity_test` runs one activity. `graph` shows parts of a version, `consumer`
+//! files, and `list`, `bulk` and `refresh` handle many. `activity_test` runs one activity. `graph` shows parts of a version, `consumer`
 //! the definitions that use it; `links` lists what a client may do.
 
 mod activity_test;
@@ -14,6 +14,7 @@ mod import;
 mod import_files;
 mod links;
 mod list;
+mod refresh;
 mod save;
 mod schema;
 mod version;
@@ -65,6 +66,8 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(bulk::retract))
         .routes(routes!(bulk::delete))
         .routes(routes!(bulk::delete_versions))
+        .routes(routes!(refresh::refresh))
+        .routes(routes!(refresh::reload))
         .routes(routes!(activity_test::test))
         .routes(routes!(export::one, export::one_by_post))
         .routes(routes!(export::many_by_get, export::many))

@@ -325,6 +325,20 @@ pub struct Published {
     pub consumers_updated: Vec<DefinitionId>,
 }
 
+/// The result of a refresh of published definitions.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Refreshed {
+    /// Their triggers and schedules are written as this build computes them.
+    pub refreshed: Vec<DefinitionId>,
+    /// No version of them is published.
+    pub not_found: Vec<DefinitionId>,
+    /// This build cannot compute what starts them, which stays as it is; why, by id. At most 1,000.
+    #[cfg_attr(feature = "http", schema(value_type = HashMap<String, String>))]
+    pub failed: BTreeMap<DefinitionId, String>,
+}
+
 /// Whether the node accepts work.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]

@@ -14,8 +14,9 @@
 //!
 //! # Layout
 //!
-//! `composition`: definitions that use others as activities, `reference`: what they use. `save` saves and publishes; `retract`,
-//! `delete` and `draft` (its start) change a version; `read` and `list` read, `import` for imported instances.
+//! `composition`: definitions that use others as activities, `reference`: what they use. `save` saves and publishes; `refresh`
+//! writes what starts a published version again; `retract`, `delete` and `draft` (its start) change a version; `read` and
+//! `list` read, `import` for imported instances.
 
 pub(crate) mod composition;
 pub(crate) mod delete;
@@ -24,6 +25,7 @@ pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod read;
 pub(crate) mod reference;
+pub(crate) mod refresh;
 pub(crate) mod retract;
 mod save;
 

@@ -303,7 +303,8 @@ fn saved_row(new: &NewDefinition, version_id: VersionId, version: i32, created_a
     }
 }
 
-async fn mark_published(
+/// Marks a version as published, and replaces the start sources of its definition, in a transaction that holds its lock.
+pub(super) async fn mark_published(
     client: &Object,
     lock_class: i32,
     tenant: &TenantId,

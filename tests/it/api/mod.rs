@@ -15,6 +15,7 @@ mod live;
 mod openapi;
 mod placeholders;
 mod readonly;
+mod refresh;
 mod resume;
 mod runtime_admin;
 mod schedules;

@@ -2,6 +2,7 @@
 //!
 //! `composition`: definitions that use others as activities; `consumers`: publishes of one with those that use it.
 //! `read`, `list`: what the API shows; `designers`: the form that designers can draw. `withdrawal`: retracts and deletes.
+//! `refresh`: triggers and schedules are computed again.
 //! `version`: the version that a start runs, and reverts.
 
 mod composition;
@@ -9,6 +10,7 @@ mod consumers;
 mod designers;
 mod list;
 mod read;
+mod refresh;
 mod version;
 mod withdrawal;
 

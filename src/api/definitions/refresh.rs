@@ -1,0 +1,47 @@
+//! Refreshes: what starts published definitions is computed again.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde_json::json;
+
+use super::bulk::take_ids;
+use super::schema::DefinitionIds;
+use crate::api::Api;
+use crate::api::fields::Fields;
+use crate::api::openapi::NoFields;
+use crate::http::{ApiResult, RequestBody};
+use crate::id::DefinitionId;
+use crate::runtime::Refreshed;
+
+/// Computes the triggers and schedules of published definitions again; of all if no ids are given.
+///
+/// An unchanged schedule keeps its next occurrence.
+#[utoipa::path(post, path = "/actions/workflow-definitions/refresh", tag = "Definitions",
+    request_body = Option<DefinitionIds>,
+    responses(
+        (status = 200, description = "The result for each.", body = Refreshed),
+    ))]
+pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiResult {
+    let ids = match Fields::from_body(body.value)?.any("definitionIds") {
+        None => None,
+        Some(ids) => {
+            let mut fields = Fields::from_body(Some(json!({"definitionIds": ids})))?;
+            let ids = take_ids(&mut fields, "definitionIds")?.into_iter();
+            Some(ids.map(DefinitionId::new).collect::<Vec<_>>())
+        }
+    };
+    let refreshed = api.engine.refresh_definitions(ids.as_deref()).await?;
+    Ok(Json(refreshed).into_response())
+}
+
+/// Computes the triggers and schedules of all published definitions again.
+#[utoipa::path(post, path = "/actions/workflow-definitions/reload", tag = "Definitions",
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "The result for each.", body = Refreshed),
+    ))]
+pub(super) async fn reload(State(api): State<Api>, _body: RequestBody) -> ApiResult {
+    let refreshed = api.engine.refresh_definitions(None).await?;
+    Ok(Json(refreshed).into_response())
+}

@@ -1,0 +1,106 @@
+//! Refreshes of published definitions: their triggers and schedules are computed again.
+//!
+//! They are a function of the stored version and of the build that publishes it, so a refresh changes something where
+//! another build derives others, or where rows were changed by hand.
+
+use futures_util::{StreamExt, stream};
+
+use super::{PUBLISH_ATTEMPTS, announce_change};
+use crate::id::DefinitionId;
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::request::Refreshed;
+use crate::runtime::engine::Engine;
+use crate::runtime::scheduler::decide::PublishedSchedules;
+use crate::store::definition::refresh;
+use crate::{Error, Result};
+
+/// How many definitions are read at a time.
+const PAGE: i64 = 100;
+
+/// How many are refreshed at once: fewer than there are pooled connections.
+const CONCURRENCY: usize = 4;
+
+/// The most failures that are reported.
+const MOST_FAILED: usize = 1_000;
+
+impl Engine {
+    /// Computes the triggers and schedules of published definitions again and writes them, each definition in a transaction
+    /// of its own, and tells all nodes to read it again; `None` means all definitions. An unchanged schedule keeps its next
+    /// occurrence. Those that this build cannot compute stay as they are, and are reported.
+    ///
+    /// # Errors
+    /// Those of the database; what was refreshed before stays so. Dropping the future ends it in between.
+    pub async fn refresh_definitions(&self, ids: Option<&[DefinitionId]>) -> Result<Refreshed> {
+        let mut done = Refreshed::default();
+        if let Some(ids) = ids {
+            self.refresh_page(ids.to_vec(), &mut done).await?;
+            return Ok(done);
+        }
+        let mut after = DefinitionId::new("");
+        loop {
+            let node = self.node()?;
+            let page = refresh::list_published(&node.database.pool, &self.inner.tenant, &after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.clone();
+            self.refresh_page(page, &mut done).await?;
+        }
+        // What is retracted or deleted meanwhile was not asked for.
+        done.not_found.clear();
+        Ok(done)
+    }
+
+    async fn refresh_page(&self, ids: Vec<DefinitionId>, done: &mut Refreshed) -> Result<()> {
+        let refreshes = ids.into_iter().map(|id| {
+            let engine = self.clone();
+            async move { (engine.refresh_definition(&id).await, id) }
+        });
+        let mut refreshes = stream::iter(refreshes).buffered(CONCURRENCY);
+        while let Some((outcome, id)) = refreshes.next().await {
+            match outcome {
+                Ok(true) => done.refreshed.push(id),
+                Ok(false) => done.not_found.push(id),
+                Err(error) if error.is_invalid() || error.is_conflict() => {
+                    tracing::warn!(definition = %id, %error, "a published definition cannot be refreshed; what starts it stays as it is");
+                    if done.failed.len() < MOST_FAILED {
+                        done.failed.insert(id, error.message().to_owned());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns false if no version is published.
+    async fn refresh_definition(&self, id: &DefinitionId) -> Result<bool> {
+        for _ in 0..PUBLISH_ATTEMPTS {
+            let node = self.node()?;
+            let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+            let Some(version) = refresh::published_version(pool, tenant, id).await? else {
+                return Ok(false);
+            };
+            let Some((definition, composition)) = self.composition_of(&node, &version).await? else {
+                continue;
+            };
+            let (program, _) = self.compile_composed(&definition, &composition).await?;
+            let validated = self.starts_of(program).await?;
+            let schedules = PublishedSchedules(&validated.schedules);
+            let starts = validated.starts(&schedules);
+            let class = node.database.lock_class();
+            if refresh::refresh(pool, class, tenant, id, &version, starts).await? {
+                self.announce_refresh(&node, id);
+                return Ok(true);
+            }
+        }
+        Err(Error::conflict(
+            "definition-changing",
+            "the published version keeps changing while it is refreshed; try again",
+        ))
+    }
+
+    fn announce_refresh(&self, node: &NodeContext, id: &DefinitionId) {
+        announce_change(node, &self.inner.tenant, id);
+        // Its triggers may match events in the inbox.
+        node.inbox_matches.notify_one();
+    }
+}
