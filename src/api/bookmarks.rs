@@ -14,11 +14,11 @@ use utoipa_axum::routes;
 use super::Api;
 use super::PREFIX;
 use super::admission::ShowsKey;
-use super::execute::{Execution, FaultedOrError, execution_response, head_not_allowed, status_of};
+use super::execute::{Execution, execution_response, head_not_allowed, status_of};
 use super::fields::Fields;
 use super::openapi::{IdempotencyKey, Started};
 use super::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, RESUME_PREFIX};
-use crate::http::{ApiError, ApiResult, RequestBody};
+use crate::http::{ApiError, ApiResult, ErrorBody, RequestBody};
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::ResumeRequest;
 
@@ -132,7 +132,8 @@ struct TokenQuery {
         (status = 404, description = "`instance-not-found`: the instance no longer exists."),
         (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
-        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiResult {
     let mut query = Fields::from_query(request.uri())?;
@@ -159,7 +160,8 @@ pub(super) async fn by_query(State(api): State<Api>, request: Request) -> ApiRes
         (status = 404, description = "`instance-not-found`: the instance no longer exists."),
         (status = 409, description = "`already-resumed`: the instance no longer waits at this bookmark. \
             `instance-faulted`: it has faulted."),
-        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn by_path(State(api): State<Api>, Id(token): Id, request: Request) -> ApiResult {
     resume_by_token(&api, &token, None, request).await
@@ -246,7 +248,8 @@ pub(super) async fn create_token(State(api): State<Api>, Id(id): Id, body: Reque
         (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`already-resumed`, `several-bookmarks` or `instance-faulted`."),
-        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;

@@ -75,17 +75,6 @@ pub(super) struct Execution {
     workflow_state: WorkflowState,
 }
 
-/// The instance has faulted, or the server has failed.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
-pub(super) enum FaultedOrError {
-    /// The state of the instance, with its incidents.
-    Faulted(Execution),
-    /// An error.
-    Error(ErrorBody),
-}
-
 /// The state of an instance, as Elsa shows it.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +141,8 @@ pub(super) struct WorkflowState {
             ("x-elsa-response" = Option<String>, description = "`true`: no workflow wrote this response."))),
         (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
         (status = 404, description = "`definition-not-found`: no version of it is published."),
-        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let fields = Fields::from_body(body.value)?;
@@ -169,7 +159,8 @@ pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBod
         (status = 200, description = "As for POST.", body = Option<Execution>),
         (status = 202, description = "The instance is still running at the answer timeout.", body = Execution),
         (status = 404, description = "`definition-not-found`: no version of it is published."),
-        (status = 500, description = "The instance has faulted, or the server has failed.", body = FaultedOrError),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn execute_by_get(
     State(api): State<Api>,

@@ -1,4 +1,8 @@
-//! The one shape of errors on the wire: `{statusCode, code, message, errors: {field: [message]}}`.
+//! The one shape of errors on the wire: `{statusCode, code, message, errors: {field: [message]}}`, of the media type
+//! [`PROBLEM_JSON`].
+//!
+//! `statusCode`, `message` and `errors` are what Elsa sends. Its clients show the texts of `errors` and nothing else, so the
+//! message is there too, under [`GENERAL_ERRORS`], unless a field has the same text.
 //!
 //! Only this module maps an [`Error`] of the engine to a status. A message is written for the caller. Details for the
 //! operator (the causes of an error, defects) go to the log and never to the client.
@@ -14,6 +18,11 @@ use crate::Error;
 
 /// The result of a handler.
 pub(crate) type ApiResult = Result<Response, ApiError>;
+
+/// The media type of errors. Elsa's clients read `errors` of no other one.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+/// What is not about one field is under this name in `errors`.
+const GENERAL_ERRORS: &str = "generalErrors";
 
 /// Names the instance that a request started or concerned.
 pub(crate) const INSTANCE_HEADER: HeaderName = HeaderName::from_static("x-elsa-workflow-instance-id");
@@ -31,7 +40,8 @@ pub(crate) struct ErrorBody {
     code: &'static str,
     /// Why, for readers.
     message: String,
-    /// Messages about fields or, of a definition, about activities, by name.
+    /// Messages about fields or, of a definition, about activities, by name; `generalErrors` has the message if no field has
+    /// it.
     #[schema(value_type = HashMap<String, Vec<String>>)]
     errors: Map<String, Value>,
     /// The instance that the request started or concerned, if it is unknown whether the call took effect.
@@ -168,6 +178,9 @@ fn status_of(error: &Error) -> StatusCode {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut errors = Map::new();
+        if !self.fields.iter().any(|(_, text)| *text == self.message) {
+            errors.insert(GENERAL_ERRORS.to_owned(), json!([self.message]));
+        }
         for (field, message) in self.fields {
             if let Value::Array(messages) = errors.entry(field).or_insert_with(|| json!([])) {
                 messages.push(message.into());
@@ -181,7 +194,9 @@ impl IntoResponse for ApiError {
             workflow_instance_id: self.instance.clone(),
         };
         let mut response = (self.status, Json(body)).into_response();
-        response.headers_mut().extend(self.headers);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        headers.extend(self.headers);
         // An id chosen by a caller may hold characters that no header can; the body has it in any case.
         if let Some(instance) = self.instance.and_then(|id| HeaderValue::try_from(id).ok()) {
             response.headers_mut().insert(INSTANCE_HEADER, instance);
@@ -237,7 +252,19 @@ mod tests {
             .field("a", "2")
             .field("b", "3");
         let body = body(respond(error).1).await;
-        assert_eq!(body["errors"].to_string(), r#"{"b":["1","3"],"a":["2"]}"#);
+        assert_eq!(
+            body["errors"].to_string(),
+            r#"{"generalErrors":["m"],"b":["1","3"],"a":["2"]}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn the_text_is_in_the_errors_once_and_the_type_is_that_of_a_problem() {
+        let response = respond(Error::conflict("x", "It runs.")).1;
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+        assert_eq!(body(response).await["errors"], json!({"generalErrors": ["It runs."]}));
+        let of_field = ApiError::invalid_field("page", "page is a number.").into_response();
+        assert_eq!(body(of_field).await["errors"], json!({"page": ["page is a number."]}));
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ mod tests;
 pub use body::MAX_BODY;
 pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_error};
 pub use connections::ConnectionLimits;
-pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER};
+pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER, PROBLEM_JSON};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
 pub(crate) use holding_body::HoldingBody;
 pub(crate) use server::Peer;

@@ -5,7 +5,7 @@ use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 
 use crate::api::path;
-use crate::http::ErrorBody;
+use crate::http::{ErrorBody, PROBLEM_JSON};
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
@@ -13,7 +13,7 @@ const DESCRIPTION: &str = "Routes, casing and envelopes are those of Elsa Workfl
     request.\n\nThe case of a field's name does not matter, `null` counts as absent, unknown fields are ignored, and a known \
     field of the wrong type is an error that names it. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most \
     128 levels; a body that needs no field may be empty. A 2xx of a call that changes something means that the change is \
-    committed.\n\nErrors have one shape (`Error`); programs use its `code`. Another method of a path that exists gets 405 \
+    committed.\n\nErrors have one shape (`Error`) and the type `application/problem+json`; programs use its `code`. Another method of a path that exists gets 405 \
     `method-not-allowed`, a path that does not exist 404 `no-such-route`. A GET route also answers HEAD, unless the GET \
     starts or resumes an instance.";
 
@@ -153,7 +153,7 @@ fn component(shared: &Shared) -> (String, Value) {
 }
 
 fn error_content() -> Value {
-    json!({"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}})
+    json!({PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}})
 }
 
 /// The tags in use, in the order of their names.

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::http::PROBLEM_JSON;
+
 const STYLE: &str = include_str!("page.css");
 
 /// The page and the content security policy that it is served with.
@@ -148,7 +150,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 /// The schemas of a body, by media type.
 fn content(body: &Value) -> String {
     let of = |(media, form): (&String, &Value)| match media.as_str() {
-        "application/json" => kind(&form["schema"]),
+        "application/json" | PROBLEM_JSON => kind(&form["schema"]),
         media => format!("<code>{}</code>", escaped(media)),
     };
     let all: Vec<String> = object(body.get("content")).map(of).collect();

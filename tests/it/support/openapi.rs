@@ -38,7 +38,10 @@ impl Document {
             )];
         };
         let response = self.resolved(response);
-        let schema = &response["content"]["application/json"]["schema"];
+        // An operation may have two types of one status, such as the state of a faulted instance and an error.
+        let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let kind = kind.filter(|kind| response["content"].get(kind).is_some());
+        let schema = &response["content"][kind.unwrap_or("application/json")]["schema"];
         let mut found = Vec::new();
         match (&answer.body, response.get("content")) {
             (Value::Null, None) => {}
