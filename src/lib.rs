@@ -34,7 +34,8 @@
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
 //! (rows, SQL, connections), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
-//! messages), `refusals` (repeated refusals), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
+//! messages), `elsa_json` (times and absent
+//! values in JSON), `refusals` (repeated refusals), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
 //! benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
@@ -56,6 +57,7 @@ mod cluster;
 mod compute;
 mod db;
 pub mod definition;
+mod elsa_json;
 pub mod error;
 #[cfg_attr(
     not(all(feature = "cli", feature = "csharp", feature = "liquid")),

@@ -222,7 +222,7 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
             BookmarkRequest::delay(length, json!({"interval": interval.to_string()}))
         }
         (kind, _) => {
-            let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, false);
             let payload = match kind {
                 schedule::ScheduleKind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),
                 _ => json!({"executeAt": at}),

@@ -9,6 +9,7 @@ use super::Api;
 use super::fields::Fields;
 use super::instances::filter;
 use super::path::Id;
+use crate::elsa_json::{self, timestamp_text, without_nulls};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{ActivityId, InstanceId};
 use crate::runtime::{InstanceFilter, RetriedInstance};
@@ -69,6 +70,7 @@ struct AlterationLogEntry {
     message: String,
     /// `Information`, or `Error`.
     log_level: &'static str,
+    #[serde(serialize_with = "elsa_json::timestamp")]
     timestamp: DateTime<Utc>,
     /// `ScheduleActivity`.
     event_name: &'static str,
@@ -263,17 +265,17 @@ async fn plan(State(api): State<Api>, Id(id): Id) -> ApiResult {
         "Running"
     };
     Ok(Json(json!({
-        "plan": {
+        "plan": without_nulls(json!({
             "id": action.id,
             "alterations": [{"type": if action.kind == "delete" { "Delete" } else { "Cancel" }}],
             "workflowInstanceFilter": action.filter,
             "status": status,
-            "createdAt": action.accepted_at,
-            "startedAt": action.accepted_at,
-            "completedAt": action.finished_at,
+            "createdAt": timestamp_text(action.accepted_at),
+            "startedAt": timestamp_text(action.accepted_at),
+            "completedAt": action.finished_at.map(timestamp_text),
             "processed": action.processed,
             "failed": action.failed,
-        },
+        })),
         "jobs": [],
     }))
     .into_response())

@@ -88,6 +88,7 @@ const SCHEDULE_STATES: [&str; 4] = ["waiting", "due", "paused", "ended"];
 struct ScheduleView {
     #[serde(flatten)]
     summary: ScheduleSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
     time_zone: Option<Value>,
     is_paused: bool,
 }

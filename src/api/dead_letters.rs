@@ -15,6 +15,7 @@ use super::fields::Fields;
 use super::openapi::{self, NoFields, PageQuery};
 use super::paging;
 use super::path::Id;
+use crate::elsa_json;
 use crate::http::{ApiError, ApiResult, ErrorBody, RequestBody};
 use crate::id::{BookmarkId, DefinitionId, InstanceId};
 use crate::runtime::{
@@ -103,10 +104,13 @@ struct ReplayView {
     /// False if it was no longer needed, and was deleted.
     replayed: bool,
     /// Its new row of work.
+    #[serde(skip_serializing_if = "Option::is_none")]
     queue_item_id: Option<String>,
     /// `NotNeeded`, if it was not replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     /// Its instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     workflow_instance_id: Option<InstanceId>,
 }
 
@@ -127,42 +131,48 @@ enum NotReplayed {
 struct ElsaDeadLetter {
     /// Its id.
     id: String,
-    /// Null.
-    tenant_id: Option<String>,
     /// Its former row of work, or its bookmark.
+    #[serde(skip_serializing_if = "Option::is_none")]
     original_queue_item_id: Option<String>,
     /// Its instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     workflow_instance_id: Option<InstanceId>,
     /// The correlation id of that instance, or the one that the stimulus was for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     /// The bookmark that it was to resume.
+    #[serde(skip_serializing_if = "Option::is_none")]
     bookmark_id: Option<BookmarkId>,
     /// The stimulus that it was to deliver, hashed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     stimulus_hash: Option<String>,
     /// The activity execution that it was for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     activity_instance_id: Option<String>,
     /// The activity type that waits for such a stimulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
     activity_type_name: Option<String>,
     /// When it was accepted; for a delay, when it became a dead letter.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     original_created_at: DateTime<Utc>,
     /// When it became a dead letter.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     dead_lettered_at: DateTime<Utc>,
     /// Why, in words.
     reason: String,
     /// How often it was tried.
     delivery_attempts: u32,
     /// When it became a dead letter.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     last_attempted_at: DateTime<Utc>,
     /// `Error`, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_error_type: Option<&'static str>,
     /// The error of its last attempt, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_error_message: Option<String>,
     /// True.
     can_replay: bool,
-    /// Null: a replayed dead letter no longer exists.
-    replayed_at: Option<DateTime<Utc>>,
-    /// Null.
-    replayed_queue_item_id: Option<String>,
 }
 
 fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
@@ -312,7 +322,6 @@ fn elsa_dead_letter(dead_letter: DeadLetter) -> ElsaDeadLetter {
     let failed = dead_letter.cause == DeadLetterCause::Failed;
     ElsaDeadLetter {
         id: dead_letter.id,
-        tenant_id: None,
         original_queue_item_id: dead_letter.work_id.or(bookmark),
         workflow_instance_id: dead_letter.workflow_instance_id,
         correlation_id: dead_letter.correlation_id,
@@ -329,7 +338,5 @@ fn elsa_dead_letter(dead_letter: DeadLetter) -> ElsaDeadLetter {
         last_error_type: failed.then_some("Error"),
         last_error_message: dead_letter.last_error,
         can_replay: true,
-        replayed_at: None,
-        replayed_queue_item_id: None,
     }
 }

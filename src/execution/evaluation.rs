@@ -48,6 +48,7 @@ pub struct EvaluatedExpression {
     /// What it has set.
     pub changes: ExpressionChanges,
     /// Why it has no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ExpressionError>,
 }
 
@@ -75,8 +76,10 @@ pub struct ExpressionError {
     /// A message for people.
     pub message: String,
     /// The line of the text, from 1, if the error has a place in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// The column, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
 }
 

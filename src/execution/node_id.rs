@@ -12,6 +12,7 @@ use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
 use super::drawable::Drawable;
 use crate::activity::{Catalogue, ChildProperty, WORKFLOW};
 use crate::definition::{KEPT, Kept, PLACEHOLDER, RawActivity, WorkflowDefinition};
+use crate::elsa_json::without_nulls;
 use crate::id::VersionId;
 
 /// The id of the workflow itself, the first node of the tree.
@@ -202,17 +203,17 @@ fn visit(
 
 /// An activity of a tree as a designer takes it: `{activity, nodeId, port}`, with the activity whole.
 fn shown(activity: &Value, port: Option<&str>) -> Value {
-    json!({
+    without_nulls(json!({
         "activity": activity,
         "nodeId": activity.get(PROPERTY),
         "port": port,
         "children": [],
-    })
+    }))
 }
 
 /// A workflow as the activity that contains its root.
 pub(super) fn workflow(node_id: &str, definition: &WorkflowDefinition, root: Value) -> Value {
-    json!({
+    without_nulls(json!({
         "id": WORKFLOW_ID,
         "nodeId": node_id,
         "name": definition.name,
@@ -224,7 +225,7 @@ pub(super) fn workflow(node_id: &str, definition: &WorkflowDefinition, root: Val
             "id": definition.id,
         },
         "root": root,
-    })
+    }))
 }
 
 /// The activities on the way to a node, each with the port that it is in.
@@ -374,13 +375,13 @@ pub(super) fn segments(drawable: Drawable<'_>, composition: &Composition, root: 
         }
         let next = path.get(at + 1).and_then(|(_, port, _)| port.as_deref());
         let name = Some(text(owner, "name")).filter(|name| !name.is_null());
-        segments.push(json!({
+        segments.push(without_nulls(json!({
             "activityNodeId": text(owner, PROPERTY),
             "activityId": text(owner, "id"),
             "activityType": text(owner, "type"),
             "portName": next,
             "activityName": name.unwrap_or_else(|| text(owner, "type")),
-        }));
+        })));
         container = Some((*owner, owner_port.as_deref(), *within));
     }
     let (owner, owner_port, of_owner) = container.unwrap_or((root, Some("Root"), None));

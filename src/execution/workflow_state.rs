@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::state::{Context, InstanceState};
+use crate::elsa_json::without_nulls;
 use crate::id::ActivityExecutionId;
 
 /// The times of an instance, which the database keeps outside its state.
@@ -30,7 +31,7 @@ impl InstanceState {
         };
         let bookmarks = self.bookmarks.iter().map(|bookmark| {
             let is_shown = !holds_secret || is_shown(&bookmark.activity_execution_id);
-            json!({
+            without_nulls(json!({
                 "id": bookmark.id,
                 "name": bookmark.name,
                 "hash": bookmark.hash,
@@ -41,10 +42,10 @@ impl InstanceState {
                 "createdAt": time(meta.updated_at),
                 "autoBurn": bookmark.auto_burn,
                 "autoComplete": true,
-            })
+            }))
         });
         let incidents = self.incidents.iter().map(|incident| {
-            json!({
+            without_nulls(json!({
                 "activityId": incident.activity_id,
                 "activityNodeId": incident.activity_node_id,
                 "activityType": incident.activity_type,
@@ -52,14 +53,14 @@ impl InstanceState {
                 "message": incident.message,
                 "exception": incident.exception,
                 "timestamp": time(meta.finished_at.unwrap_or(meta.updated_at)),
-            })
+            }))
         });
         let mut properties = Map::new();
         properties.insert("Variables".to_owned(), Value::Object(self.variables()));
         if !self.outcomes.is_empty() {
             properties.insert("Outcomes".to_owned(), self.outcomes.clone().into());
         }
-        json!({
+        without_nulls(json!({
             "id": self.instance_id,
             "definitionId": self.definition_id,
             "definitionVersionId": self.version_id,
@@ -75,12 +76,12 @@ impl InstanceState {
             "isSystem": false,
             "completionCallbacks": [],
             "activityExecutionContexts": self.contexts.iter().rev().map(|(number, context)| self.context_state(*number, context)).collect::<Vec<_>>(),
-            "scheduledActivities": self.queue.iter().map(|item| json!({
+            "scheduledActivities": self.queue.iter().map(|item| without_nulls(json!({
                 "activityNodeId": item.node_id,
                 "ownerContextId": item.owner.and_then(|owner| self.contexts.get(&owner)).map(|owner| &owner.id),
                 "existingActivityExecutionContextId": item.context.and_then(|number| self.contexts.get(&number)).map(|context| &context.id),
                 "input": item.input,
-            })).collect::<Vec<_>>(),
+            }))).collect::<Vec<_>>(),
             "executionLogSequence": self.sequence,
             "input": self.input,
             "output": self.output,
@@ -88,7 +89,7 @@ impl InstanceState {
             "createdAt": time(meta.created_at),
             "updatedAt": time(meta.updated_at),
             "finishedAt": meta.finished_at.map(time),
-        })
+        }))
     }
 
     /// Like the journal, this leaves out what may be derived from a secret.
@@ -105,7 +106,7 @@ impl InstanceState {
             properties.to_mut().clear();
         }
         let variables = context.variables.iter().filter(|_| !holds_secret);
-        json!({
+        without_nulls(json!({
             "id": context.id,
             "parentContextId": parent.map(|parent| &parent.id),
             "scheduledActivityNodeId": context.node_id,
@@ -118,6 +119,6 @@ impl InstanceState {
             "isExecuting": false,
             "faultCount": context.faults,
             "tag": context.tag,
-        })
+        }))
     }
 }

@@ -191,6 +191,7 @@ fn text(definition: Value) -> Result<Vec<u8>, ApiError> {
     if let Value::Object(own) = definition {
         let own = own.into_iter();
         fields.extend(own.filter(|(name, _)| name != SCHEMA && name != links::LINKS));
+        links::leave_out_absent(&mut fields);
     }
     serde_json::to_vec(&Value::Object(fields)).map_err(|_| ApiError::internal())
 }

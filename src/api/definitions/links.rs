@@ -3,13 +3,21 @@
 //! Without a `publish` link a definition is read-only there, and without `bulk-publish` the whole list is. Every client of
 //! this API may call all of it, so only definitions marked as read-only have fewer links. Only existing routes are linked.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::http::ApiError;
 use crate::runtime::DefinitionSummary;
 
 /// The property with the links. The server writes it, so a client's value is dropped.
 pub(super) const LINKS: &str = "links";
+
+/// The properties of a definition that may have no value, and are then left out. Any other null is its author's.
+const OPTIONAL: [&str; 5] = ["name", "description", "createdAt", "toolVersion", "root"];
+
+/// Leaves out what a definition does not have.
+pub(super) fn leave_out_absent(definition: &mut Map<String, Value>) {
+    definition.retain(|name, value| !value.is_null() || !OPTIONAL.contains(&name.as_str()));
+}
 
 /// Adds the links of a definition.
 pub(super) fn linked(mut definition: Value) -> Value {
@@ -20,6 +28,7 @@ pub(super) fn linked(mut definition: Value) -> Value {
         .to_owned();
     let readonly = definition.get("isReadonly").and_then(Value::as_bool).unwrap_or(false);
     if let Some(fields) = definition.as_object_mut() {
+        leave_out_absent(fields);
         fields.insert(LINKS.to_owned(), of_definition(&id, readonly));
     }
     definition
@@ -29,7 +38,6 @@ pub(super) fn linked(mut definition: Value) -> Value {
 pub(super) fn summary(item: &DefinitionSummary) -> Result<Value, ApiError> {
     let mut item = linked(serde_json::to_value(item).map_err(|_| ApiError::internal())?);
     if let Some(fields) = item.as_object_mut() {
-        fields.insert("providerName".to_owned(), Value::Null);
         fields.insert("materializerName".to_owned(), "Json".into());
         fields.insert("isMaterializerAvailable".to_owned(), true.into());
     }
@@ -89,6 +97,15 @@ pub(super) fn of_list() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_definition_lacks_is_left_out_and_a_null_of_its_author_stays() {
+        let shown =
+            linked(json!({"definitionId": "d", "name": null, "root": null, "mine": null, "options": {"a": null}}));
+        assert!(shown.get("name").is_none() && shown.get("root").is_none(), "{shown}");
+        assert!(shown.get("mine").is_some_and(Value::is_null), "{shown}");
+        assert_eq!(shown["options"], json!({"a": null}));
+    }
 
     #[test]
     fn a_definition_that_may_be_edited_can_be_published() {

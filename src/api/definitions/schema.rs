@@ -161,8 +161,6 @@ pub(super) struct DefinitionItem {
     summary: DefinitionSummary,
     /// What the client may do.
     links: Vec<Link>,
-    /// Null.
-    provider_name: Option<String>,
     /// `Json`.
     materializer_name: Option<String>,
     /// True.

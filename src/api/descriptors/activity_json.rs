@@ -1,10 +1,12 @@
 //! The form of an activity type on the wire.
 //!
-//! Elsa Studio reads most of these properties without a check for null, so none is ever null except a default value.
+//! Elsa Studio reads most of these properties without a check for null, so none is ever null, and only a default value may
+//! be absent.
 
 use serde_json::{Map, Value, json};
 
 use crate::activity::{Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
+use crate::elsa_json::without_nulls;
 
 /// A workflow as an activity: its inputs and outputs are those of its definition, and its workflow is not edited here.
 pub(super) fn workflow(descriptor: &Descriptor) -> Value {
@@ -57,7 +59,7 @@ pub(super) fn activity(descriptor: &Descriptor) -> Value {
 }
 
 fn input(input: &InputDescriptor, place: u16) -> Value {
-    json!({
+    without_nulls(json!({
         "name": input.name,
         "typeName": input.type_name,
         "displayName": input.display_name,
@@ -76,7 +78,7 @@ fn input(input: &InputDescriptor, place: u16) -> Value {
         "autoEvaluate": !input.is_lazy,
         "storageDriverType": "",
         "uiSpecifications": ui_specifications(&input.ui_hint, input.is_refreshed),
-    })
+    }))
 }
 
 fn output(output: &OutputDescriptor, place: u16) -> Value {

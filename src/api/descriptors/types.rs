@@ -13,6 +13,7 @@ use super::{json_response, list_of};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::openapi::Counted;
+use crate::elsa_json::without_nulls;
 use crate::http::{ApiError, ApiResult};
 
 /// Category, type name and description. The first one is what a designer proposes, and what it falls back to: a type of
@@ -104,14 +105,14 @@ pub(super) async fn output_converters(State(api): State<Api>, uri: Uri) -> ApiRe
         .filter(|converter| converter.is_compatible(&source, &target));
     let items: Vec<Value> = compatible
         .map(|converter| {
-            json!({
+            without_nulls(json!({
                 "id": converter.id,
                 "sourceTypeName": converter.source_type,
                 "resultTypeName": converter.result_type,
                 "displayName": converter.display_name,
                 "description": converter.description,
                 "settingsSchema": converter.settings_schema,
-            })
+            }))
         })
         .collect();
     Ok(Json(json!({"count": items.len(), "items": items})).into_response())

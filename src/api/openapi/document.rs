@@ -1,5 +1,7 @@
 //! What follows from the form of an operation: its id, its security, and the errors that any such request may receive.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
@@ -11,7 +13,8 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 
 const DESCRIPTION: &str = "Routes, casing and envelopes are those of Elsa Workflows 3. Any node of a cluster serves any \
     request.\n\nThe case of a field's name does not matter, `null` counts as absent, unknown fields are ignored, and a known \
-    field of the wrong type is an error that names it. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most \
+    field of the wrong type is an error that names it. A field of a response that has no value is left out, and its times have the \
+    offset `+00:00`. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most \
     128 levels; a body that needs no field may be empty. A 2xx of a call that changes something means that the change is \
     committed.\n\nErrors have one shape (`Error`) and the type `application/problem+json`; programs use its `code`. Another method of a path that exists gets 405 \
     `method-not-allowed`, a path that does not exist 404 `no-such-route`. A GET route also answers HEAD, unless the GET \
@@ -109,6 +112,7 @@ pub(super) fn of(collected: OpenApi) -> Value {
     let mut schemas = taken(&collected, "/components/schemas");
     schemas.insert("Error".to_owned(), json!(ErrorBody::schema()));
     schemas.sort_keys();
+    responses_without_null(&paths, &mut schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -160,7 +164,7 @@ fn error_content() -> Value {
 fn tags(paths: &Map<String, Value>) -> Value {
     let items = paths.values().filter_map(Value::as_object).flat_map(Map::values);
     let tags = items.filter_map(|operation| operation.pointer("/tags/0").and_then(Value::as_str));
-    let tags: std::collections::BTreeSet<&str> = tags.collect();
+    let tags: BTreeSet<&str> = tags.collect();
     tags.into_iter().map(|name| json!({"name": name})).collect()
 }
 
@@ -223,15 +227,54 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     responses.sort_keys();
 }
 
+/// What is optional in a response is absent, never null; only a request may have both.
+fn responses_without_null(paths: &Map<String, Value>, schemas: &mut Map<String, Value>) {
+    let mut of_requests = BTreeSet::new();
+    let operations = paths.values().filter_map(Value::as_object).flat_map(Map::values);
+    let mut open: Vec<&Value> = operations.filter_map(|form| form.get("requestBody")).collect();
+    while let Some(value) = open.pop() {
+        open.extend(value.as_array().into_iter().flatten());
+        open.extend(value.as_object().into_iter().flat_map(Map::values));
+        let target = value.get("$ref").and_then(Value::as_str);
+        let name = target.and_then(|target| target.strip_prefix("#/components/schemas/"));
+        if let Some(name) = name.filter(|name| of_requests.insert((*name).to_owned())) {
+            open.extend(schemas.get(name));
+        }
+    }
+    let of_responses = schemas.iter_mut().filter(|(name, _)| !of_requests.contains(*name));
+    for (_, schema) in of_responses {
+        properties_without_null(schema);
+    }
+}
+
+fn properties_without_null(schema: &mut Value) {
+    for part in schema
+        .get_mut("allOf")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        properties_without_null(part);
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        without_null(Some(property));
+    }
+}
+
 /// What is optional in a path, a query or a head is absent, never null.
 fn without_null(schema: Option<&mut Value>) {
-    let Some(kind) = schema.and_then(|schema| schema.get_mut("type")) else {
-        return;
-    };
-    let Some(kinds) = kind.as_array() else { return };
-    let mut left = kinds.iter().filter(|kind| kind.as_str() != Some("null")).cloned();
-    if let (Some(only), None) = (left.next(), left.next()) {
-        *kind = only;
+    let Some(schema) = schema else { return };
+    let is_null = |kind: &Value| kind.as_str() == Some("null");
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| !is_null(kind));
+        if let [only] = kinds.as_slice() {
+            let only = only.clone();
+            schema["type"] = only;
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("oneOf") {
+        choices.retain(|choice| !choice.get("type").is_some_and(is_null));
     }
 }
 

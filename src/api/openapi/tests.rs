@@ -221,6 +221,29 @@ fn every_field_that_is_read_is_described() {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
+/// What has no value is left out of a response.
+#[test]
+fn only_schemas_of_requests_have_null() {
+    let document = document();
+    let has_null = |name: &str| {
+        document["components"]["schemas"][name]
+            .to_string()
+            .contains(r#""null""#)
+    };
+    assert!(has_null("EventFields"));
+    for name in [
+        "InstanceSummary",
+        "JournalRecord",
+        "DeadLetter",
+        "Definition",
+        "WorkflowState",
+        "Schedule",
+    ] {
+        assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        assert!(!has_null(name), "{name}");
+    }
+}
+
 /// Of two types with one name, the document would have the schema of one.
 #[test]
 fn no_two_schemas_have_one_name() {

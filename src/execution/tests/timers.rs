@@ -69,7 +69,7 @@ async fn an_interval_from_a_point_in_time_is_due_at_points_in_time() {
     let from = json!({"startAt": literal("String", "1970-01-01T01:00:00Z")});
     for nanos in [0, 1, 123_456_789] {
         let one = bookmark(from.clone(), Duration::from_nanos(nanos)).await;
-        assert_eq!(one.payload, json!({"executeAt": "1970-01-01T01:00:00Z"}));
+        assert_eq!(one.payload, json!({"executeAt": "1970-01-01T01:00:00+00:00"}));
         assert_eq!(one.delay, None);
     }
     // After its end there is no occurrence.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::request::Page;
+use crate::elsa_json;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 
 /// An instance in a list.
@@ -25,18 +26,24 @@ pub struct InstanceSummary {
     /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled`, `Faulted`.
     pub sub_status: String,
     /// The instance whose activity started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_workflow_instance_id: Option<InstanceId>,
     /// Its correlation id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How many incidents it has.
     pub incident_count: i32,
     /// When it was first committed.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub created_at: DateTime<Utc>,
     /// When it was last committed.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub updated_at: DateTime<Utc>,
     /// When it finished.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub finished_at: Option<DateTime<Utc>>,
 }
 
@@ -63,14 +70,17 @@ pub struct InstanceFilter {
     /// Only of these versions, by their own ids.
     pub version_ids: Vec<VersionId>,
     /// Only of versions with this number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i32>,
     /// Only with one of these correlation ids.
     pub correlation_ids: Vec<String>,
     /// Only with this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Only children of one of these.
     pub parent_ids: Vec<InstanceId>,
     /// Only with, or without, incidents.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub has_incidents: Option<bool>,
     /// `Running`, `Finished`.
     pub statuses: Vec<String>,
@@ -81,6 +91,7 @@ pub struct InstanceFilter {
     /// Part of the name or the correlation id, or of the id of the definition or version, regardless of case; or the
     /// beginning of the id. Unless an operator has made indexes of trigrams, the beginning of the name or the correlation
     /// id, in the same case.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub search_term: Option<String>,
 }
 
@@ -93,6 +104,7 @@ pub struct TimeFilter {
     /// How it compares.
     pub operator: TimeOperator,
     /// The time to compare with.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub timestamp: DateTime<Utc>,
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::definition::ValidationError;
+use crate::elsa_json;
 use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, FanOutId, InstanceId, VersionId};
 use crate::{Error, Result};
@@ -236,8 +237,10 @@ pub struct DefinitionSummary {
     /// The id that all versions share.
     pub definition_id: DefinitionId,
     /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its description.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Counts from 1.
     pub version: i32,
@@ -250,6 +253,7 @@ pub struct DefinitionSummary {
     /// Belongs to the system.
     pub is_system: bool,
     /// When the version was created.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub created_at: DateTime<Utc>,
 }
 
@@ -285,6 +289,7 @@ pub struct JournalRecord {
     /// The activity execution that it is about.
     pub activity_instance_id: String,
     /// The activity execution that scheduled that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_activity_instance_id: Option<String>,
     /// The activity.
     pub activity_id: String,
@@ -293,22 +298,29 @@ pub struct JournalRecord {
     /// Its type's version.
     pub activity_type_version: i32,
     /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_name: Option<String>,
     /// Its place in the definition.
     pub node_id: String,
     /// When it happened, by the database's clock.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub timestamp: DateTime<Utc>,
     /// Grows within the instance.
     pub sequence: i64,
     /// `Started`, `Completed`, `Suspended`, `Resumed`, `Faulted`, `Canceled`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub event_name: Option<String>,
     /// A message for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Where it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The activity's evaluated inputs and outputs by name, in Pascal case (`Text`).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_state: Option<Value>,
     /// Additional data about the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
 }
 

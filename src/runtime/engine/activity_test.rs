@@ -37,8 +37,10 @@ pub struct ActivityTested {
     /// Outputs by name, in Pascal case.
     pub outputs: Value,
     /// The outcomes, once it completed: `{Outcomes}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
     /// The exception of its fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exception: Option<Value>,
     /// `Running` if it waits or was stopped at a bound of a burst; `Completed`, `Canceled`, `Faulted`.
     pub status: &'static str,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Engine;
+use crate::elsa_json;
 use crate::runtime::context::instance_list::InstanceFilter;
 use crate::runtime::context::request::{Listed, Page};
 use crate::runtime::worker::instance_filter::list_filter;
@@ -28,8 +29,10 @@ pub struct BulkAction {
     /// Which instances it selects.
     pub filter: Value,
     /// When it was accepted.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub accepted_at: DateTime<Utc>,
     /// When the last page was written.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub finished_at: Option<DateTime<Utc>>,
     /// Instances that were deleted, or received a cancel, so far.
     pub processed: u64,

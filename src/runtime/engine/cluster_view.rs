@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Engine;
 use crate::Result;
 use crate::db::Channel;
+use crate::elsa_json;
 use crate::id::{FanOutId, Incarnation, NodeId};
 use crate::lock::{LockKey, LockMode};
 use crate::runtime::context::node_context::NodeContext;
@@ -55,14 +56,17 @@ pub struct ClusterNode {
     /// Its state.
     pub state: ClusterNodeState,
     /// When it registered; `None` once it is removed.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub started_at: Option<DateTime<Utc>>,
     /// Its last check-in; `None` once it is removed.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub last_seen_at: Option<DateTime<Utc>>,
     /// How many instances it has claimed work of.
     pub running: u64,
     /// Its roles: `api`, `worker`, `scheduler`.
     pub roles: Vec<String>,
     /// The term of the elected scheduler, greater than all earlier terms; `None` on other nodes, and without an election.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_term: Option<u64>,
     /// Activity types of published versions that it does not know; it leaves those versions to other nodes.
     pub lacks: Vec<String>,
@@ -81,10 +85,13 @@ pub struct QueueItem {
     /// How many.
     pub count: u64,
     /// The age of the oldest row, in milliseconds: since it was accepted, or for a delay since it was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_age_ms: Option<u64>,
     /// When the next row that is not due yet becomes due.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub next_at: Option<DateTime<Utc>>,
     /// For kept events, the bytes of their budget that they take.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
@@ -98,22 +105,28 @@ pub struct ClusterFanOut {
     /// The activity type that waits for it.
     pub activity_type_name: String,
     /// The correlation id that it is for; `None` means any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The instance that it is for; `None` means any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow_instance_id: Option<String>,
     /// `queued`: earlier events of its kind have their turn first; `running`; `finished`, listed for ten minutes.
     pub state: &'static str,
     /// When it was accepted.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub accepted_at: DateTime<Utc>,
     /// When its turn came.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub began_at: Option<DateTime<Utc>>,
     /// When the last bookmark received its row of work.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub finished_at: Option<DateTime<Utc>>,
     /// Bookmarks that have received a row of work so far.
     pub resumed: u64,
     /// Instances that triggers started.
     pub started: u64,
     /// The maximum number of bookmarks left; bookmarks of other events also count. `None` while it is queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub left_at_most: Option<u64>,
     /// Bookmarks per second since its turn came.
     pub per_second: f64,
@@ -143,13 +156,16 @@ pub struct ClusterLock {
     /// `exclusive` or `shared`.
     pub mode: LockMode,
     /// The node that holds it; `None` if a foreign session holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
     /// The incarnation of that node.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Incarnation>,
     /// The foreign session that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignSession>,
     /// How long its longest holder has held it, in milliseconds. `None` if the node did not report within half a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub held_ms: Option<u64>,
     /// How many wait for it, on all nodes that reported.
     pub waiters: u64,

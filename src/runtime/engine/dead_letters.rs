@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::events::event_published;
+use crate::elsa_json;
 use crate::id::{BookmarkId, DefinitionId, InstanceId, TenantId, WorkId};
 use crate::runtime::context::request::{EventAccepted, Listed, Page};
 use crate::store::code;
@@ -53,24 +54,34 @@ pub struct DeadLetter {
     /// The same in words.
     pub reason: String,
     /// The error of its last attempt, if it failed by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// When it became a dead letter, by the database's clock.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub created_at: DateTime<Utc>,
     /// When it was accepted; `None` for a delay.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub accepted_at: Option<DateTime<Utc>>,
     /// The instance that it is for; `None` for a stimulus for any matching instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow_instance_id: Option<InstanceId>,
     /// The definition of that instance; `None` if the instance no longer exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub definition_id: Option<DefinitionId>,
     /// The correlation id of that instance, or the one that the stimulus was for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The bookmark that it was to resume, if it names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bookmark_id: Option<BookmarkId>,
     /// The stimulus that it was to deliver, hashed, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stimulus_hash: Option<String>,
     /// The activity type that waits for such a stimulus, if it expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_type_name: Option<String>,
     /// The activity that it was for, if it expired and was for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_instance_id: Option<String>,
     /// How often it was tried: failures and crashes together.
     pub attempts: u32,
@@ -79,6 +90,7 @@ pub struct DeadLetter {
     /// How many processes crashed with it.
     pub crashes: u32,
     /// The id of its former row of work; `None` for a delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub work_id: Option<String>,
 }
 
@@ -168,6 +180,7 @@ pub struct DeadLettersReplayed {
     /// Starts that an activation strategy or a schedule refuses now; they stay dead letters.
     pub refused: u64,
     /// The `after` of the next call, if more may match.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Engine, connector};
 use crate::db::{Pool, migrate};
+use crate::elsa_json;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{NO_CONTROLS, is_plain};
 use crate::store::node;
@@ -50,12 +51,16 @@ pub struct RuntimeState {
     /// It is not paused.
     pub is_accepting_new_work: bool,
     /// Since when it is paused.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub paused_at: Option<DateTime<Utc>>,
     /// Since when bursts stop before their next activity.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub drain_started_at: Option<DateTime<Utc>>,
     /// The reason, in the words of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_reason_text: Option<String>,
     /// Who changed it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_requested_by: Option<String>,
     /// The number of changes.
     pub generation_id: String,
@@ -71,8 +76,10 @@ pub struct RuntimeSource {
     /// `Running` or `Paused`.
     pub state: &'static str,
     /// Always `None`: a pause of the cluster fails or holds as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// When it was paused; `None` while it runs.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub last_transition_at: Option<DateTime<Utc>>,
 }
 
@@ -84,8 +91,10 @@ pub struct DrainOutcome {
     /// `Forced`: no burst is under way. `TimedOut`: some activities are still running.
     pub overall_result: &'static str,
     /// When it began.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub started_at: DateTime<Utc>,
     /// When it was answered.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub completed_at: DateTime<Utc>,
     /// The time until nothing was accepted or claimed any longer, as `hh:mm:ss.fffffff`.
     pub pause_phase_duration: String,

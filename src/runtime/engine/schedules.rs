@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Engine;
 use crate::db::Pool;
+use crate::elsa_json;
 use crate::id::{ActivityId, DefinitionId, InstanceId, NodeId, TenantId};
 use crate::runtime::context::request::{Idempotency, Listed, Page};
 use crate::runtime::scheduler::decide::{self, ScheduleFiring, Tally};
@@ -84,18 +85,25 @@ pub struct ScheduleSummary {
     /// Its state.
     pub state: ScheduleState,
     /// The next occurrence.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub next_occurrence: Option<DateTime<Utc>>,
     /// When that fires: the same plus jitter.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub next_fire_at: Option<DateTime<Utc>>,
     /// The last occurrence that fired or was skipped.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub last_occurrence: Option<DateTime<Utc>>,
     /// When it last started an instance.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub last_fired_at: Option<DateTime<Utc>>,
     /// How late that was, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lateness_ms: Option<f64>,
     /// The node that fired it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_node_id: Option<NodeId>,
     /// The last instance that it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_instance_id: Option<InstanceId>,
     /// An occurrence is queued until the running instance has ended.
     pub is_queued: bool,

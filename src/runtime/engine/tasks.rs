@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::Engine;
 use super::start::{request_key, to_body};
 use crate::activity::TASK_RESULT_INPUT;
+use crate::elsa_json;
 use crate::execution::InstanceState;
 use crate::id::{ActivityExecutionId, InstanceId};
 use crate::runtime::context::node_context::NodeContext;
@@ -35,10 +36,12 @@ pub struct TaskSummary {
     /// The instance that waits.
     pub workflow_instance_id: InstanceId,
     /// The correlation id of the instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The activity that waits.
     pub activity_id: String,
     /// When it began to wait, by the database's clock.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub created_at: DateTime<Utc>,
 }
 
@@ -50,6 +53,7 @@ pub struct TaskList {
     /// In the order in which they began to wait.
     pub items: Vec<TaskSummary>,
     /// Where the next page begins; `None` on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 

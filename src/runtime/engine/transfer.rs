@@ -20,6 +20,7 @@ use super::journal::JournalFilter;
 use super::start::checked_instance_id;
 
 use crate::compute;
+use crate::elsa_json::without_nulls;
 use crate::execution::{InstanceState, InstanceTimestamps, Status};
 use crate::failpoint;
 use crate::id::{BurstId, InstanceId};
@@ -282,7 +283,7 @@ fn refused(name: &str, why: &str) -> Error {
 fn bookmarks(row: &ExportRow, state: &InstanceState) -> Value {
     let created_at = row.instance.updated_at.to_rfc3339_opts(SecondsFormat::Micros, false);
     let shown = state.bookmarks().iter().map(|bookmark| {
-        json!({
+        without_nulls(json!({
             "id": bookmark.id,
             "activityTypeName": bookmark.name,
             "workflowInstanceId": row.instance.id,
@@ -291,8 +292,7 @@ fn bookmarks(row: &ExportRow, state: &InstanceState) -> Value {
             "correlationId": row.instance.correlation_id,
             "createdAt": created_at,
             "payload": bookmark.payload,
-            "metadata": null,
-        })
+        }))
     });
     shown.collect()
 }

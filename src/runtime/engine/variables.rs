@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::Engine;
 use super::alter::{Change, InstanceAtRest, alter, program, refuse_while_paused};
 use super::instances::no_instance;
+use crate::elsa_json;
 use crate::execution::{InstanceState, Program, Status, VariableProblem, WorkflowVariable};
 use crate::id::{InstanceId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
@@ -35,6 +36,7 @@ pub struct InstanceExecutionState {
     /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`.
     pub sub_status: String,
     /// When it was last committed.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub updated_at: DateTime<Utc>,
 }
 

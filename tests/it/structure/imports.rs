@@ -18,8 +18,9 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 10] = [
+const GROUND: [&str; 11] = [
     "compute",
+    "elsa_json",
     "error",
     "id",
     "failpoint",

@@ -133,6 +133,9 @@ impl Document {
         if !types.is_empty() && !types.iter().any(|kind| is_of(kind, value)) {
             found.push(format!("{at} is no {}: {value}", types.join(" or ")));
         }
+        if schema["format"] == "date-time" && value.as_str().is_some_and(|text| !text.ends_with("+00:00")) {
+            found.push(format!("{at} is no time with the offset +00:00: {value}"));
+        }
         if let Some(least) = schema["minimum"].as_f64()
             && value.as_f64().is_some_and(|number| number < least)
         {

@@ -13,6 +13,7 @@ pub use self::call_stack::CallStack;
 use self::origin::{Origin, Origins, scheduled_by};
 use super::Engine;
 use crate::db::bounded_list;
+use crate::elsa_json;
 use crate::execution::ParentLink;
 use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
 use crate::store::instance;
@@ -48,10 +49,13 @@ pub struct ActivityExecutionSummary {
     /// Its type's version.
     pub activity_type_version: i32,
     /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_name: Option<String>,
     /// When it started, by the database's clock.
+    #[serde(serialize_with = "elsa_json::timestamp")]
     pub started_at: DateTime<Utc>,
     /// When it completed or was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "elsa_json::timestamp")]
     pub completed_at: Option<DateTime<Utc>>,
     /// Whether it waits at a bookmark.
     pub has_bookmarks: bool,
@@ -74,21 +78,27 @@ pub struct ActivityExecutionDetail {
     /// Evaluated inputs by name, in Pascal case (`Text`).
     pub activity_state: Value,
     /// The outcomes, once it completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
     /// Outputs by name, in Pascal case.
     pub outputs: Value,
     /// What the activity stores for itself.
     pub properties: Value,
     /// The exception of its fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exception: Option<Value>,
     /// The execution that scheduled it: the one after whose end it was scheduled, or else the one that contains it; for a
     /// child workflow, the one that started its instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_activity_execution_id: Option<ActivityExecutionId>,
     /// The activity of that execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_activity_id: Option<String>,
     /// The instance of that execution, if it is another one: for a child workflow, its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_workflow_instance_id: Option<InstanceId>,
     /// How many executions of its instance precede it in its call stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub call_stack_depth: Option<u32>,
 }
 
