@@ -41,7 +41,7 @@ pub use engine::dead_letters::{
 #[cfg(feature = "http")]
 pub(crate) use engine::definitions::{KnownWorkflows, PreparedDraft};
 pub use engine::event_token::VerifiedEventToken;
-pub use engine::journal::{JournalFilter, JournalRange};
+pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,

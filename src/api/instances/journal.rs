@@ -13,8 +13,7 @@ use crate::api::paging::{self, RowRange};
 use crate::api::path::{Id, IdPair};
 use crate::http::{ApiResult, RequestBody};
 use crate::id::{ActivityId, InstanceId};
-use crate::runtime::JournalFilter;
-use crate::runtime::{JournalRecord, Listed};
+use crate::runtime::{JournalFilter, JournalRecord, Listed, StoredJournalRecord};
 
 /// Lists the journal of an instance.
 #[utoipa::path(get, path = "/workflow-instances/{id}/journal", tag = "Instances",
@@ -68,7 +67,7 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
         ("activityId" = String, Path, description = "The id of the activity."),
     ),
     responses(
-        (status = 200, description = "The entry.", body = JournalRecord),
+        (status = 200, description = "The entry.", body = StoredJournalRecord),
         (status = 404, description = "`instance-not-found`, `entry-not-found`."),
     ))]
 pub(super) async fn last(State(api): State<Api>, IdPair(id, activity): IdPair) -> ApiResult {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Engine;
 use super::instances::no_instance;
 use crate::db::bounded_list;
-use crate::id::{ActivityId, InstanceId};
+use crate::id::{ActivityId, DefinitionId, InstanceId, VersionId};
 use crate::runtime::context::request::{JournalRecord, Listed, Page};
 use crate::store::instance;
 use crate::store::record::journal::{self, EntryFilter, JournalEntryRow};
@@ -46,6 +46,26 @@ pub struct JournalRange {
     pub total_count: u64,
     /// The journal has so many entries that not all were counted: there are more than `total_count`.
     pub total_count_is_estimate: bool,
+}
+
+/// An entry of a journal with what identifies its instance, as Elsa stores it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StoredJournalRecord {
+    /// The entry.
+    #[serde(flatten)]
+    pub record: JournalRecord,
+    /// The activity's place in the definition, as `nodeId`.
+    pub activity_node_id: String,
+    /// The instance.
+    pub workflow_instance_id: InstanceId,
+    /// Which workflow it runs.
+    pub workflow_definition_id: DefinitionId,
+    /// Which version of it, by id.
+    pub workflow_definition_version_id: VersionId,
+    /// Which version of it, by number.
+    pub workflow_version: i32,
 }
 
 impl Engine {
@@ -96,21 +116,28 @@ impl Engine {
 
     /// Reads the last entry about the start, the completion or the fault of an activity (code `entry-not-found` if there is
     /// none).
-    pub async fn last_journal_entry(&self, id: &InstanceId, activity: &ActivityId) -> Result<JournalRecord> {
+    pub async fn last_journal_entry(&self, id: &InstanceId, activity: &ActivityId) -> Result<StoredJournalRecord> {
         let (node, tenant) = (self.node()?, &self.inner.tenant);
         let filter = EntryFilter {
             activity_ids: vec![activity.as_str().to_owned()],
             events: ["Started", "Completed", "Faulted"].map(str::to_owned).to_vec(),
             ..EntryFilter::default()
         };
-        match bounded_list(journal::last(node.database.reads.lists(), tenant, id, &filter)).await? {
-            Some(row) => Ok(record(id, row)),
-            None => {
-                self.check_exists(id).await?;
-                let message = format!("the journal has no entry about the activity {:?}", activity.as_str());
-                Err(Error::not_found("entry-not-found", message))
-            }
-        }
+        let Some(row) = bounded_list(journal::last(node.database.reads.lists(), tenant, id, &filter)).await? else {
+            self.check_exists(id).await?;
+            let message = format!("the journal has no entry about the activity {:?}", activity.as_str());
+            return Err(Error::not_found("entry-not-found", message));
+        };
+        let instance = instance::find_summary(node.database.reads.by_key(), tenant, id).await?;
+        let definition = instance.ok_or_else(|| no_instance(id))?.definition;
+        Ok(StoredJournalRecord {
+            activity_node_id: row.node_id.clone(),
+            workflow_instance_id: id.clone(),
+            workflow_definition_id: definition.definition_id,
+            workflow_definition_version_id: definition.version_id,
+            workflow_version: definition.version,
+            record: record(id, row),
+        })
     }
 
     async fn journal_entries(&self, id: &InstanceId, limit: i64, offset: i64) -> Result<(u64, Vec<JournalRecord>)> {
