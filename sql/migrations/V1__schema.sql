@@ -242,6 +242,8 @@ CREATE TABLE definition (
     created_at timestamptz NOT NULL DEFAULT now(),
     -- The JSON as it was sent.
     body json NOT NULL,
+    -- For lists, which read no body.
+    tool_version text GENERATED ALWAYS AS (body ->> 'toolVersion') STORED,
     -- The activation strategy: 0 always, 1 singleton, 2 correlated singleton, 3 correlation. Set by the publish.
     activation_strategy smallint NOT NULL DEFAULT 0 /* always */ CHECK (activation_strategy BETWEEN 0 AND 3),
     -- What is left to do after the strategy changed: 2 seed, add keys of instances that started before (starts are

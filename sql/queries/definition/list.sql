@@ -5,7 +5,7 @@
 -- locks:   none
 WITH hit AS (
     SELECT d.version_id, d.definition_id, d.version, d.name, d.description, d.is_latest, d.is_published,
-        d.is_readonly, d.is_system, d.created_at
+        d.is_readonly, d.is_system, d.created_at, d.tool_version
     FROM definition d
     WHERE d.tenant_id = $1
 --[latest

@@ -14,6 +14,10 @@ use crate::runtime::{InstanceList, InstanceSummary};
 pub(super) struct InstanceView {
     #[serde(flatten)]
     summary: InstanceSummary,
+    /// A node holds a claim on work of it: a burst runs, or is about to.
+    is_executing: bool,
+    /// Its version of the workflow belongs to the system.
+    is_system: bool,
     /// The state.
     workflow_state: WorkflowState,
 }

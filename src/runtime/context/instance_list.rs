@@ -55,6 +55,10 @@ pub struct InstanceDetail {
     /// What a list shows.
     #[serde(flatten)]
     pub summary: InstanceSummary,
+    /// A node holds a claim on work of it: a burst runs, or is about to.
+    pub is_executing: bool,
+    /// Its version of the workflow belongs to the system.
+    pub is_system: bool,
     /// Elsa's `workflowState`.
     pub workflow_state: Value,
 }

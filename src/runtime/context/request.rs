@@ -244,6 +244,9 @@ pub struct DefinitionSummary {
     pub description: Option<String>,
     /// Counts from 1.
     pub version: i32,
+    /// The version of the tool that created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_version: Option<String>,
     /// The newest version.
     pub is_latest: bool,
     /// The published version.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Engine;
 use crate::definition::WorkflowDefinition;
+use crate::elsa_json::{timestamp_text, without_nulls};
 use crate::execution::{InstanceState, InstanceTimestamps};
 use crate::id::InstanceId;
 use crate::runtime::context::instance_list::{InstanceDetail, InstanceSummary};
@@ -22,26 +23,29 @@ impl Engine {
     /// Reads an instance with its state. An accepted instance that has not run yet is `Pending`.
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
-        let tenant = &self.inner.tenant;
-        // Twice: between the two reads a pending start may have been committed.
-        for _ in 0..2 {
-            if let Some((row, state, _)) = instance::find(node.database.reads.by_key(), tenant, id).await? {
-                let state = InstanceState::from_bytes(&state)?;
-                let meta = InstanceTimestamps {
-                    created_at: row.created_at,
-                    updated_at: row.updated_at,
-                    finished_at: row.finished_at,
-                };
-                return Ok(InstanceDetail {
-                    workflow_state: state.workflow_state(meta),
-                    summary: summary(row),
-                });
-            }
-            if let Some(row) = instance::pending(node.database.reads.by_key(), tenant, id).await? {
-                return Ok(pending(row));
-            }
+        let shown = instance::show(node.database.reads.by_key(), &self.inner.tenant, id).await?;
+        let shown = shown.ok_or_else(|| no_instance(id))?;
+        let (is_executing, is_system) = (shown.is_executing, shown.is_system);
+        let mut workflow_state = match shown.state {
+            None => pending_state(&shown.row),
+            Some(state) => InstanceState::from_bytes(&state)?.workflow_state(InstanceTimestamps {
+                created_at: shown.row.created_at,
+                updated_at: shown.row.updated_at,
+                finished_at: shown.row.finished_at,
+            }),
+        };
+        self.add_times(id, &mut workflow_state).await?;
+        // A state says neither.
+        if let Some(fields) = workflow_state.as_object_mut() {
+            fields.insert("isExecuting".to_owned(), is_executing.into());
+            fields.insert("isSystem".to_owned(), is_system.into());
         }
-        Err(no_instance(id))
+        Ok(InstanceDetail {
+            summary: summary(shown.row),
+            is_executing,
+            is_system,
+            workflow_state,
+        })
     }
 
     /// Everything that prevents a definition from being published; empty if it can be published.
@@ -68,25 +72,20 @@ pub(super) fn summary(row: InstanceRow) -> InstanceSummary {
     }
 }
 
-fn pending(row: InstanceRow) -> InstanceDetail {
-    let summary = summary(row);
-    let workflow_state: Value = json!({
-        "id": summary.id,
-        "definitionId": summary.definition_id,
-        "definitionVersionId": summary.definition_version_id,
-        "definitionVersion": summary.version,
-        "parentWorkflowInstanceId": summary.parent_workflow_instance_id,
-        "correlationId": summary.correlation_id,
-        "name": summary.name,
-        "status": summary.status,
-        "subStatus": summary.sub_status,
+fn pending_state(row: &InstanceRow) -> Value {
+    without_nulls(json!({
+        "id": row.id,
+        "definitionId": row.definition.definition_id,
+        "definitionVersionId": row.definition.version_id,
+        "definitionVersion": row.definition.version,
+        "parentWorkflowInstanceId": row.parent,
+        "correlationId": row.correlation_id,
+        "name": row.name,
+        "status": status_word(row.status),
+        "subStatus": sub_status_word(row.sub_status),
         "bookmarks": [],
         "incidents": [],
-        "createdAt": summary.created_at,
-        "updatedAt": summary.updated_at,
-    });
-    InstanceDetail {
-        summary,
-        workflow_state,
-    }
+        "createdAt": timestamp_text(row.created_at),
+        "updatedAt": timestamp_text(row.updated_at),
+    }))
 }

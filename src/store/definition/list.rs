@@ -83,12 +83,20 @@ pub(super) fn text(filter: &DefinitionListFilter<'_>) -> &'static str {
     TEXTS.get(at).map_or(LIST, String::as_str)
 }
 
+/// A version in a list, without its body.
+#[derive(Debug)]
+pub(crate) struct ListedVersion {
+    pub(crate) row: DefinitionRow,
+    /// Of its body: the version of the tool that created it.
+    pub(crate) tool_version: Option<String>,
+}
+
 /// Lists a page, with the total number.
 pub(crate) async fn list(
     pool: &Pool,
     tenant: &TenantId,
     filter: &DefinitionListFilter<'_>,
-) -> Result<(u64, Vec<DefinitionRow>)> {
+) -> Result<(u64, Vec<ListedVersion>)> {
     let params: [&(dyn ToSql + Sync); 8] = [
         &tenant.as_str(),
         &filter.version_ids,
@@ -104,10 +112,11 @@ pub(crate) async fn list(
     let items = rows
         .iter()
         .filter(|row| row.get::<_, Option<String>>(at.version_id).is_some());
-    Ok((
-        crate::store::total(&rows),
-        items.map(|row| definition_row(at, row, Arc::default())).collect(),
-    ))
+    let items = items.map(|row| ListedVersion {
+        row: definition_row(at, row, Arc::default()),
+        tool_version: row.get("tool_version"),
+    });
+    Ok((crate::store::total(&rows), items.collect()))
 }
 
 #[cfg(test)]

@@ -122,7 +122,9 @@ pub(crate) async fn find(
     tenant: &TenantId,
     id: &InstanceId,
 ) -> Result<Option<(InstanceRow, Vec<u8>, InstanceVersion)>> {
-    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &true]).await?;
+    let row = pool
+        .query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &true, &false])
+        .await?;
     let Some(row) = row else { return Ok(None) };
     let version = InstanceVersion(row.get("instance_version"));
     Ok(Some((
@@ -132,9 +134,53 @@ pub(crate) async fn find(
     )))
 }
 
+/// An instance as it is shown: one that was committed, or an accepted start.
+#[derive(Debug)]
+pub(crate) struct ShownInstance {
+    pub(crate) row: InstanceRow,
+    /// `None` before its first commit.
+    pub(crate) state: Option<Vec<u8>>,
+    /// A node holds a claim on work of it.
+    pub(crate) is_executing: bool,
+    /// Its version belongs to the system.
+    pub(crate) is_system: bool,
+}
+
+impl ShownInstance {
+    fn of(row: InstanceRow, state: Option<Vec<u8>>, flags: &Row) -> Self {
+        let flag = |name: &str| flags.get::<_, Option<bool>>(name).unwrap_or(false);
+        Self {
+            row,
+            state,
+            is_executing: flag("is_executing"),
+            is_system: flag("is_system"),
+        }
+    }
+}
+
+/// Reads an instance as it is shown.
+pub(crate) async fn show(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<ShownInstance>> {
+    // Twice: between the two reads a pending start may have been committed.
+    for _ in 0..2 {
+        let found = pool
+            .query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &true, &true])
+            .await?;
+        if let Some(found) = found {
+            let row = instance_row(InstanceColumns::of(&found)?, &found);
+            return Ok(Some(ShownInstance::of(row, Some(found.get("state")), &found)));
+        }
+        if let Some(found) = pool.query_opt(PENDING, &[&tenant.as_str(), &id.as_str()]).await? {
+            return Ok(Some(ShownInstance::of(pending_row(id, &found), None, &found)));
+        }
+    }
+    Ok(None)
+}
+
 /// Reads an instance without its state, which may be large.
 pub(crate) async fn find_summary(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
-    let row = pool.query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &false]).await?;
+    let row = pool
+        .query_opt(FIND, &[&tenant.as_str(), &id.as_str(), &false, &false])
+        .await?;
     row.map(|row| Ok(instance_row(InstanceColumns::of(&row)?, &row)))
         .transpose()
 }
@@ -181,31 +227,33 @@ pub(crate) async fn versions(pool: &Pool, tenant: &TenantId, ids: &[InstanceId])
 /// Reads an accepted start before its first commit, as the instance that it becomes.
 pub(crate) async fn pending(pool: &Pool, tenant: &TenantId, id: &InstanceId) -> Result<Option<InstanceRow>> {
     let row = pool.query_opt(PENDING, &[&tenant.as_str(), &id.as_str()]).await?;
-    Ok(row.map(|row| {
-        let created_at: DateTime<Utc> = row.get("created_at");
-        let body: Value = row.get("body");
-        let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
-        InstanceRow {
-            id: id.clone(),
-            definition: DefinitionRef {
-                definition_id: DefinitionId::new(row.get::<_, Option<String>>("definition_id").unwrap_or_default()),
-                version_id: VersionId::new(row.get::<_, Option<String>>("version_id").unwrap_or_default()),
-                version: row.get::<_, Option<i32>>("definition_version").unwrap_or_default(),
-            },
-            status: StatusCode::Running.number(),
-            sub_status: SubStatusCode::Pending.number(),
-            correlation_id: text("correlationId"),
-            name: text("name"),
-            incident_count: 0,
-            created_at,
-            updated_at: created_at,
-            finished_at: None,
-            parent: body
-                .pointer("/parent/instanceId")
-                .and_then(Value::as_str)
-                .map(InstanceId::new),
-        }
-    }))
+    Ok(row.map(|row| pending_row(id, &row)))
+}
+
+fn pending_row(id: &InstanceId, row: &Row) -> InstanceRow {
+    let created_at: DateTime<Utc> = row.get("created_at");
+    let body: Value = row.get("body");
+    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+    InstanceRow {
+        id: id.clone(),
+        definition: DefinitionRef {
+            definition_id: DefinitionId::new(row.get::<_, Option<String>>("definition_id").unwrap_or_default()),
+            version_id: VersionId::new(row.get::<_, Option<String>>("version_id").unwrap_or_default()),
+            version: row.get::<_, Option<i32>>("definition_version").unwrap_or_default(),
+        },
+        status: StatusCode::Running.number(),
+        sub_status: SubStatusCode::Pending.number(),
+        correlation_id: text("correlationId"),
+        name: text("name"),
+        incident_count: 0,
+        created_at,
+        updated_at: created_at,
+        finished_at: None,
+        parent: body
+            .pointer("/parent/instanceId")
+            .and_then(Value::as_str)
+            .map(InstanceId::new),
+    }
 }
 
 /// The open bookmarks of an instance.

@@ -113,6 +113,19 @@ struct Collector {
 }
 
 impl Collector {
+    fn new(query: ExecutionQuery) -> Result<Self> {
+        if query.newest == 0 {
+            return Err(Error::internal("a read of no executions"));
+        }
+        Ok(Self {
+            query,
+            found: ExecutionRows::default(),
+            value_bytes: 0,
+            floor: 0,
+            activities: HashMap::new(),
+        })
+    }
+
     fn add(&mut self, page: &RecordPage) -> Result<()> {
         for record in &page.records {
             let lines = Lines::read(&record.body)?;
@@ -223,6 +236,22 @@ fn status(word: &str) -> &'static str {
     words.into_iter().find(|one| *one == word).unwrap_or("Pending")
 }
 
+/// Reads executions of an instance whose history is one page; `None` if it is longer.
+pub(crate) async fn read_short(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &InstanceId,
+    query: ExecutionQuery,
+) -> Result<Option<ExecutionRows>> {
+    let mut collector = Collector::new(query)?;
+    let page = Reader::newest_first(pool, tenant, id).next().await?;
+    if !page.is_last {
+        return Ok(None);
+    }
+    let collected = compute::run(page.is_long(), move || collector.add(&page).map(|()| collector.found));
+    collected.await?.map(Some)
+}
+
 /// Reads executions of an instance.
 pub(crate) async fn read(
     pool: &Pool,
@@ -230,17 +259,8 @@ pub(crate) async fn read(
     id: &InstanceId,
     query: ExecutionQuery,
 ) -> Result<ExecutionRows> {
-    if query.newest == 0 {
-        return Err(Error::internal("a read of no executions"));
-    }
     let mut reader = Reader::newest_first(pool, tenant, id);
-    let mut collector = Collector {
-        query,
-        found: ExecutionRows::default(),
-        value_bytes: 0,
-        floor: 0,
-        activities: HashMap::new(),
-    };
+    let mut collector = Collector::new(query)?;
     let mut bytes = 0;
     loop {
         let page = reader.next().await?;

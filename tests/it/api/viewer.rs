@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::single_node::{SingleNode, literal, waits_for};
-use crate::support::{Http, TIMEOUT, poll_until};
+use crate::support::{Http, TIMEOUT, assert_fields, poll_until};
 
 fn write_line(id: &str, text: &Value) -> Value {
     json!({"id": id, "type": "Elsa.WriteLine", "text": text})
@@ -114,6 +114,24 @@ async fn the_viewer_shows_what_an_instance_did() {
         (&last["eventName"], &last["nodeId"]),
         (&json!("Started"), &json!("Workflow1:Flow:Inner:e"))
     );
+    let instance = http.get(&format!("workflow-instances/{id}")).await.expect(200);
+    let contexts = instance["workflowState"]["activityExecutionContexts"]
+        .as_array()
+        .unwrap();
+    let list = format!("activity-executions/list?workflowInstanceId={id}");
+    let executions = http.get(&list).await.expect(200);
+    assert!(contexts.len() >= 3, "{contexts:?}");
+    for context in contexts {
+        let mut recorded = executions["items"].as_array().unwrap().iter();
+        let execution = recorded.find(|execution| execution["id"] == context["id"]).unwrap();
+        for field in ["startedAt", "completedAt", "callStackDepth"] {
+            assert_eq!(context[field], execution[field], "{field} of {context}");
+        }
+        assert!(context["startedAt"].is_string(), "{context}");
+    }
+    assert_fields!(last, {"activityNodeId": "Workflow1:Flow:Inner:e", "workflowInstanceId": id,
+        "workflowDefinitionId": "nested", "workflowDefinitionVersionId": instance["definitionVersionId"],
+        "workflowVersion": 1, "activityId": "e"});
     http.get(&format!("workflow-instances/{id}/journal/C"))
         .await
         .assert_refused(404, "entry-not-found");

@@ -2,6 +2,7 @@
 
 mod call_stack;
 mod origin;
+mod times;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

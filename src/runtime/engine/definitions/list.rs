@@ -6,8 +6,7 @@ use crate::runtime::context::request::{
     DefinitionFilter, DefinitionOrder, DefinitionSummary, Listed, Page, VersionOptions,
 };
 use crate::runtime::engine::Engine;
-use crate::store::definition::DefinitionRow;
-use crate::store::definition::list::{self, DefinitionListFilter, DefinitionListOrder, VersionScope};
+use crate::store::definition::list::{self, DefinitionListFilter, DefinitionListOrder, ListedVersion, VersionScope};
 
 impl Engine {
     /// Lists versions of definitions, without their bodies.
@@ -44,13 +43,14 @@ impl Engine {
     }
 }
 
-pub(super) fn summary(row: DefinitionRow) -> DefinitionSummary {
+fn summary(ListedVersion { row, tool_version }: ListedVersion) -> DefinitionSummary {
     DefinitionSummary {
         id: row.version_id,
         definition_id: row.definition_id,
         name: row.name,
         description: row.description,
         version: row.version,
+        tool_version,
         is_latest: row.is_latest,
         is_published: row.is_published,
         is_readonly: row.is_readonly,
