@@ -44,8 +44,8 @@ struct EventFields {
     workflow_execution_mode: Option<String>,
 }
 
-/// Elsa's modes of publishing.
-const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
+/// Elsa's modes of publishing, in the order of their numbers.
+const MODES: [&str; 2] = ["Synchronous", "Asynchronous"];
 
 /// Publishes an event.
 ///
@@ -62,7 +62,7 @@ const MODES: [&str; 2] = ["Asynchronous", "Synchronous"];
     ))]
 pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
-    fields.keyword("workflowExecutionMode", &MODES)?;
+    fields.member("workflowExecutionMode", &MODES, &[])?;
     let request = EventRequest {
         name,
         correlation_id: fields.text("correlationId")?,

@@ -193,6 +193,32 @@ impl Fields {
         self.text(name)?.map(|text| one_of(name, &text, keywords)).transpose()
     }
 
+    /// One of the members of an enumeration of Elsa, by name in any case or by number: its place in `members`, as in .NET.
+    /// `synonyms` have no numbers.
+    pub(super) fn member(
+        &mut self,
+        name: &str,
+        members: &[&'static str],
+        synonyms: &[&'static str],
+    ) -> Result<Option<&'static str>, ApiError> {
+        let found = self.any(name);
+        found.map(|value| member(name, &value, members, synonyms)).transpose()
+    }
+
+    /// A list of members of an enumeration of Elsa.
+    pub(super) fn members(&mut self, name: &str, members: &[&'static str]) -> Result<Vec<String>, ApiError> {
+        let items = match self.any(name) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(text @ Value::String(_)) if self.of_query => vec![text],
+            Some(_) => return Err(ApiError::invalid_field(name, format!("{name} must be a list."))),
+        };
+        let items = items.iter();
+        items
+            .map(|item| member(name, item, members, &[]).map(str::to_owned))
+            .collect()
+    }
+
     /// A list of these keywords.
     pub(super) fn keywords(&mut self, name: &str, keywords: &[&'static str]) -> Result<Vec<String>, ApiError> {
         let texts = self.texts(name)?.into_iter();
@@ -207,6 +233,32 @@ fn text(name: &str, value: Value) -> Result<String, ApiError> {
         Value::String(text) => Ok(text),
         _ => Err(ApiError::invalid_field(name, format!("{name} must be text."))),
     }
+}
+
+/// A text may have the number, too, as the texts of a query do.
+fn member(
+    name: &str,
+    value: &Value,
+    members: &[&'static str],
+    synonyms: &[&'static str],
+) -> Result<&'static str, ApiError> {
+    let number = match value {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_u64(),
+    };
+    let place = number.and_then(|number| usize::try_from(number).ok());
+    let named = |text: &str| {
+        let mut words = members.iter().chain(synonyms);
+        words.find(|word| word.eq_ignore_ascii_case(text))
+    };
+    let found = match place {
+        Some(place) => members.get(place),
+        None => value.as_str().and_then(named),
+    };
+    found.copied().ok_or_else(|| {
+        let words = members.join(", ");
+        ApiError::invalid_field(name, format!("{name} must be one of {words}, or its number from 0."))
+    })
 }
 
 fn one_of(name: &str, text: &str, keywords: &[&'static str]) -> Result<&'static str, ApiError> {
@@ -261,6 +313,41 @@ mod tests {
             Fields::from_body(Some(json!([]))).unwrap_err().status_and_code(),
             (400, "invalid-body")
         );
+    }
+
+    #[test]
+    fn a_member_of_an_enumeration_has_a_name_and_a_number() {
+        let members = ["Running", "Finished"];
+        for value in [json!("finished"), json!(1), json!("1")] {
+            let found = body(json!({ "f": value })).member("f", &members, &["Ended"]);
+            assert_eq!(found.unwrap(), Some("Finished"), "{value}");
+        }
+        assert_eq!(
+            body(json!({"f": "ended"})).member("f", &members, &["Ended"]).unwrap(),
+            Some("Ended")
+        );
+        assert_eq!(query("f=1").member("f", &members, &[]).unwrap(), Some("Finished"));
+        assert_eq!(
+            query("f=1&f=running").members("f", &members).unwrap(),
+            ["Finished", "Running"]
+        );
+        assert_eq!(body(json!({"f": [0]})).members("f", &members).unwrap(), ["Running"]);
+        for value in [
+            json!(2),
+            json!("2"),
+            json!(-1),
+            json!(1.5),
+            json!(true),
+            json!([0]),
+            json!("x"),
+            json!(""),
+        ] {
+            let refused = body(json!({ "f": value }))
+                .member("f", &members, &["Ended"])
+                .unwrap_err();
+            assert_eq!(refused.status_and_code(), (400, "invalid-field"), "{value}");
+        }
+        assert!(body(json!({"f": 1})).members("f", &members).is_err());
     }
 
     #[test]

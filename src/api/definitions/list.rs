@@ -27,12 +27,12 @@ const MOST_IDS: usize = 1_000;
 pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
-    let order = match fields.keyword("orderBy", &["Created", "Name", "Version"])? {
+    let order = match fields.member("orderBy", &["Created", "Name", "Version"], &[])? {
         Some("Created") => DefinitionOrder::Created,
         Some("Version") => DefinitionOrder::Version,
         _ => DefinitionOrder::Name,
     };
-    let direction = fields.keyword("orderDirection", &["Ascending", "Descending"])?;
+    let direction = fields.member("orderDirection", &["Ascending", "Descending"], &[])?;
     let filter = DefinitionFilter {
         // Without the option, Elsa lists every version of every definition.
         versions: versions::take(&mut fields)?.unwrap_or(VersionOptions::All),

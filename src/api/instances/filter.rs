@@ -8,8 +8,19 @@ use crate::http::ApiError;
 use crate::id::{DefinitionId, InstanceId, VersionId};
 use crate::runtime::{InstanceFilter, InstanceTime, TimeFilter, TimeOperator};
 
+// Enumerations of Elsa, in the order of their numbers.
 const STATUSES: [&str; 2] = ["Running", "Finished"];
-const SUB_STATUSES: [&str; 6] = ["Pending", "Executing", "Suspended", "Finished", "Cancelled", "Faulted"];
+const SUB_STATUSES: [&str; 7] = [
+    "Pending",
+    "Executing",
+    "Suspended",
+    "Finished",
+    "Cancelled",
+    "Faulted",
+    INTERRUPTED,
+];
+/// Elsa's sub-status of what a drain has cut off. No instance has it here: a drain waits for bursts, and a lost one is repeated.
+const INTERRUPTED: &str = "Interrupted";
 
 const COLUMNS: [(&str, InstanceTime); 3] = [
     ("CreatedAt", InstanceTime::CreatedAt),
@@ -20,10 +31,10 @@ const COLUMNS: [(&str, InstanceTime); 3] = [
 const OPERATORS: [(&str, TimeOperator); 6] = [
     ("Is", TimeOperator::Is),
     ("IsNot", TimeOperator::IsNot),
-    ("GreaterThan", TimeOperator::GreaterThan),
-    ("GreaterThanOrEqual", TimeOperator::GreaterThanOrEqual),
     ("LessThan", TimeOperator::LessThan),
+    ("GreaterThan", TimeOperator::GreaterThan),
     ("LessThanOrEqual", TimeOperator::LessThanOrEqual),
+    ("GreaterThanOrEqual", TimeOperator::GreaterThanOrEqual),
 ];
 
 /// The most values of one list, and comparisons of times.
@@ -35,8 +46,8 @@ const MAX_SEARCH: usize = 1_000;
 
 /// Takes the filter out of the fields; `None` if no instance can meet it.
 pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>, ApiError> {
-    let status = fields.keyword("status", &STATUSES)?.map(str::to_owned);
-    let sub_status = fields.keyword("subStatus", &SUB_STATUSES)?.map(str::to_owned);
+    let status = fields.member("status", &STATUSES, &[])?.map(str::to_owned);
+    let sub_status = fields.member("subStatus", &SUB_STATUSES, &[])?.map(str::to_owned);
     let lists = (
         intersect(fields.id("id")?, both(fields, "ids", "workflowInstanceIds")?),
         intersect(fields.id("definitionId")?, bounded(fields, "definitionIds")?),
@@ -45,8 +56,8 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
             bounded(fields, "definitionVersionIds")?,
         ),
         intersect(fields.text("correlationId")?, bounded(fields, "correlationIds")?),
-        intersect(status, fields.keywords("statuses", &STATUSES)?),
-        intersect(sub_status, fields.keywords("subStatuses", &SUB_STATUSES)?),
+        intersect(status, fields.members("statuses", &STATUSES)?),
+        intersect(sub_status, fields.members("subStatuses", &SUB_STATUSES)?),
         intersect(fields.text("name")?, bounded(fields, "names")?),
     );
     let search_term = fields.text("searchTerm")?.filter(|term| !term.trim().is_empty());
@@ -70,15 +81,17 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
         Some(versions),
         Some(correlations),
         Some(statuses),
-        Some(sub_statuses),
+        Some(mut sub_statuses),
         Some(names),
     ) = lists
     else {
         return Ok(None);
     };
-    if is_system {
+    let is_interrupted = !sub_statuses.is_empty() && sub_statuses.iter().all(|word| word == INTERRUPTED);
+    if is_system || is_interrupted {
         return Ok(None);
     }
+    sub_statuses.retain(|word| word != INTERRUPTED);
     if names.len() > 1 {
         return Err(ApiError::invalid_field("names", "names has at most one name."));
     }
@@ -133,22 +146,28 @@ fn time_filters(value: Option<Value>) -> Result<Vec<TimeFilter>, ApiError> {
             let mut fields = Fields::from_body(Some(filter))
                 .map_err(|_| wrong("A filter has column, operator and timestamp.".to_owned()))?;
             let column = fields.text("column")?.unwrap_or_default();
-            let operator = fields.text("operator")?.unwrap_or_else(|| "Is".to_owned());
+            let operator = fields.any("operator").unwrap_or_else(|| "Is".into());
             let timestamp = fields.text("timestamp")?.unwrap_or_default();
             Ok(TimeFilter {
                 column: named(&COLUMNS, &column)
                     .ok_or_else(|| wrong(format!("The column {column:?} is not one of {}.", words(&COLUMNS))))?,
-                operator: named(&OPERATORS, &operator).ok_or_else(|| {
-                    wrong(format!(
-                        "The operator {operator:?} is not one of {}.",
-                        words(&OPERATORS)
-                    ))
-                })?,
+                operator: operator_of(&operator)
+                    .ok_or_else(|| wrong(format!("The operator {operator} is not one of {}.", words(&OPERATORS))))?,
                 timestamp: time(&timestamp)
                     .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is not a time with an offset.")))?,
             })
         })
         .collect()
+}
+
+/// By its name or its number.
+fn operator_of(value: &Value) -> Option<TimeOperator> {
+    match value.as_u64() {
+        Some(number) => OPERATORS
+            .get(usize::try_from(number).ok()?)
+            .map(|(_, operator)| *operator),
+        None => named(&OPERATORS, value.as_str()?),
+    }
 }
 
 fn named<T: Copy>(all: &[(&str, T)], word: &str) -> Option<T> {
@@ -202,6 +221,15 @@ mod tests {
         );
         assert_eq!(filter.version, Some(2));
         assert_eq!(read(json!({"isSystem": true})).unwrap(), None);
+        assert_eq!(read(json!({"subStatus": "Interrupted"})).unwrap(), None);
+        assert_eq!(read(json!({"subStatuses": [6]})).unwrap(), None);
+        let filter = read(json!({"status": 0, "subStatuses": ["Interrupted", 2]}))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (&*filter.statuses[0], &*filter.sub_statuses),
+            ("Running", &["Suspended".to_owned()][..])
+        );
         let parents = |body| read(body).unwrap().unwrap().parent_ids.len();
         assert_eq!(
             parents(json!({"parentWorkflowInstanceIds": ["p"], "parentIds": ["q"]})),
@@ -238,5 +266,8 @@ mod tests {
         let good = json!({"timestampFilters": [{"column": "createdAt", "operator": "IsNot", "timestamp": "2026-01-01T01:00:00+01:00"}]});
         let filter = read(good).unwrap().unwrap();
         assert_eq!(filter.time_filters[0].timestamp, time(at).unwrap());
+        let numbered = json!({"timestampFilters": [{"column": "CreatedAt", "operator": 5, "timestamp": at}]});
+        let filter = read(numbered).unwrap().unwrap();
+        assert_eq!(filter.time_filters[0].operator, TimeOperator::GreaterThanOrEqual);
     }
 }

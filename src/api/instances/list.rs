@@ -19,14 +19,16 @@ use crate::runtime::{InstanceList, InstanceOrder, InstancePage};
 /// The orders of Elsa, and names that its columns have elsewhere.
 const ORDERS: [(&str, InstanceOrder); 8] = [
     ("Created", InstanceOrder::Created),
+    ("UpdatedAt", InstanceOrder::Updated),
+    ("Finished", InstanceOrder::Finished),
+    ("Name", InstanceOrder::Name),
     ("CreatedAt", InstanceOrder::Created),
     ("Updated", InstanceOrder::Updated),
-    ("UpdatedAt", InstanceOrder::Updated),
     ("LastExecuted", InstanceOrder::Updated),
-    ("Finished", InstanceOrder::Finished),
     ("FinishedAt", InstanceOrder::Finished),
-    ("Name", InstanceOrder::Name),
 ];
+/// The first of them are Elsa's, in the order of their numbers.
+const ELSA_ORDERS: usize = 4;
 
 /// The only keys of a body that starts an instance instead of listing them.
 const START_KEYS: [&str; 7] = [
@@ -96,8 +98,9 @@ async fn list_response(api: &Api, mut fields: Fields) -> ApiResult {
 /// The order; without a name the newest come first, whatever the direction: Elsa's clients send one then, too.
 fn order(fields: &mut Fields) -> Result<InstancePage, ApiError> {
     let words = ORDERS.map(|(word, _)| word);
-    let name = fields.keyword("orderBy", &words)?;
-    let direction = fields.keyword("orderDirection", &["Ascending", "Descending"])?;
+    let (members, synonyms) = words.split_at(ELSA_ORDERS);
+    let name = fields.member("orderBy", members, synonyms)?;
+    let direction = fields.member("orderDirection", &["Ascending", "Descending"], &[])?;
     let order = name.and_then(|name| ORDERS.iter().find(|(word, _)| *word == name));
     let Some((_, order)) = order.copied() else {
         return Ok(InstancePage::default());

@@ -105,7 +105,7 @@ pub(super) struct InstanceQuery {
     status: Option<String>,
     /// `Running`, `Finished`.
     statuses: Option<Vec<String>>,
-    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`.
+    /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Interrupted` finds nothing.
     sub_status: Option<String>,
     /// Several of these.
     sub_statuses: Option<Vec<String>>,

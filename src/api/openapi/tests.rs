@@ -206,6 +206,8 @@ fn every_field_that_is_read_is_described() {
             "flag",
             "keyword",
             "keywords",
+            "member",
+            "members",
         ];
         for reader in readers {
             for rest in code.split(&format!("ields.{reader}(\"")).skip(1) {
