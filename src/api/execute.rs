@@ -11,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::definitions::ActivityHandleFields;
 use super::fields::Fields;
 use super::openapi::{IdempotencyKey, Started};
 use super::path::Id;
@@ -26,6 +27,9 @@ const CANNOT_START: HeaderName = HeaderName::from_static("x-elsa-workflow-cannot
 const CANNOT_START_CODE: &str = "cannot-start";
 /// Distinguishes a response of the API from one that the workflow itself wrote.
 const ELSA_RESPONSE: HeaderName = HeaderName::from_static("x-elsa-response");
+
+/// Elsa's other way to name the activity to begin at.
+const HANDLE: &str = "activityHandle";
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
@@ -45,6 +49,9 @@ pub(super) struct StartFields {
     name: Option<String>,
     /// The trigger at which it begins; the root if absent.
     trigger_activity_id: Option<String>,
+    /// The same trigger by a handle: an `activityId` or an `activityNodeId`; in a query as JSON.
+    #[param(value_type = Option<String>)]
+    activity_handle: Option<ActivityHandleFields>,
     /// The inputs of the workflow by name; in a query as JSON.
     #[param(value_type = Option<String>)]
     input: Option<Map<String, Value>>,
@@ -214,10 +221,7 @@ pub(super) fn start_request(
     mut fields: Fields,
     idempotency: Option<Idempotency>,
 ) -> Result<StartRequest, ApiError> {
-    if fields.any("activityHandle").is_some() {
-        let message = "Starting at an activity handle is not supported; use triggerActivityId.";
-        return Err(ApiError::bad_request("not-supported", message).field("activityHandle", message));
-    }
+    let (trigger_activity_id, trigger_node_id) = trigger(&mut fields)?;
     Ok(StartRequest {
         definition_id: DefinitionId::new(definition_id),
         version: versions::take(&mut fields)?,
@@ -226,9 +230,38 @@ pub(super) fn start_request(
         name: fields.text("name")?,
         input: fields.object("input")?.unwrap_or_default(),
         variables: fields.object("variables")?.unwrap_or_default(),
-        trigger_activity_id: fields.id("triggerActivityId")?.map(ActivityId::new),
+        trigger_activity_id,
+        trigger_node_id,
         idempotency,
     })
+}
+
+/// The activity to begin at, and its place if the client names that: by id, or by one of Elsa's handles.
+fn trigger(fields: &mut Fields) -> Result<(Option<ActivityId>, Option<String>), ApiError> {
+    let named = fields.id("triggerActivityId")?;
+    let handle = fields.object(HANDLE)?.map(Value::Object);
+    let mut handle = Fields::from_body(handle)?;
+    let (id, node_id) = (handle.id("activityId")?, handle.id("activityNodeId")?);
+    for (other, why) in [
+        ("activityInstanceId", "a new instance has no execution of an activity"),
+        ("activityHash", "name the activity by its id or its node id"),
+    ] {
+        if handle.id(other)?.is_some() && (id.is_none() && node_id.is_none() || other == "activityInstanceId") {
+            let message = format!("A start cannot begin at the {other} of an activityHandle: {why}.");
+            return Err(ApiError::bad_request("not-supported", message.clone()).field(HANDLE, message));
+        }
+    }
+    // As in Elsa, the id goes before the node id, which ends with the id.
+    let node_id = node_id.filter(|_| id.is_none());
+    let last = node_id.as_deref().and_then(|node_id| node_id.rsplit(':').next());
+    let id = id.or_else(|| last.map(str::to_owned));
+    if let (Some(named), Some(id)) = (&named, &id)
+        && named != id
+    {
+        let message = "activityHandle names another activity than triggerActivityId.";
+        return Err(ApiError::invalid_field(HANDLE, message));
+    }
+    Ok((id.or(named).map(ActivityId::new), node_id))
 }
 
 /// Accepts a start durably and returns the id of the instance.
@@ -313,10 +346,42 @@ mod tests {
         assert_eq!(request.trigger_activity_id, None);
         assert_eq!(of(json!({"input": [1]})).unwrap_err(), (400, "invalid-field"));
         assert_eq!(of(json!({"correlationId": 1})).unwrap_err(), (400, "invalid-field"));
+    }
+
+    #[test]
+    fn a_start_begins_at_the_activity_of_a_handle() {
+        let begins = |body: Value| {
+            of(body).map(|request| {
+                (
+                    request.trigger_activity_id.map(|id| id.as_str().to_owned()),
+                    request.trigger_node_id,
+                )
+            })
+        };
+        let at = |id: &str| Some(id.to_owned());
         assert_eq!(
-            of(json!({"activityHandle": {"activityId": "a"}})).unwrap_err(),
-            (400, "not-supported")
+            begins(json!({"activityHandle": {"activityId": "a"}})),
+            Ok((at("a"), None))
         );
+        assert_eq!(
+            begins(json!({"activityHandle": {"activityNodeId": "Workflow1:f:a"}, "triggerActivityId": "a"})),
+            Ok((at("a"), at("Workflow1:f:a")))
+        );
+        assert_eq!(begins(json!({"activityHandle": {}})), Ok((None, None)));
+        for (handle, code) in [
+            (json!({"activityInstanceId": "i-1", "activityId": "a"}), "not-supported"),
+            (json!({"activityHash": "00"}), "not-supported"),
+            (json!({"activityId": 1}), "invalid-field"),
+            (json!("a"), "invalid-field"),
+        ] {
+            assert_eq!(
+                begins(json!({ "activityHandle": handle })),
+                Err((400, code)),
+                "{handle}"
+            );
+        }
+        let other = json!({"activityHandle": {"activityId": "a"}, "triggerActivityId": "b"});
+        assert_eq!(begins(other), Err((400, "invalid-field")));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct StartValues<'a> {
     pub(crate) variables: &'a Map<String, Value>,
     /// The activity to begin at.
     pub(crate) trigger: Option<&'a ActivityId>,
+    /// Its place in the definition, if the caller names one.
+    pub(crate) trigger_node_id: Option<&'a str>,
 }
 
 impl Program {
@@ -42,14 +44,19 @@ impl Program {
             let problem = mismatch(values.variables.get(&variable.name), to);
             problems.extend(problem.map(|problem| (format!("variables.{}", variable.name), problem)));
         }
-        if let Some(trigger) = values.trigger
-            && !self
-                .tree
-                .of_workflow(NodeIndex(0))
-                .any(|node| node.id == trigger.as_str())
-        {
-            let problem = format!("the workflow has no activity with the id {trigger}");
-            problems.push(("triggerActivityId".to_owned(), problem));
+        if let Some(trigger) = values.trigger {
+            let mut nodes = self.tree.of_workflow(NodeIndex(0));
+            let problem = match values.trigger_node_id {
+                None => (!nodes.any(|node| node.id == trigger.as_str())).then(|| {
+                    let problem = format!("the workflow has no activity with the id {trigger}");
+                    ("triggerActivityId", problem)
+                }),
+                Some(place) => (!nodes.any(|node| node.node_id == place)).then(|| {
+                    let problem = format!("the workflow has no activity with the node id {place}");
+                    ("activityHandle", problem)
+                }),
+            };
+            problems.extend(problem.map(|(field, problem)| (field.to_owned(), problem)));
         }
         problems
     }

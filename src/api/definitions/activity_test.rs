@@ -39,7 +39,7 @@ pub(super) struct DefinitionHandleFields {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "a schema")]
-pub(super) struct ActivityHandleFields {
+pub(in crate::api) struct ActivityHandleFields {
     /// Its id; it takes precedence.
     activity_id: Option<String>,
     /// Its node id.

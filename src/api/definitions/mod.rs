@@ -19,6 +19,8 @@ mod save;
 mod schema;
 mod version;
 
+pub(super) use activity_test::ActivityHandleFields;
+
 use std::sync::Arc;
 
 use axum::Json;

@@ -290,6 +290,7 @@ async fn inputs_are_checked_against_their_types() {
             input: &object(input),
             variables: &Map::new(),
             trigger: None,
+            trigger_node_id: None,
         };
         let errors = instance.program.start_errors(values);
         errors.into_iter().map(|(field, _)| field).collect()
@@ -314,6 +315,7 @@ fn variables_of_a_start_are_checked_against_their_types() {
             input: &Map::new(),
             variables: &object(variables),
             trigger: None,
+            trigger_node_id: None,
         })
     };
     assert_eq!(errors(json!({"N": "7", "Tags": "a", "Any": [1], "Other": "x"})), []);
@@ -530,6 +532,7 @@ async fn the_name_of_an_input_has_any_case() {
             input: &input,
             variables: &variables,
             trigger: None,
+            trigger_node_id: None,
         };
         instance.program.start_errors(values)
     };

@@ -43,6 +43,8 @@ pub struct StartRequest {
     pub variables: Map<String, Value>,
     /// The trigger activity to start from; the root if absent.
     pub trigger_activity_id: Option<ActivityId>,
+    /// The place in the definition that the trigger must have, if the caller names one.
+    pub trigger_node_id: Option<String>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,
 }

@@ -94,6 +94,7 @@ impl Engine {
             input: &request.input,
             variables: &request.variables,
             trigger: request.trigger_activity_id.as_ref(),
+            trigger_node_id: request.trigger_node_id.as_deref(),
         };
         let (pool, what) = (
             &node.database.pool,

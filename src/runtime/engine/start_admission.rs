@@ -240,6 +240,8 @@ async fn check_again(node: &NodeContext, mut start: NewStart, version: VersionId
         input: &body.input,
         variables: &body.variables,
         trigger: body.trigger_activity_id.as_ref(),
+        // Checked before the start was accepted.
+        trigger_node_id: None,
     };
     let programs = &node.caches.programs;
     if start.version_id.is_none() {

@@ -5,6 +5,7 @@ mod bounds;
 mod cluster;
 mod definitions;
 mod descriptors;
+mod elsa_json;
 mod expressions;
 mod files;
 mod instance_files;
