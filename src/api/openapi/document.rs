@@ -13,11 +13,10 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 
 const DESCRIPTION: &str = "Routes, casing and envelopes are those of Elsa Workflows 3. Any node of a cluster serves any \
     request.\n\nThe case of a field's name does not matter, `null` counts as absent, unknown fields are ignored, and a known \
-    field of the wrong type is an error that names it. A field of a response that has no value is left out, and its times have the \
-    offset `+00:00`. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most \
-    128 levels; a body that needs no field may be empty. A 2xx of a call that changes something means that the change is \
-    committed.\n\nErrors have one shape (`Error`) and the type `application/problem+json`; programs use its `code`. Another method of a path that exists gets 405 \
-    `method-not-allowed`, a path that does not exist 404 `no-such-route`. A GET route also answers HEAD, unless the GET \
+    field of the wrong type is an error that names it. A field of a response that has no value is left out, and \
+    its times have the offset `+00:00`. Bodies are JSON in UTF-8 of at most 10,485,760 bytes, nested at most 128 levels; a body that needs no field may be empty. A 2xx of a call that changes something means that the change is \
+    committed.\n\nErrors have one shape (`Error`) and the type `application/problem+json`; programs use its \
+    `code`. Another method of a path that exists gets 405 `method-not-allowed`, a path that does not exist 404 `no-such-route`. A GET route also answers HEAD, unless the GET \
     starts or resumes an instance.";
 
 /// An error that a request may get whatever its operation does.
