@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::enumeration::number_of;
 use super::parallel::{begin, count_down};
 use super::{
-    Activity, ActivityContext, BreakBehavior, Choice, Descriptor, EndedChild, Fault, InputDescriptor, Step, UiHint,
+    Activity, ActivityContext, ActivityNode, BreakBehavior, Choice, Descriptor, EndedChild, Fault, InputDescriptor,
+    Step, UiHint,
 };
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Activity for Switch {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let mode = SwitchMode::read(context.input("Mode"))?;
-        let count = cases(context.node().property("cases"), context.node().id())?.len();
+        let count = cases(context.node())?.len();
         let matching = matching(context, mode, count).await?;
         let children = if matching.is_empty() {
             context.port("Default").into_iter().collect()
@@ -64,7 +65,7 @@ impl Activity for FlowSwitch {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let mode = SwitchMode::read(context.input("Mode"))?;
-        let cases = cases(context.node().property("cases"), context.node().id())?;
+        let cases = cases(context.node())?;
         let labels = cases.iter().map(|case| case.get("label").and_then(Value::as_str));
         let labels: Vec<&str> = labels.map(Option::unwrap_or_default).collect();
         let matching = matching(context, mode, cases.len()).await?;
@@ -114,12 +115,13 @@ fn mode_input() -> InputDescriptor {
 }
 
 /// The cases of a definition; none if the property is missing.
-fn cases<'a>(property: Option<&'a Value>, id: &str) -> Result<&'a [Value], Fault> {
-    match property {
+fn cases(node: &ActivityNode) -> Result<&[Value], Fault> {
+    match node.property("cases") {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(cases)) => Ok(cases),
         Some(_) => Err(Fault::new(format!(
-            "The property cases of the activity {id} is not a list; give it a list of {{label, condition}}"
+            "The property cases of the activity {} is not a list; give it a list of {{label, condition}}",
+            node.title()
         ))),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::descriptor::BreakBehavior;
-use crate::definition::{Connection, ConverterReference, Expression, Variable};
+use crate::definition::{ActivityTitle, Connection, ConverterReference, Expression, Variable};
 use crate::expression::{TypeName, language};
 use crate::weight;
 
@@ -75,6 +75,8 @@ pub struct ActivityNode {
     pub(crate) type_name: String,
     pub(crate) version: i32,
     pub(crate) name: Option<String>,
+    /// What designers show instead of the name, as far as messages do.
+    pub(crate) display_text: Option<String>,
     pub(crate) properties: Map<String, Value>,
     pub(crate) inputs: Vec<NodeInput>,
     pub(crate) outputs: Vec<NodeOutput>,
@@ -145,6 +147,12 @@ impl ActivityNode {
         self.name.as_deref()
     }
 
+    /// How a message names it.
+    pub(crate) fn title(&self) -> ActivityTitle<'_> {
+        let name = self.display_text.as_deref().or(self.name());
+        ActivityTitle::new(name, &self.type_name, &self.id)
+    }
+
     /// A property of the definition (camel case), except children.
     pub fn property(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
@@ -189,6 +197,7 @@ impl ActivityNode {
         size_of::<Self>()
             + weight::map(&self.properties)
             + self.name.as_deref().map_or(0, weight::text)
+            + self.display_text.as_deref().map_or(0, weight::text)
             + texts.map(|text| weight::text(text)).iter().sum::<usize>()
             + self.activities.len() * size_of::<NodeIndex>()
             + parts.sum::<usize>()

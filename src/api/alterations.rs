@@ -108,8 +108,11 @@ fn result(instance: RetriedInstance, now: DateTime<Utc>) -> AlterationResult {
             .into_iter()
             .map(|activity| match activity.attempt {
                 Ok(attempt) => {
-                    let id = activity.activity_id;
-                    entry(format!("The activity {id} is executed again: attempt {attempt}"), true)
+                    let title = activity.title;
+                    entry(
+                        format!("The activity {title} is executed again: attempt {attempt}"),
+                        true,
+                    )
                 }
                 Err(reason) => entry(reason, false),
             })

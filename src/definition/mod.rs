@@ -11,6 +11,7 @@
 //!
 //! The module knows no activity types: the catalogue decides which properties are inputs, ports or children.
 
+mod activity_title;
 #[cfg(feature = "http")]
 mod client_losses;
 mod client_model;
@@ -27,6 +28,7 @@ mod raw_activity;
 mod restore;
 mod variable;
 
+pub(crate) use activity_title::ActivityTitle;
 #[cfg(feature = "http")]
 pub(crate) use client_losses::keep;
 pub use connection::{Connection, ConnectionEnd};
@@ -37,6 +39,8 @@ pub(crate) use kept::{CONNECTIONS, KEPT, Kept};
 pub use model::WorkflowDefinition;
 pub use output::{ConverterReference, OutputBinding};
 pub(crate) use placeholder::{PLACEHOLDER, placeholder, readable_custom_properties, readable_metadata};
+#[cfg(feature = "http")]
+pub(crate) use publication::with_id;
 pub(crate) use publication::{Problems, unknown_strategy};
 pub use publication::{Trigger, ValidationError};
 pub use raw_activity::RawActivity;

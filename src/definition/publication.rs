@@ -13,7 +13,10 @@ use crate::shortened::shortened;
 pub struct ValidationError {
     /// The activity concerned; empty for the definition as a whole.
     pub activity_id: String,
-    /// The problem, and its remedy.
+    /// The part of it that is declared and wrong, such as `variables.Total`, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The problem, and its remedy. It names an activity as its author sees it.
     pub message: String,
 }
 
@@ -22,8 +25,48 @@ impl ValidationError {
     pub fn of(activity_id: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             activity_id: activity_id.into(),
+            field: None,
             message: message.into(),
         }
+    }
+
+    /// The same error about a part that is declared.
+    pub(crate) fn of_field(self, field: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..self
+        }
+    }
+
+    /// Its key among the errors of an answer: the activity, then the field.
+    pub(crate) fn key(&self) -> String {
+        match &self.field {
+            None => self.activity_id.clone(),
+            Some(field) if self.activity_id.is_empty() => field.clone(),
+            Some(field) => format!("{}.{field}", self.activity_id),
+        }
+    }
+
+    /// The message for an answer without details.
+    pub(crate) fn message_with_id(&self) -> String {
+        with_id(&self.message, &self.activity_id)
+    }
+}
+
+/// The message about an activity for an answer without details: it ends with the id, unless it names the activity by it.
+pub(crate) fn with_id(message: &str, id: &str) -> String {
+    let is_of_id = |character: char| character.is_alphanumeric() || "_-.:[]".contains(character);
+    let is_named = || {
+        message.match_indices(id).any(|(at, _)| {
+            let before = message.get(..at).and_then(|text| text.chars().next_back());
+            let after = message.get(at + id.len()..).and_then(|text| text.chars().next());
+            !before.is_some_and(is_of_id) && !after.is_some_and(|next| is_of_id(next) && !".:".contains(next))
+        })
+    };
+    if id.is_empty() || is_named() {
+        message.to_owned()
+    } else {
+        format!("{message} ({id})")
     }
 }
 
@@ -38,15 +81,19 @@ impl Problems {
     /// In bytes: the longest message, as messages quote names and values of any length.
     const MAX_MESSAGE: usize = 2_000;
 
-    /// In bytes: what is kept of the id of an activity, which can be longer only where it is not checked.
+    /// In bytes: what is kept of a field and of the id of an activity, which can be longer only where they are not checked.
     const MAX_ID: usize = 500;
 
     /// Adds a problem, unless there are enough.
     pub(crate) fn push(&mut self, mut problem: ValidationError) {
+        let field = problem.field.iter_mut().map(|field| (field, Self::MAX_ID));
         for (text, most) in [
             (&mut problem.activity_id, Self::MAX_ID),
             (&mut problem.message, Self::MAX_MESSAGE),
-        ] {
+        ]
+        .into_iter()
+        .chain(field)
+        {
             if text.len() > most {
                 *text = shortened(text, most).into_owned();
             }
@@ -112,6 +159,39 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_message_without_details_ends_with_the_id() {
+        for (message, id, wanted) in [
+            (
+                "The activity \"Mail\" (T) is odd",
+                "a1",
+                "The activity \"Mail\" (T) is odd (a1)",
+            ),
+            (
+                "The activity \"Mail\" (T) is odd",
+                "a",
+                "The activity \"Mail\" (T) is odd (a)",
+            ),
+            ("The activity a (T) is odd", "a", "The activity a (T) is odd"),
+            ("It leads to a1.", "a1", "It leads to a1."),
+            ("It leads to a12", "a1", "It leads to a12 (a1)"),
+            ("The workflow is odd", "", "The workflow is odd"),
+        ] {
+            assert_eq!(with_id(message, id), wanted);
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_declared_has_a_key_of_its_own() {
+        let error = |id: &str| ValidationError::of(id, "bad");
+        assert_eq!(error("a").key(), "a");
+        assert_eq!(error("").of_field("variables.N").key(), "variables.N");
+        assert_eq!(error("a").of_field("variables.N").key(), "a.variables.N");
+        let mut problems = Problems::default();
+        problems.push(error("").of_field("x".repeat(10_000)));
+        assert!(problems.into_list()[0].key().len() <= 510);
+    }
 
     #[test]
     fn only_elsas_own_activation_strategies_are_known() {

@@ -59,6 +59,12 @@ impl<'a> RawActivity<'a> {
         Some(self.text("name")).filter(|name| !name.is_empty())
     }
 
+    /// The name that designers show instead of its name, if it has one.
+    pub fn display_text(&self) -> Option<&'a str> {
+        let text = self.get("metadata")?.get("displayText")?.as_str()?;
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+
     /// Whether an instance can start here. Older definitions have the flag at the top level, newer ones in `customProperties`.
     pub fn can_start_workflow(&self) -> bool {
         let custom = self

@@ -99,3 +99,18 @@ pub(super) fn outputs(descriptor: &Descriptor, properties: &Map<String, Value>) 
 pub(super) fn property<'a>(properties: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     properties.get(&camel_case(name)).or_else(|| properties.get(name))
 }
+
+/// A list of items, without the children in these properties of them.
+pub(super) fn without_children(items: &Value, children: &[&str]) -> Value {
+    let Value::Array(items) = items else {
+        return items.clone();
+    };
+    let own = items.iter().map(|item| match item {
+        Value::Object(fields) => {
+            let own = fields.iter().filter(|(name, _)| !children.contains(&name.as_str()));
+            Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        other => other.clone(),
+    });
+    Value::Array(own.collect())
+}

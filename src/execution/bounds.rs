@@ -141,7 +141,8 @@ pub(super) fn activity_timeout_error(node: &ActivityNode) -> Option<String> {
     Some(format!(
         "The custom property {} of the activity {} must be a length of time above zero, as \"00:10:00\" or \"PT10M\", and \
          is {invalid}",
-        TIMEOUT_PROPERTY[0], node.id
+        TIMEOUT_PROPERTY[0],
+        node.title()
     ))
 }
 
@@ -173,9 +174,10 @@ pub(super) async fn with_timeout(
     }
     metrics::counter!("mainspring_activity_timeouts_total").increment(1);
     Err(Fault::new(format!(
-        "The activity {} ({}) did not return within {timeout:?} and was dropped. To allow more time, set its custom property {}, \
+        "The activity {} did not return within {timeout:?} and was dropped. To allow more time, set its custom property {}, \
          a timeout of its type, or the server's activity-timeout",
-        node.id, node.type_name, TIMEOUT_PROPERTY[0]
+        node.title(),
+        TIMEOUT_PROPERTY[0]
     ))
     .code("activity-timeout")
     .quoting_nothing(true))

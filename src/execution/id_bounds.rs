@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node_id::{IdMaker, MOST_BYTES, WORKFLOW_ID, node_id, places};
 use crate::activity::Catalogue;
-use crate::definition::RawActivity;
+use crate::definition::{ActivityTitle, RawActivity};
 use crate::{Error, Result};
 
 /// The longest id of an activity, in bytes: as in Elsa's columns.
@@ -46,7 +46,8 @@ impl IdCheck<'_> {
             "" => self.ids.make(raw.type_name()),
             id => id.to_owned(),
         };
-        let place = || format!("{} in {}", short(&id), short(parent));
+        let title = ActivityTitle::of(raw, &id).with_id();
+        let place = || format!("{title} in {}", short(parent));
         let bytes = parent.len() + 1 + id.len();
         if id.len() > LONGEST_ID {
             return Err(format!(

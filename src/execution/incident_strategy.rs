@@ -82,7 +82,7 @@ pub(super) fn unknown_strategy(definition: &WorkflowDefinition) -> Option<String
 /// The error of an activity whose strategy is unknown.
 pub(super) fn unknown_activity_strategy(node: &ActivityNode) -> Option<String> {
     let custom = node.property("customProperties")?.as_object()?;
-    error(&format!("of the activity {}", node.id), strategy_value(custom)?)
+    error(&format!("of the activity {}", node.title()), strategy_value(custom)?)
 }
 
 fn error(whose: &str, value: &Value) -> Option<String> {

@@ -314,7 +314,7 @@ impl Interpreter {
             }
             let what = if node.can_start { "trigger" } else { "activity" };
             errors.extend(problems.into_iter().map(|problem| {
-                let message = format!("The {what} {} cannot be used: {problem}", node.id);
+                let message = format!("The {what} {} cannot be used: {problem}", node.title());
                 ValidationError::of(&node.id, message)
             }));
         }
@@ -323,9 +323,9 @@ impl Interpreter {
             None => Ok(triggers),
             Some(first) => {
                 let error = Error::invalid("invalid-trigger", first.message.clone());
-                Err(errors.into_iter().fold(error, |error, problem| {
-                    error.field(problem.activity_id, problem.message)
-                }))
+                Err(errors
+                    .into_iter()
+                    .fold(error, |error, problem| error.field(problem.key(), problem.message)))
             }
         }
     }

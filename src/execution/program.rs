@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
-use super::bindings::{inputs, outputs};
+use super::bindings::{inputs, outputs, without_children};
 use super::composition::{Composition, MOST_LEVELS, WorkflowReference};
 use super::id_bounds::{LONGEST_PATH, short, too_many_bytes};
 use super::incident_strategy::IncidentStrategy;
@@ -23,9 +23,10 @@ use crate::activity::{
     ErasedActivity, FlowchartMode, NestedWorkflow, NodeIndex, NodeInput, RegisteredActivity, RegisteredConverter,
     WORKFLOW, Workflow, WorkflowAsActivity, case_port, converter_requirement, describe, item_port, requirement,
 };
-use crate::definition::{Argument, Connection, RawActivity, Variable, WorkflowDefinition};
+use crate::definition::{ActivityTitle, Argument, Connection, RawActivity, Variable, WorkflowDefinition};
 use crate::expression::{DeclaredNames, language, language_requirement};
 use crate::id::{DefinitionId, InstanceId, VersionId};
+use crate::shortened::shortened;
 use crate::{Error, Result, weight};
 
 /// A compiled definition. Shared by all bursts of its instances.
@@ -307,8 +308,11 @@ impl<'a> Compiler<'a> {
             let Some(part) = self.composition.used.get(version) else {
                 continue;
             };
-            let path = self.tree.get(activity).map_or("", |node| &node.node_id);
-            let too_large = |problem: String| too_large(path, &part.definition.definition_id, &problem);
+            let Some(node) = self.tree.get(activity) else {
+                continue;
+            };
+            let path = &node.node_id;
+            let too_large = |problem: String| too_large(path, node.title(), &part.definition.definition_id, &problem);
             self.copied = self
                 .copied
                 .saturating_add(self.types.get(version).map_or(0, |it| it.bytes));
@@ -361,6 +365,7 @@ impl<'a> Compiler<'a> {
             type_name: WORKFLOW.to_owned(),
             version: definition.version,
             name: definition.name.clone(),
+            display_text: None,
             properties: Map::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -396,26 +401,32 @@ impl<'a> Compiler<'a> {
             .or_insert_with(|| NestedType::of(&part.definition));
         self.copied = self.copied.saturating_add(found.input_bytes);
         if self.copied > MOST_COPIED && self.problem.is_none() {
-            self.problem = Some(too_large(raw.id(), &part.definition.definition_id, &copied_too_much()));
+            self.problem = Some(too_large(
+                raw.id(),
+                ActivityTitle::of(raw, raw.id()),
+                &part.definition.definition_id,
+                &copied_too_much(),
+            ));
         }
         Some((version, found.registered.clone()))
     }
 
     /// The node id of an activity; none if there is no room for it.
-    fn path(&mut self, parent: NodeIndex, id: &str) -> Option<String> {
+    fn path(&mut self, parent: NodeIndex, id: &str, raw: RawActivity<'_>) -> Option<String> {
+        let title = ActivityTitle::of(raw, id).with_id();
         let around = self.tree.get(parent).map_or("", |node| &node.node_id);
         let bytes = around.len() + 1 + id.len();
         if self.within.is_none() {
             self.path_bytes += bytes;
             if self.path_bytes > MOST_BYTES {
-                let problem = too_many_bytes(&format!("{} in {}", short(id), short(around)));
+                let problem = too_many_bytes(&format!("{title} in {}", short(around)));
                 self.problem = Some(Error::invalid("definition-too-large", problem.clone()).field("root", problem));
                 return None;
             }
         } else {
             self.copied = self.copied.saturating_add(bytes);
             if self.copied > MOST_COPIED {
-                let message = format!("the activity {} in {}: {}", short(id), short(around), copied_too_much());
+                let message = format!("the activity {title} in {}: {}", short(around), copied_too_much());
                 self.problem = Some(Error::invalid("composition-too-large", message.clone()).field("root", message));
                 return None;
             }
@@ -448,7 +459,7 @@ impl<'a> Compiler<'a> {
         } else {
             raw.id().to_owned()
         };
-        let path = self.path(parent, &id)?;
+        let path = self.path(parent, &id, raw)?;
         let index = self.tree.next_index();
         let places = descriptor.map(ChildProperty::of).unwrap_or_default();
         let is_container = descriptor.is_some_and(|descriptor| descriptor.is_container);
@@ -497,6 +508,7 @@ impl<'a> Compiler<'a> {
             type_name: raw.type_name().to_owned(),
             version: raw.version(),
             name: raw.name().map(str::to_owned),
+            display_text: raw.display_text().map(|text| shortened(text, 400).into_owned()),
             inputs,
             outputs,
             ports: Vec::new(),
@@ -565,8 +577,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn too_large(path: &str, used: &DefinitionId, problem: &str) -> Error {
-    let message = format!("the activity {} nests the workflow {used}: {problem}", short(path));
+fn too_large(path: &str, title: ActivityTitle<'_>, used: &DefinitionId, problem: &str) -> Error {
+    let message = format!("the activity {title} nests the workflow {used}: {problem}");
     Error::invalid("composition-too-large", message.clone()).field(path, message)
 }
 
@@ -582,19 +594,4 @@ fn registered(activity: impl crate::activity::Activity) -> RegisteredActivity {
         descriptor: Arc::new(activity.descriptor()),
         activity: Arc::new(activity),
     }
-}
-
-/// A list of items, without the children in these properties of them.
-fn without_children(items: &Value, children: &[&str]) -> Value {
-    let Value::Array(items) = items else {
-        return items.clone();
-    };
-    let own = items.iter().map(|item| match item {
-        Value::Object(fields) => {
-            let own = fields.iter().filter(|(name, _)| !children.contains(&name.as_str()));
-            Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
-        }
-        other => other.clone(),
-    });
-    Value::Array(own.collect())
 }

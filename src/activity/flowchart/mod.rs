@@ -131,9 +131,9 @@ async fn propagate(
     is_loop_back: bool,
 ) -> Result<(), Fault> {
     if !graph.is_reachable(from) {
-        let id = context.find(from).map(|node| node.id.clone()).unwrap_or_default();
         return Err(Fault::new(format!(
-            "The activity {id} cannot be reached from the start of the flowchart"
+            "The activity {} cannot be reached from the start of the flowchart",
+            title_of(context, from)
         )));
     }
     let mut scope = FlowScope::take(context, graph, SCOPE);
@@ -176,8 +176,8 @@ async fn propagate(
                 return Err(Fault::new(format!(
                     "The connection from {} back to {} enters a loop in its middle: every path from the start to the \
                      former must pass through the latter",
-                    target_of(context, connection.source).id,
-                    target.id
+                    title_of(context, connection.source),
+                    title_of(context, target.index)
                 )));
             }
             Direction::Back | Direction::InvalidBack | Direction::Unreachable => {}
@@ -197,11 +197,11 @@ fn reason_of_skip(
     let mut names: Vec<String> = Vec::new();
     let mut others = 0;
     for (connection, has_another) in scope.missing(graph, target) {
-        let id = target_of(context, connection.source).id;
+        let source = title_of(context, connection.source);
         let name = if has_another {
-            format!("the port {} of {id}", connection.port)
+            format!("the port {} of {source}", connection.port)
         } else {
-            id.to_owned()
+            source
         };
         if names.len() < NAMED {
             if !names.contains(&name) {
@@ -225,6 +225,12 @@ fn reason_of_skip(
 fn target_of<'a>(context: &ActivityContext<'a>, index: NodeIndex) -> FlowTarget<'a> {
     let id = context.find(index).map_or("", super::ActivityNode::id);
     FlowTarget { index, id }
+}
+
+/// How a message names an activity of the flowchart, which is not the one that the message belongs to.
+fn title_of(context: &ActivityContext<'_>, index: NodeIndex) -> String {
+    let node = context.find(index);
+    node.map(|node| node.title().with_id().to_string()).unwrap_or_default()
 }
 
 fn pass_outbound(pending: &mut Vec<(usize, bool)>, graph: &FlowGraph, source: NodeIndex, may_be_followed: bool) {

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::schema::{BulkPublished, BulkRetracted, DefinitionIds, DefinitionsDeleted, VersionIds};
 use crate::api::Api;
 use crate::api::fields::Fields;
+use crate::definition::{ValidationError, with_id};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::{DefinitionFilter, DefinitionSummary, Page, VersionOptions};
@@ -88,7 +89,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
         match outcome {
             Ok(done) if done.already_published => already.push(id),
             Ok(done) => {
-                let messages: Vec<String> = done.warnings.into_iter().map(|warning| warning.message).collect();
+                let messages: Vec<String> = done.warnings.iter().map(ValidationError::message_with_id).collect();
                 if !messages.is_empty() {
                     warnings.insert(id.clone(), messages);
                 }
@@ -121,7 +122,7 @@ fn messages(error: &Error) -> Vec<String> {
     if fields.is_empty() {
         return vec![error.message().to_owned()];
     }
-    fields.iter().map(|(_, message)| message.clone()).collect()
+    fields.iter().map(|(key, message)| with_id(message, key)).collect()
 }
 
 /// Ends the publication of several definitions.

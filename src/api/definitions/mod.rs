@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use super::{Api, openapi};
 use crate::compute;
-use crate::definition::WorkflowDefinition;
+use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::http::{ApiError, ApiResult, ReservedMemory};
 use crate::id::VersionId;
 use crate::runtime::{KnownWorkflows, PreparedDraft, Published};
@@ -178,7 +178,7 @@ async fn publish_response(api: &Api, published: Published) -> ApiResult {
         .unwrap_or_default();
     let is_large = compute::is_large(&definition);
     let response = compute::run(is_large, move || {
-        let warnings = published.warnings.into_iter().map(|warning| warning.message);
+        let warnings = published.warnings.iter().map(ValidationError::message_with_id);
         let warnings: Vec<String> = warnings.collect();
         let body = json!({
             "workflowDefinition": links::linked(definition),

@@ -95,14 +95,9 @@ pub(super) fn lines(verdict: &Verdict) -> Vec<String> {
     lines.map(|line| printable(&line).into_owned()).collect()
 }
 
-/// A message, with the activity unless it names it.
+/// A message, with the id of its activity.
 fn said(problem: &ValidationError) -> String {
-    let ValidationError { activity_id, message } = problem;
-    if activity_id.is_empty() || message.contains(activity_id.as_str()) {
-        format!("    {message}")
-    } else {
-        format!("    The activity {activity_id}: {message}")
-    }
+    format!("    {}", problem.message_with_id())
 }
 
 #[cfg(test)]
@@ -126,14 +121,14 @@ mod tests {
     fn each_reason_has_a_line_with_its_activity() {
         let errors = vec![
             ValidationError::of("w", "The activity w is odd"),
-            ValidationError::of("x", "bad\n"),
+            ValidationError::of("x", "The activity \"Mail\"\n is odd"),
         ];
         assert_eq!(
             lines(&verdict(Finding::Refused, errors)),
             [
                 "a.json, a version 2: does not run",
                 "    The activity w is odd",
-                "    The activity x: bad\\n"
+                "    The activity \"Mail\"\\n is odd (x)"
             ]
         );
     }

@@ -359,8 +359,8 @@ impl BurstRun<'_> {
                 .and_then(Value::as_u64);
             let count = listed.map_or(started, |items| u64::try_from(items).ok())?;
             Some(format!(
-                "the input Items of {} ({}) has {count} items",
-                node.id, node.type_name
+                "the input Items of {} has {count} items",
+                node.title().with_id()
             ))
         })
     }

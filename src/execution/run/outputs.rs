@@ -131,7 +131,7 @@ impl<'p> BurstRun<'p> {
             let type_name = output.map_or("Object", |output| &output.type_name);
             Fault::new(format!(
                 "The output {name} of the activity {} does not have its type, {type_name}",
-                node.id
+                node.title()
             ))
         })
     }
@@ -156,8 +156,10 @@ impl<'p> BurstRun<'p> {
             );
         }
         Fault::new(format!(
-            "Output converter '{}' failed during {stage} for output '{}' of activity '{}'",
-            reference.id, bound.name, node.id
+            "Output converter '{}' failed during {stage} for output '{}' of the activity {}",
+            reference.id,
+            bound.name,
+            node.title()
         ))
         .category("OutputConversion")
     }

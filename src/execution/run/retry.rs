@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::BurstRun;
 use crate::activity::{ActivityNode, BULK_DISPATCH, CHILD_INSTANCE_ID, EXECUTE_WORKFLOW, started_children};
+use crate::definition::ActivityTitle;
 use crate::execution::bookmark::Bookmark;
 use crate::execution::cause::{Cause, InstructionOrigin};
 use crate::execution::child::AwaitedChild;
@@ -22,6 +23,8 @@ use crate::id::{ActivityId, InstanceId};
 pub struct ActivityRetry {
     /// The activity.
     pub activity_id: ActivityId,
+    /// How a message names it: `"Send mail" (Elsa.RunTask, a1)`, or only by its id if no incident does.
+    pub title: String,
     /// Its next attempt; or why it is not executed again.
     pub attempt: Result<u32, String>,
 }
@@ -39,6 +42,7 @@ impl BurstRun<'_> {
             if !incidents.iter().any(|incident| incident.activity_id == *activity) {
                 retries.push(ActivityRetry {
                     activity_id: activity.clone(),
+                    title: activity.to_string(),
                     attempt: Err(format!("The activity {activity} has not faulted")),
                 });
             }
@@ -53,6 +57,7 @@ impl BurstRun<'_> {
         let mut again = Vec::new();
         for incident in wanted {
             let activity_id = incident.activity_id.clone();
+            let title = self.title_of(&incident);
             let number = executed_again(&incident);
             let attempt = match self.why_not(number, &incident).or_else(|| lost.clone()) {
                 Some(reason) => Err(reason),
@@ -65,7 +70,11 @@ impl BurstRun<'_> {
             if attempt.is_err() {
                 self.state.incidents.push(incident);
             }
-            retries.push(ActivityRetry { activity_id, attempt });
+            retries.push(ActivityRetry {
+                activity_id,
+                title,
+                attempt,
+            });
         }
         if !again.is_empty() {
             self.go_on(&again, origin);
@@ -75,10 +84,10 @@ impl BurstRun<'_> {
 
     /// Why an execution cannot be executed again.
     fn why_not(&self, number: u64, incident: &Incident) -> Option<String> {
-        let id = &incident.activity_id;
+        let title = self.title_of(incident);
         let Some(context) = self.state.contexts.get(&number) else {
             return Some(format!(
-                "The activity {id} has faulted, but what contains it has ended since"
+                "The activity {title} has faulted, but what contains it has ended since"
             ));
         };
         if context.parent.is_none() {
@@ -88,17 +97,28 @@ impl BurstRun<'_> {
             ));
         }
         if context.status != ContextStatus::Faulted || self.program.tree.find(&context.node_id).is_none() {
-            return Some(format!("The activity {id} is not there any more"));
+            return Some(format!("The activity {title} is not there any more"));
         }
         if context.is_invalid {
             return Some(format!(
-                "The values that {id} was to begin with were invalid, and are gone; start a new instance"
+                "The values that {title} was to begin with were invalid, and are gone; start a new instance"
             ));
         }
         let has_children = started_children(&context.properties);
         has_children.then(|| {
-            format!("The activity {id} has started children, which a retry would start again; start a new instance")
+            format!("The activity {title} has started children, which a retry would start again; start a new instance")
         })
+    }
+
+    /// How a message names what has faulted.
+    fn title_of(&self, incident: &Incident) -> String {
+        let id = incident.activity_id.as_str();
+        let node = self.program.tree.find(&incident.activity_node_id);
+        let title = node.map_or_else(
+            || ActivityTitle::new(None, &incident.activity_type, id),
+            ActivityNode::title,
+        );
+        title.with_id().to_string()
     }
 
     fn go_on(&mut self, again: &[u64], origin: &InstructionOrigin) {

@@ -51,8 +51,9 @@ impl BurstRun<'_> {
             false => text,
         };
         let message = format!(
-            "The activity {} ({}) failed; its message is withheld, as {name} of the activity {} is derived from a secret",
-            node.id, node.type_name, origin.id
+            "The activity {} failed; its message is withheld, as {name} of the activity {} is derived from a secret",
+            node.title(),
+            origin.title().with_id()
         );
         Fault {
             code: kept(fault.code, "0"),

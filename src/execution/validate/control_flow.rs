@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::shown::short;
 use crate::activity::{CASES, Descriptor};
-use crate::definition::{InputBinding, Problems, ValidationError};
+use crate::definition::{ActivityTitle, InputBinding, Problems, ValidationError};
 
 /// How many items of a parallel loop run at once.
 const DEGREE: &str = "mainspringDegreeOfParallelism";
@@ -17,37 +17,42 @@ const MODES: [(&str, &str, &[&str]); 4] = [
     ("Elsa.FlowSwitch", "mode", &["MatchFirst", "MatchAny"]),
 ];
 
-pub(super) fn check(descriptor: &Descriptor, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
+pub(super) fn check(
+    descriptor: &Descriptor,
+    fields: &Map<String, Value>,
+    whose: ActivityTitle<'_>,
+    errors: &mut Problems,
+) {
     let type_name = descriptor.type_name.as_str();
     for (_, property, known) in MODES.iter().filter(|(of, ..)| *of == type_name) {
         if let Some(Value::String(mode)) = literal(fields, property)
             && !known.iter().any(|known| known.eq_ignore_ascii_case(&mode))
         {
             let message = format!(
-                "The {property} {mode} of the activity {id} is unknown; use {}",
+                "The {property} {mode} of the activity {whose} is unknown; use {}",
                 alternatives(known)
             );
-            errors.push(ValidationError::of(id, message));
+            errors.push(ValidationError::of(whose.id(), message));
         }
     }
     if descriptor.has_cases {
-        cases(type_name, fields, id, errors);
+        cases(type_name, fields, whose, errors);
     }
     if type_name == "Elsa.ParallelForEach"
         && let Some(degree) = literal(fields, DEGREE)
         && number(&degree).is_some_and(|degree| degree < 1)
     {
         let message = format!(
-            "The {DEGREE} of the activity {id} is {}; use a number from 1 on, or leave it empty for all items at once",
+            "The {DEGREE} of the activity {whose} is {}; use a number from 1 on, or leave it empty for all items at once",
             short(&degree)
         );
-        errors.push(ValidationError::of(id, message));
+        errors.push(ValidationError::of(whose.id(), message));
     }
     if type_name == "Elsa.For" && literal(fields, "step").is_some_and(|step| number(&step) == Some(0)) {
         let message = format!(
-            "The step of the activity {id} is 0, so the loop would never end; use a positive or a negative number"
+            "The step of the activity {whose} is 0, so the loop would never end; use a positive or a negative number"
         );
-        errors.push(ValidationError::of(id, message));
+        errors.push(ValidationError::of(whose.id(), message));
     }
 }
 
@@ -70,7 +75,7 @@ fn alternatives(words: &[&str]) -> String {
 }
 
 /// The cases of a switch. Anything but a list of objects is reported with the structure.
-fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
+fn cases(type_name: &str, fields: &Map<String, Value>, whose: ActivityTitle<'_>, errors: &mut Problems) {
     let cases = match fields.get(CASES) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(cases)) => cases.as_slice(),
@@ -83,10 +88,10 @@ fn cases(type_name: &str, fields: &Map<String, Value>, id: &str, errors: &mut Pr
         let is_wrong = !label.is_string() && !label.is_null();
         if is_wrong || (is_missing && type_name == "Elsa.FlowSwitch") {
             let message = format!(
-                "cases[{number}] of the activity {id} has the label {}; give it a text, which is its outcome",
+                "cases[{number}] of the activity {whose} has the label {}; give it a text, which is its outcome",
                 short(label)
             );
-            errors.push(ValidationError::of(id, message));
+            errors.push(ValidationError::of(whose.id(), message));
         }
     }
 }

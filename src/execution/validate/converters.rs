@@ -82,7 +82,8 @@ pub(super) fn check(catalogue: &Catalogue, targets: &Targets<'_>, node: &Activit
                 &node.id,
                 format!(
                     "The output {} of the activity {} has a converter: {problem}",
-                    bound.name, node.id
+                    bound.name,
+                    node.title()
                 ),
             ));
         }

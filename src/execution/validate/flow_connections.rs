@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::activity::{ActivityKind, ActivityNode, CASES, Catalogue, UiHint, camel_case};
 use crate::definition::{Connection, InputBinding, Problems, ValidationError};
+use crate::execution::id_bounds::short;
 use crate::execution::program::Program;
 
 /// The outcome of an activity without other outcomes.
@@ -53,10 +54,14 @@ impl<'p> Chart<'p> {
                     return;
                 }
                 if !self.children.contains_key(activity.as_str()) {
-                    let shown = if activity.is_empty() { "nothing" } else { activity };
+                    let shown = if activity.is_empty() {
+                        "nothing".into()
+                    } else {
+                        short(activity)
+                    };
                     let message = format!(
                         "A connection of the flowchart {} {end} {shown}, which is not one of its activities, so it is dropped",
-                        self.node.id
+                        self.node.title()
                     );
                     warnings.push(ValidationError::of(&self.node.id, message));
                 }
@@ -80,10 +85,12 @@ impl<'p> Chart<'p> {
             };
             let message = format!(
                 "The connection from {} to {} begins at the port {}, which {} does not have, so nothing follows it; its ports are {}",
-                from.id,
-                target.activity,
+                from.title(),
+                self.children
+                    .get(target.activity.as_str())
+                    .map_or_else(|| short(&target.activity), |to| to.title().with_id().to_string()),
                 source.port,
-                from.id,
+                from.title().without_type(),
                 outcomes.join(", ")
             );
             warnings.push(ValidationError::of(&from.id, message));
@@ -141,7 +148,7 @@ impl<'p> Chart<'p> {
                 let message = format!(
                     "The trigger {} starts instances, but no connection leads from it, so they do nothing else; connect it, or \
                      clear canStartWorkflow",
-                    child.id
+                    child.title()
                 );
                 warnings.push(ValidationError::of(&child.id, message));
             }
@@ -190,14 +197,14 @@ impl<'p> Chart<'p> {
                 let is_never = inputs.len() > 1
                     && reached.iter().all(|(outcome, reached)| !inputs.iter().all(|edge| comes(edge, outcome, reached)))
                     && inputs.iter().all(|edge| reached.iter().any(|(outcome, reached)| comes(edge, outcome, reached)));
-                let id = activities.get(*join).map_or("", |join| join.id.as_str());
-                if is_never {
+                if let Some(join) = activities.get(*join).filter(|_| is_never) {
                     let message = format!(
-                        "The join {id} waits for all of its inputs, but each outcome of {} leaves one of them out, so what follows the \
+                        "The join {} waits for all of its inputs, but each outcome of {} leaves one of them out, so what follows the \
                          join never runs; set its mode to WaitAllActive or WaitAny",
-                        decision.id
+                        join.title(),
+                        decision.title().with_id()
                     );
-                    warnings.push(ValidationError::of(id, message));
+                    warnings.push(ValidationError::of(&join.id, message));
                 }
                 !is_never
             });

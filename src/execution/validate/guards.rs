@@ -39,17 +39,17 @@ impl<'p> Guards<'p> {
 }
 
 fn check<'k>(node: &ActivityNode, known: impl FnOnce() -> Option<&'k [String]>, errors: &mut Problems) {
-    let id = &node.id;
+    let title = node.title();
     let has = |port: &str| node.ports.iter().any(|(name, _)| name == port);
-    let mut report = |message: String| errors.push(ValidationError::of(id, message));
+    let mut report = |message: String| errors.push(ValidationError::of(&node.id, message));
     if !has("Try") {
         report(format!(
-            "The activity {id} has nothing to try; give its property try an activity, or remove it"
+            "The activity {title} has nothing to try; give its property try an activity, or remove it"
         ));
     }
     if !has("Catch") && !has("Finally") {
         report(format!(
-            "The activity {id} has neither a catch nor a finally, so it does nothing with a fault; give it one of them, or \
+            "The activity {title} has neither a catch nor a finally, so it does nothing with a fault; give it one of them, or \
              remove it"
         ));
     }
@@ -58,7 +58,7 @@ fn check<'k>(node: &ActivityNode, known: impl FnOnce() -> Option<&'k [String]>, 
         if selects(name) && !has("Catch") && has("Finally") && !literals(node, name).is_some_and(|list| list.is_empty())
         {
             report(format!(
-                "The activity {id} selects faults by {}, and has no catch for them; give its property catch an activity, or \
+                "The activity {title} selects faults by {}, and has no catch for them; give its property catch an activity, or \
                  remove the selection",
                 camel_case(name)
             ));
@@ -85,7 +85,7 @@ fn check<'k>(node: &ActivityNode, known: impl FnOnce() -> Option<&'k [String]>, 
             None => format!("the known ones are {}.", listed(known)),
         };
         report(format!(
-            "The activity {id} catches the category {category}, which no activity has; {hint} An activity type declares its own \
+            "The activity {title} catches the category {category}, which no activity has; {hint} An activity type declares its own \
              categories in its descriptor"
         ));
     }

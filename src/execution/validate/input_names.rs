@@ -59,9 +59,8 @@ pub(super) fn check(node: &ActivityNode, descriptor: &Descriptor, errors: &mut P
         .filter(|input| input.is_required && input.default.is_none())
     {
         let message = format!(
-            "The activity {} ({}) requires the input {}, which is missing",
-            node.id,
-            node.type_name,
+            "The activity {} requires the input {}, which is missing",
+            node.title(),
             camel_case(&input.name)
         );
         errors.push(ValidationError::of(&node.id, message));
@@ -91,9 +90,6 @@ fn report_unknown(
             format!("it has {}", all.join(", "))
         }
     };
-    let message = format!(
-        "The activity {} ({}) has no input {name}; {hint}",
-        node.id, node.type_name
-    );
+    let message = format!("The activity {} has no input {name}; {hint}", node.title());
     errors.push(ValidationError::of(&node.id, message));
 }

@@ -11,6 +11,7 @@ use crate::activity::{ActivityNode, Catalogue};
 use crate::definition::{Problems, ValidationError, Variable, WorkflowDefinition};
 use crate::execution::bounds::activity_timeout_error;
 use crate::execution::evaluate::{named, object};
+use crate::execution::id_bounds::short as short_id;
 use crate::execution::incident_strategy::{unknown_activity_strategy, unknown_strategy};
 use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
@@ -85,26 +86,27 @@ fn unknown_workflow(node: &ActivityNode) -> Option<String> {
         "The activity {} uses a workflow as an activity that does not exist, or is not usable as one: its property \
          workflowDefinitionId is {definition}; import and publish that definition with usableAsActivity among its options, \
          or choose another one",
-        node.id
+        node.title()
     ))
 }
 
 fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
+    let title = node.title().without_type();
     if let Some(problem) = missing_language(&node.type_name) {
-        return format!("The activity {} is of the type {}: {problem}", node.id, node.type_name);
+        return format!("The activity {title} is of the type {}: {problem}", node.type_name);
     }
     let versions: Vec<String> = catalogue.versions(&node.type_name).iter().map(i32::to_string).collect();
     if let Some(remedy) = remedies::remedy(&node.type_name).filter(|_| versions.is_empty()) {
         return format!(
-            "The activity {} is of the type {}, which is not supported: {remedy}",
-            node.id, node.type_name
+            "The activity {title} is of the type {}, which is not supported: {remedy}",
+            node.type_name
         );
     }
     if let Some(module) = remedies::module(&node.type_name).filter(|_| versions.is_empty()) {
         return format!(
-            "The activity {} is of the type {}, which is not supported: it is from Elsa's extension module {module}; let a \
+            "The activity {title} is of the type {}, which is not supported: it is from Elsa's extension module {module}; let a \
              program do it as an Elsa.RunTask, or register an activity of a program",
-            node.id, node.type_name
+            node.type_name
         );
     }
     let known = match (node.type_name.as_str(), versions.as_slice()) {
@@ -112,14 +114,13 @@ fn unknown_type(catalogue: &Catalogue, node: &ActivityNode) -> String {
         (name, []) => name.to_owned(),
         (name, versions) => {
             return format!(
-                "The activity {} is of the type {name} in version {}, which is unknown; known is {}",
-                node.id,
+                "The activity {title} is of the type {name} in version {}, which is unknown; known is {}",
                 node.version,
                 versions.join(", ")
             );
         }
     };
-    format!("The activity {} is of an unknown type: {known}", node.id)
+    format!("The activity {title} is of an unknown type: {known}")
 }
 
 fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut Problems) {
@@ -133,16 +134,18 @@ fn persistence(owner: &str, settings: Option<&Map<String, Value>>, errors: &mut 
 }
 
 fn identities(program: &Program, errors: &mut Problems) {
-    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut seen: HashMap<&str, (usize, &ActivityNode)> = HashMap::new();
     for node in program.tree.iter().filter(|node| node.is_own()) {
-        let count = seen.entry(&node.id).or_default();
+        let (count, first) = seen.entry(&node.id).or_insert((0, node));
         *count += 1;
         if *count == 2 {
             errors.push(ValidationError::of(
                 &node.id,
                 format!(
-                    "The id {} is used by more than one activity; each needs an id of its own",
-                    node.id
+                    "The id {} is used by more than one activity, {} and {}; each needs an id of its own",
+                    short_id(&node.id),
+                    first.title(),
+                    node.title()
                 ),
             ));
         }
@@ -165,9 +168,9 @@ fn identities(program: &Program, errors: &mut Problems) {
                 "Two activities have the node id {}, as ids within ids are joined by colons: {} in {}, and {} in {}; give one of \
                  them an id without a colon",
                 node.node_id,
-                first.id,
+                first.title().with_id(),
                 around(first),
-                node.id,
+                node.title().with_id(),
                 around(node)
             ),
         ));
@@ -220,7 +223,8 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
                 );
                 let message = format!(
                     "The input {} of the activity {} is an expression of type {kind}, {problem}",
-                    input.name, node.id
+                    input.name,
+                    node.title()
                 );
                 errors.push(ValidationError::of(&node.id, message));
                 continue;
@@ -232,7 +236,8 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
                 &node.id,
                 format!(
                     "The input {} of the activity {} is invalid: {problem}",
-                    input.name, node.id
+                    input.name,
+                    node.title()
                 ),
             ));
         }
@@ -257,7 +262,7 @@ fn scripts(program: &Program, node: &ActivityNode, errors: &mut Problems) {
             let message = format!(
                 "The input {} of the activity {}{}: {problem}",
                 input.name,
-                node.id,
+                node.title(),
                 language.facts().refusal
             );
             errors.push(ValidationError::of(&node.id, message));

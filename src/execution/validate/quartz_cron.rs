@@ -32,7 +32,7 @@ pub(super) fn warn(node: &ActivityNode) -> Option<ValidationError> {
     let message = format!(
         "The cron expression {cron} of the activity {} is read as Elsa's own scheduler reads it, where 0 and 7 are Sunday and ? is *; \
          in Quartz 1 is Sunday: it fires next on {}; write weekdays by name, as MON-FRI, to mean the same in both",
-        node.id,
+        node.title(),
         next.join(", ")
     );
     Some(ValidationError::of(&node.id, message))

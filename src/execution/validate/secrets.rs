@@ -53,7 +53,8 @@ pub(super) fn stored(node: &ActivityNode) -> Vec<ValidationError> {
         Some(format!(
             "The input {} of the activity {} is derived from a secret and is stored, readable, as {what}; read the secret where it \
              is used instead",
-            input.name, node.id
+            input.name,
+            node.title()
         ))
     });
     messages.map(|message| ValidationError::of(&node.id, message)).collect()

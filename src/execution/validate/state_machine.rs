@@ -6,24 +6,24 @@ use serde_json::{Map, Value};
 
 use super::shown::short;
 use crate::activity::{ActivityNode, STATES, TRANSITIONS, item_port};
-use crate::definition::{Problems, ValidationError};
+use crate::definition::{ActivityTitle, Problems, ValidationError};
 use crate::shortened::shortened;
 
 /// How many names of states a message lists.
 const MOST_NAMES: usize = 10;
 
 /// Anything but a list of objects is reported with the structure.
-pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
+pub(super) fn check(fields: &Map<String, Value>, whose: ActivityTitle<'_>, errors: &mut Problems) {
     let mut names: HashMap<&str, usize> = HashMap::new();
     let mut known = Vec::new();
     for (number, state) in objects(fields.get(STATES)) {
         let name = state.get("name").unwrap_or(&Value::Null);
         let Some(text) = name.as_str().filter(|name| !name.trim().is_empty()) else {
             let message = format!(
-                "{STATES}[{number}].name of the activity {id} is {}; give the state a name of its own",
+                "{STATES}[{number}].name of the activity {whose} is {}; give the state a name of its own",
                 short(name)
             );
-            errors.push(ValidationError::of(id, message));
+            errors.push(ValidationError::of(whose.id(), message));
             continue;
         };
         match names.get(text) {
@@ -33,11 +33,11 @@ pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Problems
             }
             Some(first) => {
                 let message = format!(
-                    "{STATES}[{number}].name of the activity {id} is {}, as that of {STATES}[{first}]; give each state a \
+                    "{STATES}[{number}].name of the activity {whose} is {}, as that of {STATES}[{first}]; give each state a \
                      name of its own",
                     short(name)
                 );
-                errors.push(ValidationError::of(id, message));
+                errors.push(ValidationError::of(whose.id(), message));
             }
         }
     }
@@ -51,11 +51,11 @@ pub(super) fn check(fields: &Map<String, Value>, id: &str, errors: &mut Problems
                 continue;
             }
             let message = format!(
-                "{TRANSITIONS}[{number}].{end} of the activity {id} is {}: the transition {wrong} no state; {}",
+                "{TRANSITIONS}[{number}].{end} of the activity {whose} is {}: the transition {wrong} no state; {}",
                 short(name),
                 remedy(&known)
             );
-            errors.push(ValidationError::of(id, message));
+            errors.push(ValidationError::of(whose.id(), message));
         }
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn warn(node: &ActivityNode, warnings: &mut Problems) {
     if let Some(problem) = problem {
         let message = format!(
             "The state machine {} has no start and completes at once: {problem}; {}",
-            node.id,
+            node.title(),
             remedy(&names)
         );
         warnings.push(ValidationError::of(&node.id, message));
@@ -93,7 +93,7 @@ pub(super) fn warn(node: &ActivityNode, warnings: &mut Problems) {
             let message = format!(
                 "{TRANSITIONS}[{number}] of the state machine {} has no trigger, so it is never taken; add an activity to \
                  wait for, or remove the transition",
-                node.id
+                node.title()
             );
             warnings.push(ValidationError::of(&node.id, message));
         }

@@ -10,7 +10,7 @@ use crate::activity::{
     ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition,
     transition_condition,
 };
-use crate::definition::{Problems, RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
+use crate::definition::{ActivityTitle, Problems, RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::runnable_types;
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Problems) {
@@ -96,9 +96,10 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Probl
             path
         }
     };
-    children(catalogue, fields, ACTIVITIES, id, errors);
+    let whose = ActivityTitle::of(RawActivity::over(fields), id);
+    children(catalogue, fields, ACTIVITIES, whose, errors);
     for name in ["variables", "connections"] {
-        let Some(entries) = objects(fields, name, id, errors) else {
+        let Some(entries) = objects(fields, name, whose, errors) else {
             continue;
         };
         if name == "variables" {
@@ -118,50 +119,61 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Probl
         }
     }
     for list in &descriptor.lists {
-        children(catalogue, fields, &camel_case(list), id, errors);
+        children(catalogue, fields, &camel_case(list), whose, errors);
     }
     if descriptor.has_cases {
-        cases(catalogue, fields, id, errors);
+        cases(catalogue, fields, whose, errors);
     }
     for children in &descriptor.item_children {
-        items(catalogue, fields, *children, id, errors);
+        items(catalogue, fields, *children, whose, errors);
     }
     if descriptor.type_name == "Elsa.StateMachine" {
-        state_machine::check(fields, id, errors);
+        state_machine::check(fields, whose, errors);
     }
-    control_flow::check(descriptor, fields, id, errors);
+    control_flow::check(descriptor, fields, whose, errors);
     for input in descriptor.inputs.iter().filter(|input| !input.is_raw) {
         let given = fields.get(&camel_case(&input.name)).and_then(Value::as_object);
         if let Some(expression) = given.and_then(|given| given.get("expression")) {
-            expressions(&input.name, expression, id, errors);
+            expressions(&input.name, expression, whose, errors);
         }
     }
 }
 
 /// The activities in a list.
-fn children(catalogue: &Catalogue, fields: &Map<String, Value>, property: &str, id: &str, errors: &mut Problems) {
-    let Some(entries) = objects(fields, property, id, errors) else {
+fn children(
+    catalogue: &Catalogue,
+    fields: &Map<String, Value>,
+    property: &str,
+    whose: ActivityTitle<'_>,
+    errors: &mut Problems,
+) {
+    let Some(entries) = objects(fields, property, whose, errors) else {
         return;
     };
     for (number, child) in entries.iter().enumerate().filter(|(_, child)| child.is_object()) {
-        activity(catalogue, child, &format!("{id}.{property}[{number}]"), errors);
+        activity(
+            catalogue,
+            child,
+            &format!("{}.{property}[{number}]", whose.id()),
+            errors,
+        );
     }
 }
 
 /// The conditions and the activities in the cases of a switch.
-fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, id: &str, errors: &mut Problems) {
-    let Some(entries) = objects(fields, CASES, id, errors) else {
+fn cases(catalogue: &Catalogue, fields: &Map<String, Value>, whose: ActivityTitle<'_>, errors: &mut Problems) {
+    let Some(entries) = objects(fields, CASES, whose, errors) else {
         return;
     };
     for (number, case) in entries.iter().enumerate() {
         if let Some(condition @ Value::Object(_)) = case.get("condition") {
-            expressions(&case_condition(number), condition, id, errors);
+            expressions(&case_condition(number), condition, whose, errors);
         }
         if let Some(child) = case.get(CASE_ACTIVITY).filter(|child| !child.is_null()) {
             activity(
                 catalogue,
                 child,
-                &format!("{id}.{CASES}[{number}].{CASE_ACTIVITY}"),
+                &format!("{}.{CASES}[{number}].{CASE_ACTIVITY}", whose.id()),
                 errors,
             );
         }
@@ -173,68 +185,78 @@ fn items(
     catalogue: &Catalogue,
     fields: &Map<String, Value>,
     (property, names): ItemChildren,
-    id: &str,
+    whose: ActivityTitle<'_>,
     errors: &mut Problems,
 ) {
-    let Some(entries) = objects(fields, property, id, errors) else {
+    let Some(entries) = objects(fields, property, whose, errors) else {
         return;
     };
     for (number, entry) in entries.iter().enumerate() {
         let condition = entry.get("condition").filter(|_| property == TRANSITIONS);
         if let Some(expression) = condition.and_then(|condition| condition.get("expression")) {
-            expressions(&transition_condition(number), expression, id, errors);
+            expressions(&transition_condition(number), expression, whose, errors);
         }
         for name in names {
             if let Some(child) = entry.get(name).filter(|child| !child.is_null()) {
-                activity(catalogue, child, &format!("{id}.{property}[{number}].{name}"), errors);
+                activity(
+                    catalogue,
+                    child,
+                    &format!("{}.{property}[{number}].{name}", whose.id()),
+                    errors,
+                );
             }
         }
     }
 }
 
 /// A list of objects, if there is one; anything else is an error.
-fn objects<'a>(fields: &'a Map<String, Value>, name: &str, id: &str, errors: &mut Problems) -> Option<&'a [Value]> {
+fn objects<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+    whose: ActivityTitle<'_>,
+    errors: &mut Problems,
+) -> Option<&'a [Value]> {
     match fields.get(name)? {
         Value::Null => None,
         Value::Array(entries) => {
             for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.is_object()) {
                 let message = format!(
-                    "{name}[{number}] of the activity {id} is {}; it must be an object",
+                    "{name}[{number}] of the activity {whose} is {}; it must be an object",
                     short(entry)
                 );
-                errors.push(ValidationError::of(id, message));
+                errors.push(ValidationError::of(whose.id(), message));
             }
             Some(entries)
         }
         other => {
             errors.push(ValidationError::of(
-                id,
-                format!("{name} of the activity {id} is {}; it must be a list", short(other)),
+                whose.id(),
+                format!("{name} of the activity {whose} is {}; it must be a list", short(other)),
             ));
             None
         }
     }
 }
 
-fn expressions(input: &str, expression: &Value, id: &str, errors: &mut Problems) {
+fn expressions(input: &str, expression: &Value, whose: ActivityTitle<'_>, errors: &mut Problems) {
     let kind = match expression {
         Value::Null => return,
         Value::Object(fields) => fields.get("type"),
         other => {
             let message = format!(
-                "The expression of the input {input} of the activity {id} is {}; it must be an object \
+                "The expression of the input {input} of the activity {whose} is {}; it must be an object \
                                    {{type, value}}",
                 short(other)
             );
-            errors.push(ValidationError::of(id, message));
+            errors.push(ValidationError::of(whose.id(), message));
             return;
         }
     };
     if kind.is_some_and(|kind| !kind.is_string() && !kind.is_null()) {
         let message = format!(
-            "The expression of the input {input} of the activity {id} has no type; use one of {}",
+            "The expression of the input {input} of the activity {whose} has no type; use one of {}",
             runnable_types()
         );
-        errors.push(ValidationError::of(id, message));
+        errors.push(ValidationError::of(whose.id(), message));
     }
 }

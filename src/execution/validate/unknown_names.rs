@@ -63,7 +63,7 @@ impl<'p> UnknownNames<'p> {
                 let message = format!(
                     "The input {} of the activity {} reads {} in line {line}, column {column}, which nothing defines, so {}{}",
                     input.name,
-                    node.id,
+                    node.title(),
                     short(&unknown.shown.into()),
                     unknown.becomes,
                     hint.unwrap_or_default()

@@ -80,13 +80,15 @@ fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
                     let owners = in_scope.entry(&variable.name).or_default();
                     if let Some(outer) = owners.last().filter(|outer| outer.index != index) {
                         let owner = match outer.index {
-                            NodeIndex(0) => "the workflow",
-                            _ => &outer.id,
+                            NodeIndex(0) => "the workflow".to_owned(),
+                            _ => outer.title().with_id().to_string(),
                         };
                         let message = format!(
                             "The variable {} of the activity {} has the name of a variable of {owner}, which nothing inside {} \
                              can read or set by that name; give one of them another name if that is not meant",
-                            variable.name, node.id, node.id
+                            variable.name,
+                            node.title(),
+                            node.title().without_type()
                         );
                         warnings.push(ValidationError::of(&node.id, message));
                     }
@@ -109,7 +111,7 @@ fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
 
 /// What a publish of Elsa accepts, too, and what does nothing or something else here.
 fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
-    let id = &node.id;
+    let title = node.title();
     let is_given = |property: &str| node.property(property).is_some_and(|value| !value.is_null());
     let names_variable = || {
         let names = |key: &str| node.property("variable").and_then(|variable| variable.get(key));
@@ -123,7 +125,7 @@ fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
             if node.property(CASES).and_then(Value::as_array).is_none_or(Vec::is_empty) =>
         {
             format!(
-                "The activity {id} has no cases, so it goes on as if none matched; add one to its property cases, or remove it"
+                "The activity {title} has no cases, so it goes on as if none matched; add one to its property cases, or remove it"
             )
         }
         "Elsa.Delay" if node.can_start => format!(
@@ -132,16 +134,16 @@ fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
         ),
         "Elsa.SetVariable" if !is_given("variable") || !names_variable() => {
             format!(
-                "The activity {id} names no variable, so it sets nothing; choose one in its property variable, or remove it"
+                "The activity {title} names no variable, so it sets nothing; choose one in its property variable, or remove it"
             )
         }
         _ if is_background => format!(
-            "The activity {id} is to run in the background (runAsynchronously), which has no effect here: the workflow goes on \
+            "The activity {title} is to run in the background (runAsynchronously), which has no effect here: the workflow goes on \
              when it has ended; start a workflow by Elsa.DispatchWorkflow for what is not to be waited for"
         ),
         _ => return None,
     };
-    Some(ValidationError::of(id, message))
+    Some(ValidationError::of(&node.id, message))
 }
 
 fn merge_mode(node: &ActivityNode) -> Option<ValidationError> {
@@ -149,7 +151,7 @@ fn merge_mode(node: &ActivityNode) -> Option<ValidationError> {
     let message = format!(
         "The {} of the activity {} is {}, which is unknown, so it behaves as Stream; use {}",
         MergeMode::PROPERTY,
-        node.id,
+        node.title(),
         short(mode),
         MergeMode::NAMES.join(", ")
     );
@@ -160,11 +162,11 @@ fn branches(node: &ActivityNode) -> Option<ValidationError> {
     let message = match node.type_name.as_str() {
         "Elsa.Fork" if node.activities.is_empty() => format!(
             "The fork {} has no branches, so it completes at once; add an activity to its property branches, or remove it",
-            node.id
+            node.title()
         ),
         "Elsa.FlowFork" if has_no_outcomes(node) => format!(
             "The fork {} has no branches, so nothing after it runs; name an outcome in its input branches, or remove it",
-            node.id
+            node.title()
         ),
         _ => return None,
     };

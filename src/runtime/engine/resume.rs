@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::Engine;
 use super::instances::no_instance;
 use super::start::{request_key, to_body, token_request_key};
+use crate::definition::ActivityTitle;
 use crate::execution::SubStatus;
 use crate::id::{BookmarkId, InstanceId};
 use crate::runtime::context::node_context::NodeContext;
@@ -154,13 +155,13 @@ impl Engine {
         }
         let incidents = detail.workflow_state.get("incidents").and_then(Value::as_array);
         let last = incidents.and_then(|incidents| incidents.last());
-        let activity = last.and_then(|last| last.get("activityId")).and_then(Value::as_str);
+        let text = |name: &str| last.and_then(|last| last.get(name)?.as_str()).unwrap_or_default();
+        let activity = ActivityTitle::new(None, text("activityType"), text("activityId"));
         Ok(Error::conflict(
             "instance-faulted",
             format!(
-                "the instance {:?} has faulted at the activity {:?} and cannot continue; its incidents say why",
-                id.as_str(),
-                activity.unwrap_or_default()
+                "the instance {:?} has faulted at the activity {activity} and cannot continue; its incidents say why",
+                id.as_str()
             ),
         ))
     }

@@ -386,9 +386,9 @@ impl Validated {
 
 fn invalid(problems: Vec<ValidationError>) -> Error {
     let error = Error::invalid("invalid-definition", "the workflow definition cannot be published");
-    problems.into_iter().fold(error, |error, problem| {
-        error.field(problem.activity_id, problem.message)
-    })
+    problems
+        .into_iter()
+        .fold(error, |error, problem| error.field(problem.key(), problem.message))
 }
 
 /// This node has committed a change of a definition: its own cache is invalidated at once.
