@@ -103,6 +103,33 @@ pub(super) fn admit(what: &str, value: &Value, max_bytes: usize) -> std::result:
     }
 }
 
+/// The longest name or correlation id that an instance keeps, in bytes: the database has indexes of them.
+const LONGEST_NAME: usize = 1024;
+
+/// What is wrong with a name for an instance.
+pub(super) fn name_problem(name: &str) -> Option<String> {
+    let problem = format!(
+        "has {} bytes, and at most {LONGEST_NAME} are allowed; give it a shorter one",
+        name.len()
+    );
+    (name.len() > LONGEST_NAME).then_some(problem)
+}
+
+/// Checks a name, or an id that people choose, before an instance keeps it.
+///
+/// # Errors
+/// A fault for a longer one than [`LONGEST_NAME`], and for U+0000.
+pub(super) fn admit_name(what: &str, name: &str) -> std::result::Result<(), Fault> {
+    if name.contains('\0') {
+        let message = format!("{what} contains the character U+0000, which cannot be stored");
+        return Err(Fault::new(message).category("Value"));
+    }
+    match name_problem(name) {
+        Some(problem) => Err(Fault::new(format!("{what} {problem}")).category("Value")),
+        None => Ok(()),
+    }
+}
+
 /// Checks a value that comes from outside, such as the input of a start or the payload of an event.
 ///
 /// # Errors

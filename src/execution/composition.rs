@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 
 use crate::activity::{Catalogue, ChildProperty};
-use crate::definition::{RawActivity, WorkflowDefinition};
+use crate::definition::{ActivityTitle, RawActivity, WorkflowDefinition};
 use crate::id::{DefinitionId, VersionId};
 
 /// How deeply workflows can be nested as activities.
@@ -27,6 +27,14 @@ pub struct WorkflowReference {
     pub version_id: VersionId,
     /// The number of the version if it has no id here; otherwise 0.
     pub version: i32,
+}
+
+/// An activity that uses a workflow.
+#[derive(Clone, Debug)]
+pub(crate) struct UsingActivity {
+    pub(crate) id: String,
+    /// How a message names it.
+    pub(crate) title: String,
 }
 
 /// The property of an activity with the id of the definition that it uses.
@@ -136,7 +144,7 @@ impl Composition {
 }
 
 /// The references in a definition, and the activities that have them.
-pub(super) fn references(catalogue: &Catalogue, root: Option<&Value>) -> Vec<(WorkflowReference, String)> {
+pub(super) fn references(catalogue: &Catalogue, root: Option<&Value>) -> Vec<(WorkflowReference, UsingActivity)> {
     let mut found = Vec::new();
     if let Some(root) = root {
         collect(catalogue, root, &mut found);
@@ -145,10 +153,14 @@ pub(super) fn references(catalogue: &Catalogue, root: Option<&Value>) -> Vec<(Wo
 }
 
 /// The recursion is as deep as the JSON, which the model bounds.
-fn collect(catalogue: &Catalogue, value: &Value, into: &mut Vec<(WorkflowReference, String)>) {
+fn collect(catalogue: &Catalogue, value: &Value, into: &mut Vec<(WorkflowReference, UsingActivity)>) {
     let Some(raw) = RawActivity::new(value) else { return };
     if let Some(reference) = WorkflowReference::of(catalogue, raw) {
-        into.push((reference, raw.id().to_owned()));
+        let activity = UsingActivity {
+            id: raw.id().to_owned(),
+            title: ActivityTitle::of(raw, raw.id()).to_string(),
+        };
+        into.push((reference, activity));
         return;
     }
     let Some(descriptor) = catalogue.descriptor(raw.type_name(), raw.named_version().unwrap_or(0)) else {

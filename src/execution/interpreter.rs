@@ -14,7 +14,7 @@ use super::bounds::InterpreterOptions;
 use super::burst_contract::{Burst, BurstResult, Instruction};
 use super::cause::InstructionOrigin;
 use super::child::Children;
-use super::composition::{self, Composition, Targets, WorkflowReference};
+use super::composition::{self, Composition, Targets, UsingActivity, WorkflowReference};
 use super::drawable::{Drawable, WorkflowType};
 use super::evaluate::Evaluator;
 use super::id_bounds;
@@ -157,7 +157,7 @@ impl Interpreter {
     }
 
     /// The workflows that a definition uses as activities, each with the activity that does.
-    pub(crate) fn references(&self, definition: &WorkflowDefinition) -> Vec<(WorkflowReference, String)> {
+    pub(crate) fn references(&self, definition: &WorkflowDefinition) -> Vec<(WorkflowReference, UsingActivity)> {
         composition::references(&self.catalogue, definition.root.as_ref())
     }
 

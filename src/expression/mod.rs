@@ -45,8 +45,8 @@ pub(crate) use languages::{
     language_requirements, missing_language, runnable_types, script_activities, script_languages,
 };
 pub(crate) use mainspring_language::TimeSpan;
-pub(crate) use named_values::NO_SECRETS;
 pub use named_values::NamedValues;
+pub(crate) use named_values::{NO_SECRETS, secret_name_problem};
 pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 pub use script::{ScriptScope, WorkflowFacts};
 pub use script_options::ScriptOptions;

@@ -44,14 +44,10 @@ impl NamedValues {
         let Some(directory) = &self.secrets_dir else {
             return Err("this node has no secrets: the setting secrets-dir names their folder".to_owned());
         };
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if name.is_empty() || name.len() > MAX_NAME || name.starts_with('.') || !name.chars().all(is_plain) {
-            return Err(format!(
-                "{shown:?} cannot name a secret: a name has letters, digits, '.', '_' and '-', at most {MAX_NAME}, and \
-                 begins with no dot"
-            ));
+        if let Some(problem) = secret_name_problem(name) {
+            return Err(problem);
         }
+        let shown = name;
         let path = directory.join(name);
         let missing = || format!("there is no secret {shown:?}: the folder secrets-dir has no such file");
         // A pipe would block, so nothing but a file is opened.
@@ -69,6 +65,19 @@ impl NamedValues {
         let line = text.strip_suffix('\n').unwrap_or(&text);
         Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
     }
+}
+
+/// Why a name can be that of no secret.
+pub(crate) fn secret_name_problem(name: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_name = !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(is_plain);
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    (!is_name).then(|| {
+        format!(
+            "{shown:?} cannot name a secret: a name has letters, digits, '.', '_' and '-', at most {MAX_NAME}, and begins \
+             with no dot"
+        )
+    })
 }
 
 impl fmt::Debug for NamedValues {

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 
 use crate::activity::describe;
 use crate::definition::WorkflowDefinition;
-use crate::execution::{Composition, Interpreter, References, UsedVersion, WorkflowReference};
+use crate::execution::{Composition, Interpreter, References, UsedVersion, UsingActivity, WorkflowReference};
 use crate::id::VersionId;
 
 /// One use of a workflow as an activity.
 pub(super) struct WorkflowUse {
     reference: WorkflowReference,
     /// The activity that uses it.
-    pub(super) activity_id: String,
+    pub(super) activity: UsingActivity,
     /// The place of what it means; `None` if the report has no such definition.
     pub(super) used: Option<usize>,
 }
@@ -65,10 +65,10 @@ impl Uses {
         let uses = |definition: &Option<&WorkflowDefinition>| {
             let references = definition.map(|definition| interpreter.references(definition));
             let references = references.into_iter().flatten();
-            let uses = references.map(|(reference, activity_id)| WorkflowUse {
+            let uses = references.map(|(reference, activity)| WorkflowUse {
                 used: meant(&reference),
                 reference,
-                activity_id,
+                activity,
             });
             uses.collect::<Vec<WorkflowUse>>()
         };

@@ -148,10 +148,10 @@ impl<'a> Judge<'a> {
             };
             let message = format!(
                 "The activity {} uses the workflow {} as an activity, which does not run itself: see there",
-                one.activity_id,
+                one.activity.title,
                 self.name_of(used)
             );
-            errors.push(ValidationError::of(&one.activity_id, message));
+            errors.push(ValidationError::of(&one.activity.id, message));
         }
         // What it uses is checked by itself; only with a whole of it can more be said of this one.
         if !errors.is_empty() && self.uses.reaches_cycle(at) {

@@ -12,7 +12,7 @@ use crate::activity::{
     ScheduledChild, safe_name,
 };
 use crate::execution::bookmark::{Bookmark, stimulus_hash};
-use crate::execution::bounds::admit;
+use crate::execution::bounds::{admit, admit_name};
 use crate::execution::cause::Cause;
 use crate::execution::child::{ChildStart, ParentLink, StartedBy};
 use crate::execution::scope;
@@ -23,6 +23,11 @@ use crate::weight;
 
 /// The last year until which an activity can wait: neither clients nor the database can write much later ones.
 const LAST_YEAR: i32 = 9999;
+
+/// Checks a name, if there is one.
+fn check_name(what: &str, name: Option<&str>) -> Result<(), Fault> {
+    name.map_or(Ok(()), |name| admit_name(what, name))
+}
 
 /// The commands of a call that were checked, with what they change.
 struct CheckedCommands<'p> {
@@ -146,10 +151,10 @@ impl<'p> BurstRun<'p> {
             }
         }
         if let Some(id) = &commands.correlation_id {
-            self.check_name("The correlation id", id.as_deref())?;
+            check_name("The correlation id", id.as_deref())?;
         }
         if let Some(name) = &commands.name {
-            self.check_name("The name of the instance", name.as_deref())?;
+            check_name("The name of the instance", name.as_deref())?;
         }
         let bookmarks = std::mem::take(&mut commands.bookmarks).into_iter();
         let bookmarks = bookmarks.filter_map(|request| self.checked_bookmark(number, request).transpose());
@@ -192,10 +197,10 @@ impl<'p> BurstRun<'p> {
             }
         }
         if let Some(id) = &changes.correlation_id {
-            self.check_name("The correlation id", id.as_deref())?;
+            check_name("The correlation id", id.as_deref())?;
         }
         if let Some(name) = &changes.name {
-            self.check_name("The name of the instance", name.as_deref())?;
+            check_name("The name of the instance", name.as_deref())?;
         }
         Ok(())
     }
@@ -252,12 +257,6 @@ impl<'p> BurstRun<'p> {
         if let Some(context) = self.state.contexts.get_mut(&location.context) {
             context.variables.insert(location.name.clone(), value);
         }
-    }
-
-    /// Ids and names are indexed by the database, so they are short.
-    fn check_name(&self, what: &str, name: Option<&str>) -> Result<(), Fault> {
-        let name = name.map(|name| admit(what, &Value::String(name.to_owned()), 1024));
-        name.transpose().map(drop)
     }
 
     /// Marks the containers of an execution, out to its innermost loop. A guard with a last part holds the break up
@@ -331,7 +330,7 @@ impl<'p> BurstRun<'p> {
             &request.payload,
             self.options.max_value_bytes,
         )?;
-        self.check_name("The name of the bookmark", request.name.as_deref())?;
+        check_name("The name of the bookmark", request.name.as_deref())?;
         let ends = |delay| self.now().checked_add_signed(TimeDelta::from_std(delay).ok()?);
         let ends = request.delay.map(ends).into_iter().chain(request.due.map(Some));
         if ends.into_iter().any(|end| end.is_none_or(|end| end.year() > LAST_YEAR)) {
@@ -378,8 +377,8 @@ impl<'p> BurstRun<'p> {
                 return Err(Fault::new(format!("The {what} of the event has control characters")));
             }
         }
-        self.check_name("The name of the event", Some(&event.name))?;
-        self.check_name("The correlation id of the event", event.correlation_id.as_deref())?;
+        check_name("The name of the event", Some(&event.name))?;
+        check_name("The correlation id of the event", event.correlation_id.as_deref())?;
         if let Some(payload) = &event.payload {
             admit("The payload of the event", payload, self.options.max_value_bytes)?;
         }
@@ -417,7 +416,7 @@ impl<'p> BurstRun<'p> {
             digest: None,
             rested: false,
         });
-        self.check_name("The correlation id of the child", request.correlation_id.as_deref())?;
+        check_name("The correlation id of the child", request.correlation_id.as_deref())?;
         let depth = self.state.parent.as_ref().map_or(0, |parent| parent.depth);
         let waits = request.wait != ChildWait::None;
         Ok(ChildStart {

@@ -25,7 +25,7 @@ use crate::activity::{
     Resumption, Step,
 };
 use crate::error::panic_text;
-use crate::execution::bounds::{self, InterpreterOptions, admit};
+use crate::execution::bounds::{self, InterpreterOptions, admit, admit_name};
 use crate::execution::cause::Cause;
 use crate::execution::child::{AwaitedChild, ChildStart, Children};
 use crate::execution::evaluate::Evaluator;
@@ -528,7 +528,7 @@ impl BurstRun<'_> {
     /// Fails if a name or value is longer than an instance keeps, or cannot be stored.
     pub(super) fn check_values(&self, values: &Map<String, Value>) -> Result<(), Fault> {
         for (name, value) in values {
-            admit("A name", &Value::String(name.clone()), 1024)?;
+            admit_name("A name", name)?;
             admit(&format!("The value of {name}"), value, self.options.max_value_bytes)?;
         }
         Ok(())

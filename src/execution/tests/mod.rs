@@ -25,6 +25,7 @@ mod incidents;
 mod large_flowcharts;
 mod large_graphs;
 mod long_ids;
+mod names;
 mod nested;
 mod numbers;
 mod older_values;

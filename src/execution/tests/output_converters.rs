@@ -220,7 +220,7 @@ async fn a_conversion_that_fails_faults_without_the_value_and_leaves_the_target(
             "{source}: {incident}"
         );
         assert!(
-            incident.contains("of activity 's'") && !incident.contains("hidden"),
+            incident.contains("of the activity s (") && !incident.contains("hidden"),
             "{incident}"
         );
         let variables = format!("{:?}", instance.state.unwrap());

@@ -400,13 +400,13 @@ fn a_bad_state_machine_is_refused_at_publish() {
     assert!(
         found
             .iter()
-            .any(|error| error.contains("states of the activity m is {}; it must be a list")),
+            .any(|error| error.contains("states of the activity m (Elsa.StateMachine) is {}; it must be a list")),
         "{found:?}"
     );
     assert!(
         found
             .iter()
-            .any(|error| error.contains("transitions[0] of the activity m is 7")),
+            .any(|error| error.contains("transitions[0] of the activity m (Elsa.StateMachine) is 7")),
         "{found:?}"
     );
     let mut of_script = transition("A", "B", event("go"));

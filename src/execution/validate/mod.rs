@@ -17,13 +17,14 @@ use crate::execution::log_persistence::foreign_expressions;
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::program::Program;
 use crate::execution::scripts::script_of;
-use crate::expression::{TypeName, coerce, is_runnable, missing_language, script_languages};
+use crate::expression::{TypeName, coerce, is_runnable, missing_language, script_languages, secret_name_problem};
 
 mod control_flow;
 mod converters;
 mod flow_connections;
 mod guards;
 mod input_names;
+mod names;
 mod quartz_cron;
 mod remedies;
 mod secrets;
@@ -62,6 +63,7 @@ pub(super) fn validate(
             continue;
         };
         input_names::check(node, descriptor, &mut errors);
+        names::check(node, &mut errors);
         errors.extend(activity_timeout_error(node).map(|problem| ValidationError::of(&node.id, problem)));
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards.check(node, &mut errors);
@@ -194,10 +196,8 @@ fn variables(node: &ActivityNode, errors: &mut Problems) {
             continue;
         };
         if let Err(mismatch) = coerce(value.clone(), &TypeName::parse(type_name, *is_array)) {
-            errors.push(ValidationError::of(
-                owner,
-                format!("The value of the variable {name} is invalid: {mismatch}"),
-            ));
+            let message = format!("The value of the variable {name} is invalid: {mismatch}");
+            errors.push(ValidationError::of(owner, message).of_field(format!("variables.{name}")));
         }
     }
 }
@@ -211,9 +211,13 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),
-            "Configuration" | "Secret" => match named(expression) {
+            kind @ ("Configuration" | "Secret") => match named(expression).map_err(|fault| fault.message) {
+                Ok(name) if kind == "Secret" => match secret_name_problem(&name) {
+                    Some(problem) => Err(problem),
+                    None => continue,
+                },
                 Ok(_) => continue,
-                Err(fault) => Err(fault.message),
+                Err(problem) => Err(problem),
             },
             kind if is_runnable(kind) => continue,
             kind => {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::shown::short;
-use super::{control_flow, state_machine};
+use super::{control_flow, names, state_machine};
 use crate::activity::{
     ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition,
     transition_condition,
@@ -33,10 +33,11 @@ fn activation(definition: &WorkflowDefinition, errors: &mut Problems) {
     }
 }
 
-/// Variables, inputs and outputs: objects with a name each.
+/// Variables, inputs and outputs: objects with a name each. The key of an error is as in the answer to a start:
+/// `variables.Total`, or `variables[2]` for what has no name.
 fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problems) {
     let mut names = HashSet::new();
-    for entry in entries {
+    for (number, entry) in entries.iter().enumerate() {
         if errors.is_full() {
             return;
         }
@@ -46,9 +47,11 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
                 "A {what} is declared as {}; it must be an object with a name",
                 short(entry)
             );
-            errors.push(ValidationError::of(owner, message));
+            errors.push(ValidationError::of(owner, message).of_field(format!("{what}s[{number}]")));
             continue;
         }
+        let report = |message: String| ValidationError::of(owner, message).of_field(format!("{what}s.{name}"));
+        errors.extend(names::declared(what, name).map(report));
         // Inputs and outputs of a workflow as an activity are properties, whose first character has any case.
         let key = if what == "variable" {
             name.to_owned()
@@ -56,10 +59,7 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
             name.to_lowercase()
         };
         if !names.insert(key) {
-            errors.push(ValidationError::of(
-                owner,
-                format!("The {what} {name} is declared twice"),
-            ));
+            errors.push(report(format!("The {what} {name} is declared twice")));
         }
         let kind = entry
             .get("value")
@@ -68,7 +68,7 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
         if let Some(kind) = kind.filter(|kind| *kind == "Python") {
             let message =
                 format!("The value of the {what} {name} is an expression of type {kind}, which is not supported");
-            errors.push(ValidationError::of(owner, message));
+            errors.push(report(message));
         }
     }
 }

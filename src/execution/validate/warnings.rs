@@ -54,7 +54,8 @@ fn same_but_for_case(node: &ActivityNode, warnings: &mut Problems) {
                 "The variables {other} and {} differ in case only; give one of them another name if that is not meant",
                 variable.name
             );
-            warnings.push(ValidationError::of(owner, message));
+            let field = format!("variables.{}", variable.name);
+            warnings.push(ValidationError::of(owner, message).of_field(field));
         }
     }
 }
@@ -90,7 +91,8 @@ fn shadowed<'p>(program: &'p Program, warnings: &mut Problems) {
                             node.title(),
                             node.title().without_type()
                         );
-                        warnings.push(ValidationError::of(&node.id, message));
+                        let field = format!("variables.{}", variable.name);
+                        warnings.push(ValidationError::of(&node.id, message).of_field(field));
                     }
                     owners.push(node);
                 }

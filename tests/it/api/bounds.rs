@@ -66,3 +66,40 @@ async fn an_expression_beyond_a_bound_is_refused_with_its_place() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_publish_says_whose_name_is_too_long_and_where() {
+    let node = SingleNode::with_key(&[]).await;
+    let http = &node.http;
+    let (longest, long) = ("n".repeat(1024), "n".repeat(1025));
+    let model = |correlation: &str, variables: Value| {
+        let correlate = json!({"id": "5f1c2a7b", "type": "Elsa.Correlate", "name": "Correlate1",
+            "metadata": {"displayText": "By order"},
+            "correlationId": {"typeName": "String", "expression": {"type": "Literal", "value": correlation}}});
+        json!({"definitionId": "names", "root": correlate, "variables": variables})
+    };
+    let publish = async |model: Value| {
+        let body = json!({"model": model, "publish": true});
+        http.post("workflow-definitions", &body).await
+    };
+    let refused = publish(model(&long, json!([]))).await;
+    refused.assert_refused(400, "invalid-definition");
+    let message = refused.body["errors"]["5f1c2a7b"][0].as_str().unwrap_or_default();
+    assert!(
+        message.contains("\"By order\" (Elsa.Correlate)") && message.contains("has 1025 bytes, and at most 1024"),
+        "{}",
+        refused.body
+    );
+    let total = json!({"id": "t", "name": "Total", "typeName": "Int32", "value": "much"});
+    let refused = publish(model(&longest, json!([total, total]))).await;
+    refused.assert_refused(400, "invalid-definition");
+    let problems = refused.body["errors"]["variables.Total"].as_array().map_or(0, Vec::len);
+    assert!(problems >= 2, "{}", refused.body);
+    let saved = publish(model(&longest, json!([]))).await.expect(200);
+    assert_eq!(saved["workflowDefinition"]["isPublished"], true);
+    let ended = http
+        .post("workflow-definitions/names/execute", &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(ended["workflowState"]["correlationId"], longest);
+}

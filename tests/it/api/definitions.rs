@@ -391,7 +391,10 @@ async fn a_publish_warns_and_flowcharts_run_as_the_server_is_set() {
     };
     let published = publish().await;
     let warning = published["validationErrors"][0].as_str().unwrap();
-    assert!(warning.contains("The fork fork has no branches"), "{warning}");
+    assert!(
+        warning.contains("The fork fork (Elsa.Fork) has no branches"),
+        "{warning}"
+    );
     assert_eq!(published["workflowDefinition"]["isPublished"], true);
     assert_eq!(publish().await["validationErrors"], json!([]), "nothing was published");
 

@@ -25,14 +25,14 @@ pub(crate) use self::designers::KnownWorkflows;
 use super::Engine;
 use crate::activity::describe;
 use crate::definition::{ValidationError, WorkflowDefinition};
-use crate::execution::{Composition, Interpreter, Program, ScheduledTrigger, WorkflowReference};
+use crate::execution::{Composition, Interpreter, Program, ScheduledTrigger, UsingActivity, WorkflowReference};
 use crate::id::{DefinitionId, TenantId};
 use crate::runtime::context::composition::key_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Published, VersionOptions, is_plain};
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
-use crate::store::definition::composition::{ReferenceKey, ReferenceRow};
+use crate::store::definition::composition::ReferenceRow;
 use crate::store::definition::{
     self, DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow, VersionSelector,
 };
@@ -257,37 +257,37 @@ fn new_definition(
         given.clone()
     };
     for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
-        if id.len() > LONGEST_ID || !is_plain(id) {
-            return Err(Error::invalid(
-                "invalid-definition-id",
-                format!("{field} has at most 255 plain characters"),
-            )
-            .field(field, "must have at most 255 bytes and no control characters"));
+        if id.len() > LONGEST_ID {
+            return Err(too_long(field, field, id));
+        }
+        if !is_plain(id) {
+            let message = format!("{field} has control characters");
+            return Err(Error::invalid("invalid-definition-id", message.clone()).field(field, message));
         }
     }
     let activity_type = definition
         .is_usable_as_activity()
         .then(|| describe(&definition).type_name)
         .filter(|name| !name.is_empty());
-    let references = undecided(interpreter, &definition);
+    let found = interpreter.references(&definition);
     // Indexes hold all of these.
-    let used = references.iter().flat_map(|row| {
-        let ReferenceKey {
-            definition_id,
-            type_name,
-            version_id,
-            ..
-        } = &row.key;
-        [definition_id, type_name, version_id].map(|text| ("root", text.as_str()))
-    });
-    for (field, text) in used.chain(activity_type.iter().map(|name| ("name", name.as_str()))) {
-        if text.len() > LONGEST_ID {
-            let message = format!(
-                "the name, id and version id of a workflow that is used as an activity have at most {LONGEST_ID} bytes each"
-            );
-            return Err(Error::invalid("invalid-definition-id", message.clone()).field(field, message));
+    for (reference, activity) in &found {
+        for (what, text) in [
+            ("workflowDefinitionId", reference.definition_id.as_str()),
+            ("type", &reference.type_name),
+            ("workflowDefinitionVersionId", reference.version_id.as_str()),
+        ] {
+            if text.len() > LONGEST_ID {
+                let what = format!("the property {what} of the activity {}", activity.title);
+                return Err(too_long("root", &what, text));
+            }
         }
     }
+    if let Some(name) = activity_type.as_ref().filter(|name| name.len() > LONGEST_ID) {
+        let what = "the activity type of the workflow, made of its name,";
+        return Err(too_long("name", what, name));
+    }
+    let references = undecided(found);
     Ok(NewDefinition {
         tenant,
         version_id: Some(definition.id.clone()).filter(|id| !id.as_str().is_empty()),
@@ -311,13 +311,14 @@ fn new_definition(
     })
 }
 
+fn too_long(field: &str, what: &str, text: &str) -> Error {
+    let message = format!("{what} has {} bytes; it has at most {LONGEST_ID} bytes", text.len());
+    Error::invalid("invalid-definition-id", message.clone()).field(field, message)
+}
+
 /// The references of a draft; its publish decides what they mean.
-fn undecided(interpreter: &Interpreter, definition: &WorkflowDefinition) -> Vec<ReferenceRow> {
-    let found: BTreeSet<WorkflowReference> = interpreter
-        .references(definition)
-        .into_iter()
-        .map(|(it, _)| it)
-        .collect();
+fn undecided(found: Vec<(WorkflowReference, UsingActivity)>) -> Vec<ReferenceRow> {
+    let found: BTreeSet<WorkflowReference> = found.into_iter().map(|(reference, _)| reference).collect();
     let row = |reference: &WorkflowReference| ReferenceRow {
         key: key_of(reference),
         used_definition: reference.definition_id.clone(),
