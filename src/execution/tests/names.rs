@@ -36,7 +36,7 @@ async fn faults(model: &Value) -> Vec<String> {
 #[test]
 fn a_message_has_the_name_of_an_activity_and_its_key_the_id() {
     let mut activities = vec![
-        json!({"type": "Elsa.WriteLine", "text": literal("Int32", "x")}),
+        json!({"type": "Elsa.For", "end": literal("Int32", "many")}),
         json!({"type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": "Python", "value": "1"}}}),
         json!({"type": "Elsa.WriteLine", "text": script_of("String", "1 +")}),
         json!({"type": "Elsa.WriteLine", "text": {"expression": 5}}),

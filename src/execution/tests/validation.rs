@@ -126,7 +126,11 @@ fn two_activities_with_one_node_id_are_refused() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [write("a:b"), inner]});
     let (activity, message) = one(json!({"root": root}));
     assert_eq!(activity, "b");
-    for part in ["a:b in Workflow1:s", "b in Workflow1:s:a", "Workflow1:s:a:b"] {
+    for part in [
+        "a:b (Elsa.WriteLine) in Workflow1:s",
+        ", and b (Elsa.WriteLine) in Workflow1:s:a",
+        "Workflow1:s:a:b",
+    ] {
         assert!(message.contains(part), "{message}");
     }
     // A colon alone is no problem.
@@ -186,12 +190,8 @@ fn expressions_of_declared_values_are_accepted_where_their_language_runs() {
 #[test]
 fn a_setting_or_a_secret_needs_a_name_and_a_function_a_place_to_run() {
     let line = |kind: &str, value: Value| json!({"id": "w", "type": "Elsa.WriteLine", "text": {"typeName": "String", "expression": {"type": kind, "value": value}}});
-    for kind in ["Configuration", "Secret"] {
-        for value in [
-            json!("Smtp:Host"),
-            json!({"name": "Smtp:Host"}),
-            json!("{\"name\": \"x\"}"),
-        ] {
+    for (kind, name) in [("Configuration", "Smtp:Host"), ("Secret", "Smtp.Host")] {
+        for value in [json!(name), json!({"name": name}), json!("{\"name\": \"x\"}")] {
             assert_eq!(
                 errors_with(Catalogue::standard(), json!({"root": line(kind, value.clone())})),
                 [],

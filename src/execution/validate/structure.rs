@@ -98,14 +98,11 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Probl
     };
     let whose = ActivityTitle::of(RawActivity::over(fields), id);
     children(catalogue, fields, ACTIVITIES, whose, errors);
-    for name in ["variables", "connections"] {
-        let Some(entries) = objects(fields, name, whose, errors) else {
-            continue;
-        };
-        if name == "variables" {
-            declarations("variable", id, entries, errors);
-        }
+    match fields.get("variables") {
+        Some(Value::Array(entries)) => declarations("variable", id, entries, errors),
+        _ => drop(objects(fields, "variables", whose, errors)),
     }
+    objects(fields, "connections", whose, errors);
     let Some(type_name) = fields.get("type").and_then(Value::as_str) else {
         return;
     };
