@@ -559,7 +559,8 @@ fn kept(context: &ActivityContext<'_>, left: Vec<Value>) -> Result<Value, Fault>
     }
     let message = format!(
         "The input Items leaves {count} items of {bytes} bytes for later waves, and at most {most} bytes of what an expression \
-         returns can be kept; give ids instead of whole values, or split the list, for example by a ForEach over parts of it"
+         returns can be kept (the setting value-kib); give ids instead of whole values, or split the list, for example by a \
+         ForEach over parts of it"
     );
     Err(Fault::new(message).code("items-too-large"))
 }

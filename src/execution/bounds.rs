@@ -92,11 +92,21 @@ const MAX_VALUE_DEPTH: usize = 100;
 /// # Errors
 /// A fault for U+0000, for nesting beyond 100 levels, and for a value larger than `max_bytes`.
 pub(super) fn admit(what: &str, value: &Value, max_bytes: usize) -> std::result::Result<usize, Fault> {
+    let weight = storable(what, value)?;
+    if weight > max_bytes {
+        let message = format!(
+            "{what} is {weight} bytes large; at most {max_bytes} can be kept (the setting value-kib), store it elsewhere and \
+             keep a reference"
+        );
+        return Err(Fault::new(message).category("Value"));
+    }
+    Ok(weight)
+}
+
+/// The size in bytes of a value that can be stored.
+fn storable(what: &str, value: &Value) -> std::result::Result<usize, Fault> {
     let fault = |message: String| Err(Fault::new(message).category("Value"));
     match check_json(value, MAX_VALUE_DEPTH) {
-        Ok(weight) if weight > max_bytes => fault(format!(
-            "{what} is {weight} bytes large; at most {max_bytes} can be kept, store it elsewhere and keep a reference"
-        )),
         Ok(weight) => Ok(weight),
         Err(JsonLimitError::TooDeep) => fault(format!("{what} nests deeper than {MAX_VALUE_DEPTH} levels")),
         Err(JsonLimitError::Nul) => fault(format!("{what} contains the character U+0000, which cannot be stored")),
@@ -138,7 +148,7 @@ pub(crate) fn check_value(field: &str, value: &Value, max_bytes: usize) -> Resul
     match check_json(value, MAX_VALUE_DEPTH) {
         Ok(weight) if weight > max_bytes => Err(Error::too_large(
             "value-too-large",
-            format!("The value of {field} is larger than {max_bytes} bytes"),
+            format!("The value of {field} is larger than {max_bytes} bytes (the setting value-kib)"),
         )),
         Ok(_) => Ok(()),
         Err(JsonLimitError::TooDeep) => {

@@ -217,6 +217,15 @@ pub(crate) struct Limits {
     /// The claimed work and loaded states of all running bursts, in MiB; larger instances wait for room
     #[arg(long, value_name = "MIB", default_value = "24", value_parser = count)]
     claim_mib: usize,
+    /// How many activities an instance executes without waiting before it counts as an endless loop and faults
+    #[arg(long, value_name = "COUNT", default_value = "100000", value_parser = count)]
+    executions_without_wait: usize,
+    /// How many activities of an instance may be executing or waiting at once; one more faults
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = count)]
+    open_executions: usize,
+    /// The size of one value of an instance, such as a variable, an input or an output, in KiB; a larger one is refused
+    #[arg(long, value_name = "KIB", default_value = "1024", value_parser = count)]
+    value_kib: usize,
 }
 
 impl Limits {
@@ -237,6 +246,9 @@ impl Limits {
                 total_memory: self.script_memory.saturating_mul(1 << 20),
                 ..self.expressions.script_options()
             },
+            executions_without_wait: u64::try_from(self.executions_without_wait).unwrap_or(u64::MAX),
+            open_executions: self.open_executions,
+            max_value_bytes: self.value_kib.saturating_mul(1 << 10),
             ..InterpreterOptions::default()
         }
     }

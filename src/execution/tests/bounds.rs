@@ -28,7 +28,11 @@ async fn an_endless_loop_is_stopped() {
     );
     let result = instance.run(Instruction::Continue).await;
     assert_eq!(result.sub_status, SubStatus::Faulted);
-    assert!(result.state.incidents()[0].message.contains("5000"));
+    let message = &result.state.incidents()[0].message;
+    assert!(
+        message.contains("5000") && message.contains("the setting executions-without-wait"),
+        "{message}"
+    );
     assert!(
         result.state.to_bytes().unwrap().len() < 4000,
         "the state is bounded in loops"
@@ -318,7 +322,12 @@ async fn too_many_open_rounds_name_their_items() {
     let result = instance.start().await;
     assert_eq!(result.sub_status, SubStatus::Faulted);
     let message = &result.state.incidents()[0].message;
-    for part in ["the input Items of each", "5 items", "MainspringDegreeOfParallelism"] {
+    for part in [
+        "the setting open-executions",
+        "the input Items of each",
+        "5 items",
+        "MainspringDegreeOfParallelism",
+    ] {
         assert!(message.contains(part), "{message}");
     }
 }
