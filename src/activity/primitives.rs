@@ -96,7 +96,7 @@ impl Activity for SetVariable {
             }
             _ => "",
         };
-        // As in Elsa, an empty choice is no fault; an unknown variable is.
+        // As in Elsa, an empty choice sets nothing, of which the publish warns. A variable that is not there is a fault.
         if !variable.is_empty() {
             let value = context.input("Value").clone();
             context.set_variable(variable, value);

@@ -10,6 +10,7 @@ mod catalogue;
 mod clock;
 mod composition;
 mod deployment;
+mod differences;
 mod docs;
 mod durability;
 mod failover;

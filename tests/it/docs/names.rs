@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 23] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -14,6 +14,7 @@ const DOCUMENTS: [&str; 22] = [
     "docs/reference/rest.md",
     "docs/reference/expressions.md",
     "docs/reference/operating.md",
+    "docs/reference/differences-from-elsa.md",
     "docs/elsa-client.md",
     "docs/schedules.md",
     "benches/README.md",

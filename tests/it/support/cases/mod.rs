@@ -70,54 +70,54 @@ fn events(names: &[&'static str]) -> Vec<Step> {
 }
 
 /// An activity with further properties.
-fn activity(type_name: &str, id: &str, fields: Value) -> Value {
+pub(crate) fn activity(type_name: &str, id: &str, fields: Value) -> Value {
     let mut all = Map::from_iter([("type".to_owned(), json!(type_name)), ("id".to_owned(), json!(id))]);
     all.extend(fields.as_object().cloned().unwrap_or_default());
     Value::Object(all)
 }
 
-fn input(type_name: &str, kind: &str, value: Value) -> Value {
+pub(crate) fn input(type_name: &str, kind: &str, value: Value) -> Value {
     json!({"typeName": type_name, "expression": {"type": kind, "value": value}})
 }
 
-fn text(value: &str) -> Value {
+pub(crate) fn text(value: &str) -> Value {
     input("String", "Literal", json!(value))
 }
 
-fn script(type_name: &str, value: &str) -> Value {
+pub(crate) fn script(type_name: &str, value: &str) -> Value {
     input(type_name, "JavaScript", json!(value))
 }
 
-fn flag(value: bool) -> Value {
+pub(crate) fn flag(value: bool) -> Value {
     input("Boolean", "Literal", json!(value))
 }
 
-fn line(id: &str) -> Value {
+pub(crate) fn line(id: &str) -> Value {
     activity("Elsa.WriteLine", id, json!({"text": text(id)}))
 }
 
-fn says(id: &str, value: &str) -> Value {
+pub(crate) fn says(id: &str, value: &str) -> Value {
     activity("Elsa.WriteLine", id, json!({"text": script("String", value)}))
 }
 
-fn event(name: &str) -> Value {
+pub(crate) fn event(name: &str) -> Value {
     activity("Elsa.Event", &format!("wait-{name}"), json!({"eventName": text(name)}))
 }
 
-fn sequence(id: &str, activities: &[Value]) -> Value {
+pub(crate) fn sequence(id: &str, activities: &[Value]) -> Value {
     activity("Elsa.Sequence", id, json!({"activities": activities}))
 }
 
 /// Waits for an event, and then writes a line of the same name.
-fn branch(name: &str) -> Value {
+pub(crate) fn branch(name: &str) -> Value {
     sequence(&format!("branch-{name}"), &[event(name), line(name)])
 }
 
-fn arrow(source: &str, port: &str, target: &str) -> Value {
+pub(crate) fn arrow(source: &str, port: &str, target: &str) -> Value {
     json!({"source": {"activity": source, "port": port}, "target": {"activity": target, "port": "In"}})
 }
 
-fn flowchart(activities: &[Value], connections: &[Value]) -> Value {
+pub(crate) fn flowchart(activities: &[Value], connections: &[Value]) -> Value {
     activity(
         "Elsa.Flowchart",
         "chart",
@@ -125,11 +125,11 @@ fn flowchart(activities: &[Value], connections: &[Value]) -> Value {
     )
 }
 
-fn choice(label: &str, condition: &str, child: Value) -> Value {
+pub(crate) fn choice(label: &str, condition: &str, child: Value) -> Value {
     json!({"label": label, "condition": {"type": "JavaScript", "value": condition}, "activity": child})
 }
 
-fn mode(type_name: &str, word: &str) -> Value {
+pub(crate) fn mode(type_name: &str, word: &str) -> Value {
     input(type_name, "Literal", json!(word))
 }
 
