@@ -118,8 +118,14 @@ async fn all_that_was_set_survives_a_wait() {
         "run",
         json!({"script": text("setVariable('Loose', 4); return 5")}),
     );
-    let all =
-        "[getKept(), getInMemory(), getVariable('Loose'), getOutputFrom('run', 'Result'), getInput('Word')].join()";
+    // A wait that gives no result of its own.
+    let delay = activity(
+        "Elsa.Delay",
+        "delay",
+        json!({"timeSpan": input("TimeSpan", "Literal", json!("01:00:00"))}),
+    );
+    let all = "[getKept(), getInMemory(), getVariable('Loose'), getOutputFrom('run', 'Result'), getLastResult(), \
+               getInput('Word')].join()";
     let says = activity(
         "Elsa.SetOutput",
         "out",
@@ -130,7 +136,7 @@ async fn all_that_was_set_survives_a_wait() {
     in_memory["storageDriverTypeName"] = json!("Memory");
     let root = sequence(
         "root",
-        &[set("set", "Kept"), set("also", "InMemory"), runs, event("Go"), says],
+        &[set("set", "Kept"), set("also", "InMemory"), runs, delay, says],
     );
     let model = json!({"definitionId": ID, "root": root, "variables": [variable("Kept"), in_memory],
         "inputs": [{"name": "Word", "type": "String"}], "outputs": [{"name": "All", "type": "String"}]});
@@ -138,7 +144,7 @@ async fn all_that_was_set_survives_a_wait() {
     let state = node.http.execute(ID, &json!({"input": {"Word": "hi"}})).await["workflowState"].clone();
     assert_eq!(state["subStatus"], "Suspended");
     let ended = resumed(&node.http, &state).await;
-    assert_eq!(ended["output"]["All"], "2,1,4,5,hi", "{ended}");
+    assert_eq!(ended["output"]["All"], "2,1,4,5,5,hi", "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
