@@ -131,7 +131,7 @@ fn without_effect(node: &ActivityNode) -> Option<ValidationError> {
             )
         }
         "Elsa.Delay" if node.can_start => format!(
-            "The activity {id} is to start the workflow (canStartWorkflow), but as in Elsa a delay only waits and starts \
+            "The activity {title} is to start the workflow (canStartWorkflow), but as in Elsa a delay only waits and starts \
              nothing; use Elsa.Timer or Elsa.StartAt for that"
         ),
         "Elsa.SetVariable" if !is_given("variable") || !names_variable() => {
