@@ -4,7 +4,7 @@
 //! - `problem`: problems and stops, with their places; `types`, `value`: the types that are known before, and the values.
 //! - `syntax/`: tokens, lexer and tree; `parse/`: the parser, and what is refused with a remedy; `check/`: the checker.
 //! - `run/`: the evaluator; `library/`: the members of .NET's types; `convert`: values and JSON, casts.
-//! - `object`, `pattern`, `pattern_size`, `search`, `set`: the values of classes, regular expressions and their search, and sets.
+//! - `object`, `pattern`, `search`, `set`: the values of classes, regular expressions and their search, and sets.
 //! - `date_time`, `text`, `format/`: .NET's dates, strings and format strings.
 //! - `script`: [`Script`].
 
@@ -16,7 +16,6 @@ mod library;
 mod object;
 mod parse;
 mod pattern;
-mod pattern_size;
 mod problem;
 mod run;
 mod script;

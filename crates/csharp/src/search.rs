@@ -1,17 +1,13 @@
-//! Regular expressions of .NET: they are translated for an engine whose work is linear in the text, and counted.
-//!
-//! What that engine lacks is refused by its name: looking around, references to groups, atomic groups and conditions.
+//! Regular expressions of .NET: their work, which is linear in the text, is counted.
 
-use std::iter::Peekable;
 use std::rc::Rc;
-use std::str::Chars;
 use std::sync::Arc;
 
+use mainspring_language::{PatternProblem, PatternSize, TranslatedPattern};
 use regex::RegexBuilder;
 
 use super::object::Found;
 use super::pattern::Pattern;
-use super::pattern_size::PatternSize;
 use super::problem::{Evaluated, Stop};
 use super::run::Meter;
 
@@ -70,8 +66,10 @@ impl Pattern {
             return Err(refuse("RightToLeft or ECMAScript"));
         }
         meter.steps(source.len())?;
-        let mut translated = Translated::default();
-        translate(source, options, &mut translated)?;
+        let translated = TranslatedPattern::of(source, options & EXPLICIT != 0).map_err(|problem| match problem {
+            PatternProblem::Lacking(what) => refuse(what),
+            PatternProblem::Invalid(what) => invalid(what),
+        })?;
         let size = PatternSize::of(&translated.text);
         if size.ignores_case || options & IGNORE_CASE != 0 {
             if size.classes() > MOST_CLASSES {
@@ -215,151 +213,5 @@ impl Pattern {
             spans: Rc::new([]),
             pattern: Rc::clone(self),
         }
-    }
-}
-
-/// A pattern for the engine.
-#[derive(Default)]
-struct Translated {
-    text: String,
-    asks_end: bool,
-}
-
-fn translate(source: &str, options: i32, out: &mut Translated) -> Evaluated<()> {
-    let mut chars = source.chars().peekable();
-    while let Some(next) = chars.next() {
-        match next {
-            '\\' => escape(&mut chars, false, out)?,
-            '[' => class(&mut chars, out)?,
-            '(' => group(&mut chars, options, out)?,
-            '$' => {
-                out.asks_end = true;
-                out.text.push('$');
-            }
-            '{' if !is_count(chars.clone()) => out.text.push_str("\\{"),
-            // The rest of a count.
-            '{' => {
-                out.text.push('{');
-                for part in chars.by_ref() {
-                    out.text.push(part);
-                    if part == '}' {
-                        break;
-                    }
-                }
-            }
-            '}' | ']' => out.text.extend(['\\', next]),
-            other => out.text.push(other),
-        }
-    }
-    Ok(())
-}
-
-/// Whether `{` begins a count: `{2}`, `{2,}` or `{2,4}`.
-fn is_count(chars: Peekable<Chars<'_>>) -> bool {
-    let inner: String = chars.take_while(|c| *c != '}').take(24).collect();
-    let (least, most) = inner.split_once(',').unwrap_or((&inner, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    !least.is_empty() && is_number(least) && is_number(most) && inner.len() < 24
-}
-
-fn escape(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut Translated) -> Evaluated<()> {
-    let Some(next) = chars.next() else {
-        return Err(invalid("it ends with a backslash"));
-    };
-    match next {
-        '1'..='9' | 'k' => return Err(refuse("a reference to a group (\\1 or \\k<name>)")),
-        'G' | 'c' => return Err(refuse(&format!("\\{next}"))),
-        'Z' if !in_class => {
-            out.asks_end = true;
-            out.text.push_str("\\z");
-        }
-        'b' if in_class => out.text.push_str("\\x08"),
-        'a' => out.text.push_str("\\x07"),
-        'e' => out.text.push_str("\\x1B"),
-        '0' => {
-            let mut code = 0;
-            for _ in 0..2 {
-                let digit = chars.next_if(|c| ('0'..='7').contains(c)).and_then(|c| c.to_digit(8));
-                let Some(digit) = digit else { break };
-                code = code * 8 + digit;
-            }
-            out.text.push_str(&format!("\\x{{{code:x}}}"));
-        }
-        letter if letter.is_ascii_alphabetic() => out.text.extend(['\\', letter]),
-        other => {
-            let mut buffer = [0; 4];
-            out.text.push_str(&regex::escape(other.encode_utf8(&mut buffer)));
-            // A blank means itself, also where blanks are ignored.
-            if other == ' ' {
-                out.text.pop();
-                out.text.push_str("\\x20");
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A class in brackets, whose signs mean less in .NET.
-fn class(chars: &mut Peekable<Chars<'_>>, out: &mut Translated) -> Evaluated<()> {
-    out.text.push('[');
-    if chars.next_if_eq(&'^').is_some() {
-        out.text.push('^');
-    }
-    let mut is_first = true;
-    loop {
-        let Some(next) = chars.next() else {
-            return Err(invalid("a [ is not closed by ]"));
-        };
-        match next {
-            ']' if !is_first => {
-                out.text.push(']');
-                return Ok(());
-            }
-            '\\' => escape(chars, true, out)?,
-            '-' if chars.peek() == Some(&'[') => return Err(refuse("the subtraction of a class ([a-z-[aeiou]])")),
-            '-' if is_first || chars.peek() == Some(&'-') || chars.peek() == Some(&']') => out.text.push_str("\\-"),
-            '[' | ']' | '&' | '~' => out.text.extend(['\\', next]),
-            ' ' => out.text.push_str("\\x20"),
-            '#' => out.text.push_str("\\x23"),
-            other => out.text.push(other),
-        }
-        is_first = false;
-    }
-}
-
-/// What follows `(`.
-fn group(chars: &mut Peekable<Chars<'_>>, options: i32, out: &mut Translated) -> Evaluated<()> {
-    if chars.next_if_eq(&'?').is_none() {
-        let is_explicit = options & EXPLICIT != 0;
-        out.text.push_str(if is_explicit { "(?:" } else { "(" });
-        return Ok(());
-    }
-    let around = || refuse("looking around ((?=…), (?!…), (?<=…), (?<!…))");
-    match chars.next() {
-        Some('=' | '!') => Err(around()),
-        Some('>') => Err(refuse("an atomic group ((?>…))")),
-        Some('(') => Err(refuse("a condition ((?(…)…))")),
-        Some('#') => {
-            chars.by_ref().take_while(|c| *c != ')').for_each(drop);
-            Ok(())
-        }
-        Some(open @ ('<' | '\'')) => {
-            if open == '<' && matches!(chars.peek(), Some('=' | '!')) {
-                return Err(around());
-            }
-            let close = if open == '<' { '>' } else { '\'' };
-            let name: String = chars.by_ref().take_while(|c| *c != close).collect();
-            if name.starts_with(|c: char| c.is_ascii_digit()) || name.contains('-') {
-                return Err(refuse("a group with a number or two names"));
-            }
-            out.text.push_str(&format!("(?P<{name}>"));
-            Ok(())
-        }
-        Some('n') => Err(refuse("the option n")),
-        Some(other) => {
-            out.text.extend(['(', '?', other]);
-            Ok(())
-        }
-        None => Err(invalid("a ( is not closed by )")),
     }
 }

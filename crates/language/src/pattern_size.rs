@@ -20,18 +20,19 @@ const RANGE_OF_CLASS: usize = 0x2000;
 
 /// The size of a pattern in the syntax of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PatternSize {
+pub struct PatternSize {
     /// Characters, classes, alternatives and repetitions, each as often as it is repeated.
     places: usize,
     groups: usize,
     /// Classes whose characters are searched in both cases, if case is ignored.
     classes: usize,
     /// It ignores case by itself, as `(?i)` says.
-    pub(super) ignores_case: bool,
+    pub ignores_case: bool,
 }
 
 impl PatternSize {
-    pub(super) fn of(text: &str) -> Self {
+    /// The size of a pattern, whatever text it is.
+    pub fn of(text: &str) -> Self {
         let mut reader = Reader {
             chars: text.chars().peekable(),
             size: Self::default(),
@@ -48,12 +49,13 @@ impl PatternSize {
     }
 
     /// The work for a byte of text.
-    pub(super) fn work(&self) -> usize {
+    pub fn work(&self) -> usize {
         let places = self.places.saturating_add(LEAST_PLACES);
         places.saturating_mul(GROUPS_OF_PLACE + self.groups) / GROUPS_OF_PLACE
     }
 
-    pub(super) fn classes(&self) -> usize {
+    /// Classes whose characters are searched in both cases, if case is ignored.
+    pub fn classes(&self) -> usize {
         self.classes
     }
 }
