@@ -137,7 +137,9 @@ fn class(chars: &mut Peekable<Chars<'_>>, out: &mut TranslatedPattern) -> Transl
                 return Ok(());
             }
             '\\' => escape(chars, true, out)?,
-            '-' if chars.peek() == Some(&'[') => return Err(PatternProblem::Lacking("the subtraction of a class ([a-z-[aeiou]])")),
+            '-' if chars.peek() == Some(&'[') => {
+                return Err(PatternProblem::Lacking("the subtraction of a class ([a-z-[aeiou]])"));
+            }
             '-' if is_first || chars.peek() == Some(&'-') || chars.peek() == Some(&']') => out.text.push_str("\\-"),
             '[' | ']' | '&' | '~' => out.text.extend(['\\', next]),
             ' ' => out.text.push_str("\\x20"),
@@ -204,16 +206,28 @@ mod tests {
         let explicit = TranslatedPattern::of("(a)(?<b>c)", true).map(|pattern| pattern.text);
         assert_eq!(explicit.as_deref(), Ok("(?:a)(?P<b>c)"));
         for source in ["(?=a)", "(?<!a)", r"(a)\1", "(?>a)", "(?(a)b|c)", "[a-z-[x]]"] {
-            assert!(matches!(TranslatedPattern::of(source, false), Err(PatternProblem::Lacking(_))), "{source}");
+            assert!(
+                matches!(TranslatedPattern::of(source, false), Err(PatternProblem::Lacking(_))),
+                "{source}"
+            );
         }
         for source in ["[a", "\\", "(?"] {
-            assert!(matches!(TranslatedPattern::of(source, false), Err(PatternProblem::Invalid(_))), "{source}");
+            assert!(
+                matches!(TranslatedPattern::of(source, false), Err(PatternProblem::Invalid(_))),
+                "{source}"
+            );
         }
     }
 
     #[test]
     fn a_pattern_that_asks_for_the_end_says_so() {
-        for (source, asks) in [("a$", true), (r"a\Z", true), (r"a\z", false), (r"a\$", false), ("[$]", false)] {
+        for (source, asks) in [
+            ("a$", true),
+            (r"a\Z", true),
+            (r"a\z", false),
+            (r"a\$", false),
+            ("[$]", false),
+        ] {
             let translated = TranslatedPattern::of(source, false);
             assert_eq!(translated.map(|pattern| pattern.asks_end), Ok(asks), "{source}");
         }

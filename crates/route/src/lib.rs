@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Layout
+//! - `template`: [`Template`] and its values; `error`: why a text is none; `precedence`: which template goes before another.
+//! - `parse`, `parameter`: from text to segments; `segment`: what a segment matches.
+//! - `constraint`: the constraints; `number`, `guid`, `pattern`: texts as .NET reads them; `case`: comparison without case.
+//! - `path`: [`RequestPath`]; `table`: [`RouteTable`]; `node`: its tree, and the search.
+
+mod case;
+mod constraint;
+mod error;
+mod guid;
+mod node;
+mod number;
+mod parameter;
+mod parse;
+mod path;
+mod pattern;
+mod precedence;
+mod segment;
+mod table;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub use error::TemplateError;
+pub use parse::{LONGEST_TEMPLATE, MOST_PARAMETERS};
+pub use path::{LONGEST_PATH, PathError, RequestPath};
+pub use precedence::Precedence;
+pub use segment::MOST_SEGMENTS;
+pub use table::{Inserted, Lookup, MOST_CONFLICTS, MethodError, Methods, Route, RouteId, RouteTable};
+pub use template::{RouteValues, Template};
