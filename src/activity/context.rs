@@ -41,6 +41,9 @@ pub(crate) trait InputEvaluator: Sync {
 
     /// The children that are not completed.
     fn children(&self) -> Vec<Child>;
+
+    /// The outputs of a workflow as an activity that something inside has set as variables only.
+    fn outputs_set_as_variables(&self) -> Vec<(String, Value)>;
 }
 
 /// Knows which definitions are published; implemented by the engine.

@@ -74,6 +74,7 @@ pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
+pub(crate) use scheduling::inputs_of_trigger;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};

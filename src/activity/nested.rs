@@ -182,7 +182,11 @@ impl Activity for WorkflowAsActivity {
         Ok(execute_root(context))
     }
 
-    async fn child_completed(&self, _context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+    async fn child_completed(&self, context: &mut ActivityContext<'_>, child: EndedChild) -> Result<Step, Fault> {
+        // As in Elsa, an output is a variable inside, too.
+        for (output, value) in context.evaluator.outputs_set_as_variables() {
+            context.set_output(output, value);
+        }
         Ok(Step::Outcomes(child.outcomes))
     }
 }

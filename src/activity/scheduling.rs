@@ -7,6 +7,7 @@
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
+use super::primitives::EVENT_PAYLOAD_INPUT;
 use super::{
     Activity, ActivityContext, ActivityKind, BookmarkRequest, Choice, Descriptor, Fault, InputDescriptor,
     OutputDescriptor, Step, UiHint,
@@ -177,21 +178,25 @@ impl WithOptions for Descriptor {
     }
 }
 
-/// Gives the instance the inputs that in Elsa a trigger of its type gives: the time of the occurrence, and what it repeats by.
-fn give(context: &mut ActivityContext<'_>, payload: &Value) {
-    let time = match context.node().type_name() {
-        "Elsa.Timer" => Some("StartAt"),
-        "Elsa.StartAt" => Some("ExecuteAt"),
-        _ => None,
-    };
-    if let (Some(time), Some(occurrence)) = (time, payload.get("occurrence")) {
-        context.set_workflow_input(time, occurrence.clone());
+/// The inputs that a trigger gives to the instance that it starts, as in Elsa.
+pub(crate) fn inputs_of_trigger(type_name: &str) -> &'static [&'static str] {
+    match type_name {
+        "Elsa.Timer" => &["StartAt", "Interval"],
+        "Elsa.Cron" => &["CronExpression"],
+        "Elsa.StartAt" => &["ExecuteAt"],
+        "Elsa.Event" => &[EVENT_PAYLOAD_INPUT],
+        _ => &[],
     }
-    for repeated in ["Interval", "CronExpression"] {
-        let value = context.input(repeated).clone();
-        if !value.is_null() {
-            context.set_workflow_input(repeated, value);
-        }
+}
+
+/// Gives the instance the time of the occurrence, and what it repeats by.
+fn give(context: &mut ActivityContext<'_>, payload: &Value) {
+    for name in inputs_of_trigger(context.node().type_name()) {
+        let value = match *name {
+            "StartAt" | "ExecuteAt" => payload.get("occurrence").cloned().unwrap_or_default(),
+            repeated => context.input(repeated).clone(),
+        };
+        context.set_workflow_input(name, value);
     }
 }
 

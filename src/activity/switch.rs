@@ -30,7 +30,7 @@ impl Activity for Switch {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let mode = SwitchMode::read(context.input("Mode"))?;
-        let count = cases(context.node())?.len();
+        let count = cases(context.node().property("cases"), context.node())?.len();
         let matching = matching(context, mode, count).await?;
         let children = if matching.is_empty() {
             context.port("Default").into_iter().collect()
@@ -65,7 +65,7 @@ impl Activity for FlowSwitch {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let mode = SwitchMode::read(context.input("Mode"))?;
-        let cases = cases(context.node())?;
+        let cases = cases(context.node().property("cases"), context.node())?;
         let labels = cases.iter().map(|case| case.get("label").and_then(Value::as_str));
         let labels: Vec<&str> = labels.map(Option::unwrap_or_default).collect();
         let matching = matching(context, mode, cases.len()).await?;
@@ -115,8 +115,8 @@ fn mode_input() -> InputDescriptor {
 }
 
 /// The cases of a definition; none if the property is missing.
-fn cases(node: &ActivityNode) -> Result<&[Value], Fault> {
-    match node.property("cases") {
+fn cases<'a>(property: Option<&'a Value>, node: &ActivityNode) -> Result<&'a [Value], Fault> {
+    match property {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(cases)) => Ok(cases),
         Some(_) => Err(Fault::new(format!(

@@ -35,6 +35,12 @@ pub(crate) struct NodeInput {
 pub(crate) const SCRIPT: &str = "Script";
 
 impl NodeInput {
+    /// Whether it may read inputs of the workflow.
+    pub(crate) fn may_read_inputs(&self) -> bool {
+        let kind = self.expression.as_ref().map(|expression| expression.kind.as_str());
+        kind.is_some_and(|kind| kind == "Input" || self.name == SCRIPT || language(kind).is_some())
+    }
+
     /// Whether it may read outputs: `getOutputFrom(…)`, `getLastResult()`, `getTextFromWriteLine1()`, `Output.From(…)`.
     /// It may be true for other scripts, too.
     pub(crate) fn may_read_outputs(&self) -> bool {

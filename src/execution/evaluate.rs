@@ -8,11 +8,13 @@ use super::execution_view::ExecutionView;
 use super::program::Program;
 use super::scope;
 use super::state::{ContextStatus, InstanceState};
-use crate::activity::{ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeInput};
+use crate::activity::{
+    ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeInput, plain_name,
+};
 use crate::definition::Expression;
 use crate::expression::{
     Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptSession, ScriptText, TypeName,
-    coerce, input_named, language, missing_language, script_languages,
+    coerce, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -89,6 +91,21 @@ impl InputEvaluator for Evaluator<'_> {
         });
         known.collect()
     }
+
+    fn outputs_set_as_variables(&self) -> Vec<(String, Value)> {
+        let Some(context) = self.state.contexts.get(&self.context) else {
+            return Vec::new();
+        };
+        let node = self.program.tree.find(&context.node_id);
+        let descriptor = node.and_then(|node| self.program.descriptor(node.index));
+        let outputs = descriptor.into_iter().flat_map(|descriptor| &descriptor.outputs);
+        let unset = outputs.filter(|output| !context.outputs.contains_key(&output.name));
+        let set = unset.filter_map(|output| {
+            let value = context.variables.get(plain_name(&output.name))?;
+            Some((output.name.clone(), value.clone()))
+        });
+        set.collect()
+    }
 }
 
 impl<'a> Evaluator<'a> {
@@ -155,10 +172,8 @@ impl<'a> Evaluator<'a> {
             }
             "Input" => {
                 let name = reference(&expression.value, &["name", "id"]).unwrap_or_default();
-                let inputs = scope::inputs(self.program, self.state, self.context);
-                input_named(&inputs, &name)
-                    .map(|(_, value)| value.clone())
-                    .unwrap_or_default()
+                let levels = scope::levels(self.program, self.state, self.context);
+                scope::input(&levels, self.state, &name).cloned().unwrap_or_default()
             }
             "Configuration" => {
                 let name = named(expression)?;

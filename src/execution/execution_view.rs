@@ -53,8 +53,13 @@ impl<'a> ExecutionView<'a> {
 }
 
 impl ExecutionView<'_> {
+    fn levels(&self) -> &[scope::Level] {
+        let levels = || scope::levels(self.program, self.state, self.context);
+        self.levels.get_or_init(levels)
+    }
+
     fn kinds_of_variables(&self) -> Vec<(String, (DeclaredKind, bool))> {
-        let mut kinds = scope::kinds(self.program, self.state, self.context);
+        let mut kinds = scope::kinds(self.levels(), self.program, self.state);
         if let Some(arguments) = self.arguments {
             kinds.retain(|(name, ..)| !arguments.contains_key(name));
         }
@@ -80,10 +85,20 @@ impl ExecutionView<'_> {
 }
 
 impl ExecutionView<'_> {
+    /// The names of the inputs whose functions variables cover: as in Elsa, those that are not declared, and inside a workflow
+    /// as an activity all, as its own are variables there.
+    fn covered_inputs(&self) -> Vec<String> {
+        let is_nested = scope::nested_in(self.program, self.state, self.context).is_some();
+        let declared = || self.program.inputs.iter();
+        let is_declared = |name: &str| declared().any(|input| input.name.eq_ignore_ascii_case(name));
+        let names = self.inputs().keys();
+        names.filter(|name| is_nested || !is_declared(name)).cloned().collect()
+    }
+
     /// Only the inputs of the instance have declared types: those of a workflow as an activity have the types of its
     /// definition, which this program does not keep.
     fn is_of_instance(&self, input: &str) -> bool {
-        let inside = || scope::inputs_from_inside(self.program, self.state, self.context);
+        let inside = || scope::inputs_from_inside(self.levels(), self.state);
         let inside = self.inputs_from_inside.get_or_init(inside);
         !inside.contains(&input.to_ascii_lowercase())
     }
@@ -93,19 +108,18 @@ impl ScriptView for ExecutionView<'_> {
     fn variable(&self, name: &str) -> Option<&Value> {
         let given = self.arguments.and_then(|arguments| arguments.get(name));
         given.or_else(|| {
-            let levels = || scope::levels(self.program, self.state, self.context);
-            let mut levels = self.levels.get_or_init(levels).iter();
-            levels.find_map(|level| level.variable(self.state, name))
+            let mut levels = self.levels().iter();
+            levels.find_map(|level| level.variable(self.program, self.state, name))
         })
     }
 
     fn variable_names(&self) -> Vec<String> {
-        let all = scope::visible(self.program, self.state, self.context);
+        let all = scope::visible(self.levels(), self.program, self.state);
         all.into_iter().map(|(name, _)| name).collect()
     }
 
     fn variable_type(&self, name: &str) -> Option<(&str, bool)> {
-        let declared = scope::find(self.program, self.state, self.context, name)?.declared?;
+        let declared = scope::find_among(self.levels(), self.program, self.state, name)?.declared?;
         Some((&declared.type_name, declared.is_array))
     }
 
@@ -117,8 +131,7 @@ impl ScriptView for ExecutionView<'_> {
     }
 
     fn inputs(&self) -> &Map<String, Value> {
-        self.inputs
-            .get_or_init(|| scope::inputs(self.program, self.state, self.context))
+        self.inputs.get_or_init(|| scope::inputs(self.levels(), self.state))
     }
 
     fn output(&self, activity: &str, output: &str) -> Option<&Value> {
@@ -158,10 +171,11 @@ impl ScriptView for ExecutionView<'_> {
             // Ids are unique, names need not be: an id takes precedence over an equal name.
             outputs.extend(by_id);
         }
-        let mut variables = scope::visible(program, state, context);
+        let mut variables = scope::visible(self.levels(), program, state);
         let arguments = self.arguments.into_iter().flatten();
         variables.extend(arguments.map(|(name, value)| (name.clone(), value.clone())));
         ScriptScope {
+            covered_inputs: self.covered_inputs(),
             variables,
             inputs: self.inputs().clone(),
             outputs,

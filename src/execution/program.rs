@@ -15,6 +15,7 @@ use super::id_bounds::{LONGEST_PATH, short, too_many_bytes};
 use super::incident_strategy::IncidentStrategy;
 use super::log_persistence::LogPersistence;
 use super::node_id::{IdMaker, MOST_BYTES, WORKFLOW_ID, node_id};
+use super::script_names;
 use super::scripts::ProgramScripts;
 use super::state::InstanceState;
 use super::workflow_options::{CommitStrategy, JournalLevel};
@@ -50,6 +51,8 @@ pub struct Program {
     pub(super) outputs: Vec<Argument>,
     /// Whether an expression reads outputs of activities, and then the ids and names of all.
     pub(super) needs_outputs: bool,
+    /// Whether an expression may read inputs of the workflow.
+    pub(super) reads_inputs: bool,
     pub(super) activity_names: Arc<HashSet<String>>,
     /// Its scripts, in the languages that compile them.
     pub(super) scripts: ProgramScripts,
@@ -189,11 +192,23 @@ pub(super) fn compile(
     if let Some(problem) = compiler.problem {
         return Err(problem);
     }
+    let reads_inputs = compiler
+        .tree
+        .iter()
+        .any(|node| node.inputs.iter().any(NodeInput::may_read_inputs));
     let activities = compiler.tree.iter().filter(|_| compiler.needs_outputs);
     let names = activities.flat_map(|node| [Some(&node.id), node.name.as_ref()]);
     let activity_names = Arc::new(names.flatten().cloned().collect());
     Ok(Program {
-        scripts: ProgramScripts::of(&compiler.tree, |workflow| compiler.declared_names(workflow)),
+        scripts: ProgramScripts::of(&compiler.tree, |workflow| DeclaredNames {
+            is_open: workflow != NodeIndex(0) || definition.is_usable_as_activity(),
+            ..script_names::declared_in(
+                &compiler.tree,
+                workflow,
+                |node| Some(&*compiler.registered.get(node.0)?.as_ref()?.descriptor),
+                compiler.inputs.get(&workflow).map(Vec::as_slice).unwrap_or_default(),
+            )
+        }),
         definition_id: definition.definition_id.clone(),
         version_id: definition.id.clone(),
         version: definition.version,
@@ -205,6 +220,7 @@ pub(super) fn compile(
         log_persistence: LogPersistence::of(definition, &compiler.tree),
         outputs: definition.declared_outputs(),
         needs_outputs: compiler.needs_outputs,
+        reads_inputs,
         activity_names,
         tree: compiler.tree,
         registered: compiler.registered,
@@ -276,26 +292,6 @@ struct Nested<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// What the scripts of a workflow can name. What an activity gives to its children has any type.
-    fn declared_names(&self, workflow: NodeIndex) -> DeclaredNames {
-        let mut names = DeclaredNames::default();
-        for node in self.tree.of_workflow(workflow) {
-            let declared = node.variables.iter();
-            names
-                .variables
-                .extend(declared.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
-            let registered = self.registered.get(node.index.0).and_then(Option::as_ref);
-            let given = registered.into_iter().flat_map(|it| &it.descriptor.child_variables);
-            let untyped = given.map(|(name, _)| (name.clone(), "Object".to_owned(), false));
-            names.variables.extend(untyped);
-        }
-        let inputs = self.inputs.get(&workflow).into_iter().flatten();
-        names
-            .inputs
-            .extend(inputs.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
-        names
-    }
-
     /// Compiles the workflows as activities, those of the definition first, then those inside them: so the recursion is as
     /// deep as one definition, and the nodes of one definition follow each other.
     fn push_nested(&mut self) -> Result<()> {

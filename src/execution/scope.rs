@@ -11,7 +11,7 @@ use super::program::Program;
 use super::state::{Context, InstanceState};
 use crate::activity::{ActivityNode, BULK_DISPATCH, CHILD_RESULT, NodeIndex, plain_name};
 use crate::definition::Variable;
-use crate::expression::{DeclaredKind, TypeName, coerce};
+use crate::expression::{DeclaredKind, TypeName, coerce, input_named};
 
 /// Where a variable is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,25 +23,17 @@ pub(super) struct VariableLocation<'p> {
     pub(super) declared: Option<&'p Variable>,
 }
 
-/// What an execution gives to what is inside it, besides its variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Given {
-    Nothing,
-    /// The inputs of a workflow as an activity, with those of a request that has resumed an execution inside it.
-    Inputs {
-        workflow: u64,
-    },
-    /// The result of the child instance that a port of a bulk dispatch is about.
-    ChildResult,
-}
-
 /// An execution whose names an execution inside it sees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     number: u64,
-    /// The number of workflows as activities between it and the execution that looks.
-    outside: usize,
-    given: Given,
+    /// How many borders between a workflow and its use as an activity lie between it and the execution that looks. The use is
+    /// between two of them: its inputs and outputs are variables.
+    borders: usize,
+    /// The workflow as an activity that it executes, with the node of the use.
+    used: Option<(u64, NodeIndex)>,
+    /// Whether its variables have the result of the child instance that a port of a bulk dispatch is about.
+    has_child_result: bool,
 }
 
 impl Level {
@@ -50,92 +42,111 @@ impl Level {
     }
 
     /// The value of a variable that it holds.
-    pub(super) fn variable<'s>(&self, state: &'s InstanceState, name: &str) -> Option<&'s Value> {
+    pub(super) fn variable<'s>(&self, program: &Program, state: &'s InstanceState, name: &str) -> Option<&'s Value> {
         let context = self.context(state)?;
         let own = context.variables.get(name);
-        match self.given {
-            Given::Inputs { .. } => own.or_else(|| {
-                let mut inputs = context.inputs.iter();
-                inputs
-                    .find(|(property, _)| plain_name(property) == name)
-                    .map(|(_, value)| value)
-            }),
-            Given::Nothing | Given::ChildResult => own,
-        }
+        let Some((_, node)) = self.used else { return own };
+        let mut inputs = context.inputs.iter();
+        own.or_else(|| Some(inputs.find(|(property, _)| plain_name(property) == name)?.1))
+            .or_else(|| {
+                outputs(program, node)
+                    .any(|output| output == name)
+                    .then_some(&Value::Null)
+            })
     }
 
     /// The variables that it holds.
-    fn variables<'s>(&self, state: &'s InstanceState) -> impl Iterator<Item = (&'s str, &'s Value)> {
+    fn variables<'s>(
+        &self,
+        program: &'s Program,
+        state: &'s InstanceState,
+    ) -> impl Iterator<Item = (&'s str, &'s Value)> {
         let context = self.context(state);
-        let is_use = matches!(self.given, Given::Inputs { .. });
-        let inputs = context
-            .filter(|_| is_use)
-            .into_iter()
-            .flat_map(|context| &context.inputs);
+        let used = context.filter(|_| self.used.is_some());
+        let inputs = used.into_iter().flat_map(|context| &context.inputs);
         let inputs = inputs.map(|(property, value)| (plain_name(property), value));
+        let outputs = self.used.into_iter().flat_map(|(_, node)| outputs(program, node));
+        let outputs = outputs.map(|name| (name, &Value::Null));
         let own = context.into_iter().flat_map(|context| &context.variables);
-        inputs.chain(own.map(|(name, value)| (name.as_str(), value)))
+        outputs
+            .chain(inputs)
+            .chain(own.map(|(name, value)| (name.as_str(), value)))
     }
 
     /// The inputs that it gives to what is inside it, the newest last.
-    fn inputs<'s>(&self, state: &'s InstanceState) -> Vec<(&'s str, &'s Value)> {
-        let Some(context) = self.context(state) else {
-            return Vec::new();
-        };
-        match self.given {
-            Given::Nothing => Vec::new(),
-            Given::ChildResult => {
-                let own = context.variables.iter().map(|(name, value)| (name.as_str(), value));
-                own.filter(|(name, _)| CHILD_RESULT.contains(name)).collect()
-            }
-            Given::Inputs { workflow } => {
-                let resumed = state.contexts.get(&workflow);
-                let resumed = resumed.into_iter().flat_map(|workflow| &workflow.inputs);
-                let given = context.inputs.iter().map(|(property, value)| {
-                    let name = plain_name(property);
-                    (name, context.variables.get(name).unwrap_or(value))
-                });
-                given
-                    .chain(resumed.map(|(name, value)| (name.as_str(), value)))
-                    .collect()
-            }
-        }
+    fn inputs<'s>(&self, state: &'s InstanceState) -> impl Iterator<Item = (&'s str, &'s Value)> {
+        let context = self.context(state);
+        let result = context.filter(|_| self.has_child_result);
+        let result = result.into_iter().flat_map(|context| &context.variables);
+        let result = result.map(|(name, value)| (name.as_str(), value));
+        let result = result.filter(|(name, _)| CHILD_RESULT.contains(name));
+        let given = context.filter(|_| self.used.is_some()).into_iter();
+        let given = given.flat_map(|context| {
+            context.inputs.iter().map(|(property, value)| {
+                let name = plain_name(property);
+                (name, context.variables.get(name).unwrap_or(value))
+            })
+        });
+        let workflow = self.used.and_then(|(workflow, _)| state.contexts.get(&workflow));
+        let resumed = workflow.into_iter().flat_map(|workflow| &workflow.inputs);
+        let resumed = resumed.map(|(name, value)| (name.as_str(), value));
+        result.chain(given).chain(resumed)
     }
+}
+
+/// The names of the outputs of a workflow as an activity.
+fn outputs(program: &Program, node: NodeIndex) -> impl Iterator<Item = &str> {
+    let descriptor = program.descriptor(node).into_iter();
+    let outputs = descriptor.flat_map(|descriptor| &descriptor.outputs);
+    outputs.map(|output| plain_name(&output.name))
 }
 
 /// An execution and its ancestors up to the workflow of the instance, innermost first.
 pub(super) fn levels(program: &Program, state: &InstanceState, from: u64) -> Vec<Level> {
-    let (mut outside, mut inner): (usize, Option<(u64, bool)>) = (0, None);
+    let (mut borders, mut inside): (usize, Option<u64>) = (0, None);
     let mut levels: Vec<Level> = Vec::new();
     for number in state.chain(from) {
         let context = state.contexts.get(&number);
         let node = context.and_then(|context| program.tree.find(&context.node_id));
-        let mut given = Given::Nothing;
-        if let Some((workflow, true)) = inner {
-            outside += 1;
-            given = Given::Inputs { workflow };
-        }
+        let workflow = inside.take();
+        let used = workflow.and_then(|workflow| Some((workflow, node?.index)));
+        let is_behind_use = levels.last().is_some_and(|level| level.used.is_some());
+        borders += usize::from(used.is_some() || is_behind_use);
         if node.is_some_and(|node| node.type_name == BULK_DISPATCH)
-            && let Some(child) = levels.last_mut().filter(|child| child.given == Given::Nothing)
+            && let Some(child) = levels.last_mut()
         {
-            child.given = Given::ChildResult;
+            child.has_child_result = true;
         }
-        levels.push(Level { number, outside, given });
-        inner = Some((number, node.is_some_and(ActivityNode::is_workflow)));
+        levels.push(Level {
+            number,
+            borders,
+            used,
+            has_child_result: false,
+        });
+        inside = node.is_some_and(ActivityNode::is_workflow).then_some(number);
     }
     levels
 }
 
 /// Finds the innermost variable with this id or, if there is none, with this name; those of the workflow that the execution
-/// is in before those of its consumers.
+/// is in before those of its use and of its consumers.
 pub(super) fn find<'p>(
     program: &'p Program,
     state: &InstanceState,
     from: u64,
     key: &str,
 ) -> Option<VariableLocation<'p>> {
-    let levels = levels(program, state, from);
-    let mut workflows = levels.chunk_by(|inner, outer| inner.outside == outer.outside);
+    find_among(&levels(program, state, from), program, state, key)
+}
+
+/// The same among levels that are known.
+pub(super) fn find_among<'p>(
+    levels: &[Level],
+    program: &'p Program,
+    state: &InstanceState,
+    key: &str,
+) -> Option<VariableLocation<'p>> {
+    let mut workflows = levels.chunk_by(|inner, outer| inner.borders == outer.borders);
     workflows.find_map(|levels| find_in(levels, program, state, key))
 }
 
@@ -147,7 +158,7 @@ pub(super) fn find_beside<'p>(
     key: &str,
 ) -> Option<VariableLocation<'p>> {
     let mut levels = levels(program, state, from);
-    levels.retain(|level| level.outside == 0);
+    levels.retain(|level| level.borders == 0);
     find_in(&levels, program, state, key)
 }
 
@@ -168,7 +179,8 @@ fn find_in<'p>(
             declared: Some(declared),
         });
     }
-    let level = levels.iter().find(|level| level.variable(state, key).is_some())?;
+    let mut levels = levels.iter();
+    let level = levels.find(|level| level.variable(program, state, key).is_some())?;
     let mut declared = declared(program, state, level.number).iter();
     Some(VariableLocation {
         context: level.number,
@@ -221,9 +233,9 @@ pub(super) fn written_beside<'p>(
 
 /// The inputs that an execution sees: those of the instance, and before them those of the workflows as activities and of
 /// the ports of bulk dispatches around it, the innermost first.
-pub(super) fn inputs<'s>(program: &Program, state: &'s InstanceState, from: u64) -> Cow<'s, Map<String, Value>> {
+pub(super) fn inputs<'s>(levels: &[Level], state: &'s InstanceState) -> Cow<'s, Map<String, Value>> {
     let mut all = Cow::Borrowed(&state.input);
-    for level in levels(program, state, from).iter().rev() {
+    for level in levels.iter().rev() {
         for (name, value) in level.inputs(state) {
             all.to_mut().insert(name.to_owned(), value.clone());
         }
@@ -231,9 +243,18 @@ pub(super) fn inputs<'s>(program: &Program, state: &'s InstanceState, from: u64)
     all
 }
 
-/// The names, in lower case, of the inputs that an execution sees and that activities around it give.
-pub(super) fn inputs_from_inside(program: &Program, state: &InstanceState, from: u64) -> HashSet<String> {
-    let levels = levels(program, state, from);
+/// One of them, under its name or else without case.
+pub(super) fn input<'s>(levels: &[Level], state: &'s InstanceState, name: &str) -> Option<&'s Value> {
+    let given = levels.iter().find_map(|level| {
+        let named = |is_meant: &dyn Fn(&str) -> bool| level.inputs(state).filter(|(name, _)| is_meant(name)).last();
+        named(&|given| given == name).or_else(|| named(&|given| given.eq_ignore_ascii_case(name)))
+    });
+    let of_instance = || input_named(&state.input, name).map(|(_, value)| value);
+    given.map(|(_, value)| value).or_else(of_instance)
+}
+
+/// The names, in lower case, of the inputs that activities around an execution give.
+pub(super) fn inputs_from_inside(levels: &[Level], state: &InstanceState) -> HashSet<String> {
     let given = levels.iter().flat_map(|level| level.inputs(state));
     given.map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
@@ -248,33 +269,32 @@ fn declared<'p>(program: &'p Program, state: &InstanceState, number: u64) -> &'p
 
 /// The value of a variable.
 pub(super) fn read(program: &Program, state: &InstanceState, from: u64, key: &str) -> Option<Value> {
-    let location = find(program, state, from, key)?;
     let levels = levels(program, state, from);
+    let location = find_among(&levels, program, state, key)?;
     let level = levels.iter().find(|level| level.number == location.context)?;
-    level.variable(state, &location.name).cloned()
+    level.variable(program, state, &location.name).cloned()
 }
 
 /// All visible variables by name.
-pub(super) fn visible(program: &Program, state: &InstanceState, from: u64) -> Map<String, Value> {
+pub(super) fn visible(levels: &[Level], program: &Program, state: &InstanceState) -> Map<String, Value> {
     let mut all = Map::new();
-    for level in levels(program, state, from).iter().rev() {
-        let variables = level.variables(state);
+    for level in levels.iter().rev() {
+        let variables = level.variables(program, state);
         all.extend(variables.map(|(name, value)| (name.to_owned(), value.clone())));
     }
     all
 }
 
 /// The visible variables whose declared type makes more than text of their texts, innermost first.
-pub(super) fn kinds(program: &Program, state: &InstanceState, from: u64) -> Vec<(String, (DeclaredKind, bool))> {
+pub(super) fn kinds(levels: &[Level], program: &Program, state: &InstanceState) -> Vec<(String, (DeclaredKind, bool))> {
     let mut kinds = Vec::new();
-    let levels = levels(program, state, from);
     for (depth, level) in levels.iter().enumerate() {
         for variable in declared(program, state, level.number) {
             let Some(kind) = DeclaredKind::of(&variable.type_name, variable.is_array) else {
                 continue;
             };
             let mut inner = levels.iter().take(depth);
-            if !inner.any(|level| level.variable(state, &variable.name).is_some()) {
+            if !inner.any(|level| level.variable(program, state, &variable.name).is_some()) {
                 kinds.push((variable.name.clone(), kind));
             }
         }

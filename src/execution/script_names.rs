@@ -2,9 +2,9 @@
 
 use super::composition::Composition;
 use super::program::{self, Program};
-use crate::activity::Catalogue;
-use crate::definition::{Variable, WorkflowDefinition};
-use crate::expression::{ScriptNames, TypeName};
+use crate::activity::{ActivityTree, Catalogue, Descriptor, NodeIndex};
+use crate::definition::{Argument, Variable, WorkflowDefinition};
+use crate::expression::{DeclaredNames, ScriptNames, TypeName};
 
 /// The names of a definition, finished or not. Variables of all containers are among them: an editor asks once for the
 /// whole workflow.
@@ -37,6 +37,30 @@ pub(super) fn of_program(program: &Program, definition: &WorkflowDefinition) -> 
             names.outputs.insert(key, TypeName::parse(&output.type_name, false));
         }
     }
+    names
+}
+
+/// What is declared in one workflow of a program. What an activity gives to its children has any type.
+pub(super) fn declared_in<'p>(
+    tree: &ActivityTree,
+    workflow: NodeIndex,
+    descriptor: impl Fn(NodeIndex) -> Option<&'p Descriptor>,
+    inputs: &[Argument],
+) -> DeclaredNames {
+    let mut names = DeclaredNames::default();
+    for node in tree.of_workflow(workflow) {
+        let declared = node.variables.iter();
+        names
+            .variables
+            .extend(declared.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
+        let given = descriptor(node.index).into_iter().flat_map(|it| &it.child_variables);
+        let untyped = given.map(|(name, _)| (name.clone(), "Object".to_owned(), false));
+        names.variables.extend(untyped);
+    }
+    let inputs = inputs.iter();
+    names
+        .inputs
+        .extend(inputs.map(|it| (it.name.clone(), it.type_name.clone(), it.is_array)));
     names
 }
 

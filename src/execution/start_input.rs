@@ -95,6 +95,19 @@ impl Program {
         renamed.collect()
     }
 
+    /// The same, with the types that are declared, where a value fits.
+    pub(super) fn given_inputs(&self, input: Map<String, Value>) -> Map<String, Value> {
+        let mut input = self.with_declared_names(input);
+        for argument in &self.inputs {
+            if let Some(value) = input.get_mut(&argument.name)
+                && let Ok(fits) = coerce(value.clone(), &TypeName::parse(&argument.type_name, argument.is_array))
+            {
+                *value = fits;
+            }
+        }
+        input
+    }
+
     /// The inputs that are given, converted to their types, and the defaults of the others.
     ///
     /// # Errors

@@ -109,6 +109,8 @@ pub(crate) struct DeclaredNames {
     /// A name may be declared more than once.
     pub(crate) variables: Vec<(String, String, bool)>,
     pub(crate) inputs: Vec<(String, String, bool)>,
+    /// There may be others, which a consumer of the workflow declares.
+    pub(crate) is_open: bool,
 }
 
 /// A name that a text reads and that nothing defines.

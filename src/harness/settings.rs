@@ -40,6 +40,11 @@ pub fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "give a whole number from 1 to 100000".to_owned())
 }
 
+/// The KiB of one value: a script returns at most 4 MiB.
+pub(crate) fn value_size(text: &str) -> Result<usize, String> {
+    up_to(text, 4096)
+}
+
 /// The number of nodes on one machine: each has up to 17 connections, and a private server allows 200.
 pub fn few(text: &str) -> Result<usize, String> {
     up_to(text, 8)

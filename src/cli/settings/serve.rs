@@ -13,7 +13,7 @@ use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
-use crate::harness::settings::{count, count_or_none, duration, duration_or_none};
+use crate::harness::settings::{count, count_or_none, duration, duration_or_none, value_size};
 use crate::runtime::Role;
 
 /// The minimum length of an API key, in characters.
@@ -223,8 +223,9 @@ pub(crate) struct Limits {
     /// How many activities of an instance may be executing or waiting at once; one more faults
     #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = count)]
     open_executions: usize,
-    /// The size of one value of an instance, such as a variable, an input or an output, in KiB; a larger one is refused
-    #[arg(long, value_name = "KIB", default_value = "1024", value_parser = count)]
+    /// The size of one value of an instance, such as a variable, an input or an output, in KiB; a larger one is refused. At
+    /// most 4096, which is what a script can return
+    #[arg(long, value_name = "KIB", default_value = "1024", value_parser = value_size)]
     value_kib: usize,
 }
 

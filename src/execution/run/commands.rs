@@ -64,8 +64,11 @@ impl<'p> BurstRun<'p> {
         for write in checked.workflow_outputs {
             self.write_output(write);
         }
-        for (name, value) in commands.workflow_inputs {
-            self.state.input.insert(name.to_owned(), value);
+        // The inputs of the instance are shown, and those of a trigger may be made of a secret.
+        if self.program.reads_inputs && self.state.secret_behind(number).is_none() {
+            let inputs = commands.workflow_inputs.into_iter();
+            let inputs = inputs.map(|(name, value)| (name.to_owned(), value)).collect();
+            self.state.input.extend(self.program.given_inputs(inputs));
         }
         if let Some(id) = commands.correlation_id {
             self.state.correlation_id = id.filter(|id| !id.is_empty());

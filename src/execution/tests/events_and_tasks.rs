@@ -123,6 +123,34 @@ async fn a_trigger_gives_the_instance_what_elsa_names_its_inputs() {
 }
 
 #[tokio::test]
+async fn the_inputs_of_a_trigger_take_declared_names_and_cover_no_variable() {
+    let at = "2026-11-29T12:00:00Z";
+    let span = json!({"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:05:00"}});
+    let timer = json!({"id": "t", "type": "Elsa.Timer", "canStartWorkflow": true, "interval": span});
+    let line = json!({"id": "line", "type": "Elsa.WriteLine",
+        "text": script_of("String", "`${getInterval()} ${getInput('Interval')} ${getInput('StartAt')}`")});
+    let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [timer, line]});
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root,
+        "inputs": [{"name": "startAt", "type": "String", "defaultValue": "never"}],
+        "variables": [{"id": "i", "name": "Interval", "typeName": "String", "value": "mine"}]})));
+    let mut begin = start(Map::new());
+    if let Instruction::Start {
+        trigger_activity_id,
+        payload,
+        ..
+    } = &mut begin
+    {
+        *trigger_activity_id = Some("t".into());
+        *payload = Some(json!({"occurrence": at}));
+    }
+    let result = instance.run(begin).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), [format!("mine 00:05:00 {at}")]);
+    let names: Vec<&String> = result.state.input.keys().collect();
+    assert_eq!(names, ["startAt", "Interval"]);
+}
+
+#[tokio::test]
 async fn an_event_that_resumes_gives_its_payload_as_an_input_too() {
     let wait = json!({"id": "e", "type": "Elsa.Event", "eventName": text("Paid")});
     let line = json!({"id": "line", "type": "Elsa.WriteLine", "text": script_of("String", "`${getInput('__EventPayloadWorkflowInput').sum}`")});

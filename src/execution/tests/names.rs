@@ -210,7 +210,7 @@ async fn a_name_that_nothing_can_have_is_refused_at_publish() {
     let secret = json!({"typeName": "String", "expression": {"type": "Secret", "value": "../key"}});
     for (activity, wanted) in [
         (
-            json!({"type": "Elsa.Event", "eventName": text("a\nb")}),
+            json!({"type": "Elsa.Event", "canStartWorkflow": true, "eventName": text("a\nb")}),
             "control characters",
         ),
         (

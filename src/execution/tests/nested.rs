@@ -32,7 +32,9 @@ fn using(id: &str, of: &str) -> Value {
 
 fn nesting(root: Value, used: &[WorkflowDefinition]) -> InMemoryInstance {
     let consumer = definition(json!({"definitionId": "consumer", "root": root,
-        "variables": [{"id": "x", "name": "X", "typeName": "String", "value": "outer"}]}));
+        "variables": [{"id": "x", "name": "X", "typeName": "String", "value": "outer"},
+            // An id that is the name of an input of a workflow as an activity.
+            {"id": "Who", "name": "Greeting", "typeName": "String", "value": "hello"}]}));
     InMemoryInstance::nesting(&consumer, used, Catalogue::standard())
 }
 
@@ -122,6 +124,7 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
     let inner = usable(
         "Inner",
         json!({"inputs": [{"name": "Deep", "type": "String"}],
+        "variables": [{"id": "t", "name": "Total", "typeName": "Int32", "value": 1}],
         "root": sequence("s", &[
             line("one", "`${getX()} ${variables.Who} ${getInput('Who')} ${getInput('Deep')} ${getDeep()} ${getInput('Far')}`"),
             sets,
@@ -130,7 +133,9 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
             json!({"type": "Elsa.WriteLine", "id": "liquid",
                 "text": {"typeName": "String", "expression": {"type": "Liquid", "value": "{{ Variables.X }} {{ Input.Far }} {{ Variables.Who }}"}}}),
             json!({"type": "Elsa.WriteLine", "id": "csharp",
-                "text": {"typeName": "String", "expression": {"type": "CSharp", "value": "Variables.Get(\"X\") + \" \" + Input.Get(\"Far\")"}}}),
+                "text": {"typeName": "String", "expression": {"type": "CSharp", "value": "Variables.Get(\"X\") + \" \" + Input.Get(\"Far\") + \" \" + Variables.Who + \" \" + Variables.Deep"}}}),
+            // A variable of its own goes before an input of the instance.
+            line("total", "setTotal(5); return `${getTotal()} ${getInput('Total')}`"),
         ])}),
     );
     let mut uses_inner = using("inner", "Inner");
@@ -138,26 +143,22 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
     let outer = usable(
         "Outer",
         json!({"inputs": [{"name": "Who", "type": "String"}],
-        "outputs": [{"name": "X", "type": "String"}],
+        "outputs": [{"name": "Greeting", "type": "String"}, {"name": "Set", "type": "String"}],
         "root": sequence("s", &[
             line("renames", "setVariable('Who', 'b'); return getVariable('Who')"),
             line("renamed", "getInput('Who')"),
             uses_inner,
-            // An output covers the variable of the consumer that has its name.
-            json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "X", "outputValue": script("'given'")}),
+            // An output is a variable, too, and covers the one of the consumer that has its name.
+            line("output", "setVariable('Greeting', 'bye'); setVariable('Set', 'no'); return `${getVariable('Greeting')}`"),
+            json!({"type": "Elsa.SetOutput", "id": "o", "outputName": "Set", "outputValue": script("'yes'")}),
         ])}),
     );
     let mut uses_outer = using("outer", "Outer");
     uses_outer["who"] = "a".into();
-    let root = sequence(
-        "s",
-        &[
-            uses_outer,
-            line("after", "`${variables.X} ${getInput('Who')} ${typeof variables.Who}`"),
-        ],
-    );
+    let after = "`${variables.X} ${variables.Greeting} ${getInput('Who')} ${typeof variables.Who} ${getGreetingFromouter()} ${getSetFromouter()}`";
+    let root = sequence("s", &[uses_outer, line("after", after)]);
     let mut instance = nesting(root, &[inner, outer]);
-    let result = instance.run(start(object(json!({"Far": "f"})))).await;
+    let result = instance.run(start(object(json!({"Far": "f", "Total": 7})))).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     let found: Vec<String> = instance
         .lines()
@@ -172,10 +173,32 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
             "outer b b b-deep b-deep f",
             "outer!",
             "outer! f b",
-            "outer! f",
-            "outer! undefined undefined"
+            "outer! f b b-deep",
+            "5 7",
+            "bye",
+            "outer! hello undefined undefined bye yes"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_workflow_at_the_port_of_a_bulk_dispatch_has_the_result_of_the_child() {
+    let handle = usable(
+        "Handle",
+        json!({"inputs": [{"name": "Own", "type": "String"}],
+        "root": line("line", "`${getInput('WorkflowOutput').n} ${getInput('WorkflowSubStatus')} ${getInput('Own')}`")}),
+    );
+    let mut uses = using("handle", "Handle");
+    uses["own"] = script("'own ' + getInput('WorkflowOutput').n");
+    let root = json!({"type": "Elsa.BulkDispatchWorkflows", "id": "bulk", "workflowDefinitionId": "child",
+        "items": script("[1]"), "childCompleted": uses});
+    let mut instance = nesting(root, &[handle]);
+    let result = instance.start().await;
+    let bookmark_id = result.children[0].bookmark_id.clone().unwrap();
+    let result = json!({"workflowInstanceId": "c", "status": "Finished", "subStatus": "Finished", "output": {"n": 3}});
+    let result = instance.run(Instruction::ChildEnded { bookmark_id, result }).await;
+    assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    assert_eq!(instance.lines(), ["3 Finished own 3"]);
 }
 
 #[tokio::test]

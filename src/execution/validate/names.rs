@@ -50,6 +50,10 @@ const NAMES: [(&str, &str, Rule); 14] = [
 pub(super) fn check(node: &ActivityNode, errors: &mut Problems) {
     let names = NAMES.iter().filter(|(of, ..)| *of == node.type_name);
     for (_, name, rule) in names {
+        // Nothing can be published to such a name, but what waits there can be resumed by its bookmark.
+        if *rule == Rule::Plain && !node.can_start {
+            continue;
+        }
         let value = node.inputs.iter().find(|input| input.name == *name).and_then(literal);
         if let Some(problem) = value.and_then(|value| problem_of(&value, *rule)) {
             let message = format!("The input {name} of the activity {} {problem}", node.title());
@@ -93,7 +97,7 @@ fn problem_of(value: &Value, rule: Rule) -> Option<String> {
     Some(format!("is {}: it {problem}", short(value)))
 }
 
-/// Reports the name of a variable, an input or an output of a workflow that is too long.
+/// Reports the name of a variable or an input of a workflow that is too long.
 pub(super) fn declared(what: &str, name: &str) -> Option<String> {
     let problem = name_problem(name)?;
     let shown = short(&name.into());

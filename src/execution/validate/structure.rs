@@ -51,7 +51,9 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
             continue;
         }
         let report = |message: String| ValidationError::of(owner, message).of_field(format!("{what}s.{name}"));
-        errors.extend(names::declared(what, name).map(report));
+        // No instance keeps the names of outputs.
+        let too_long = names::declared(what, name).filter(|_| what != "output");
+        errors.extend(too_long.map(report));
         // Inputs and outputs of a workflow as an activity are properties, whose first character has any case.
         let key = if what == "variable" {
             name.to_owned()

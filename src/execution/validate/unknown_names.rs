@@ -4,12 +4,12 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::shown::short;
-use crate::activity::ActivityNode;
+use crate::activity::{ActivityNode, inputs_of_trigger};
 use crate::definition::{Problems, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
 use crate::execution::script_names;
 use crate::execution::scripts::script_of;
-use crate::expression::{KnownNames, UnknownName};
+use crate::expression::{KnownNames, ScriptNames, TypeName, UnknownName};
 use crate::schedule::similar_names;
 
 /// What the scripts of a definition may set without a declaration.
@@ -24,6 +24,8 @@ enum SetByScripts {
 pub(super) struct UnknownNames<'p> {
     program: &'p Program,
     known: KnownNames,
+    /// A consumer of the definition may have further variables.
+    is_usable: bool,
     set_by_scripts: OnceCell<SetByScripts>,
 }
 
@@ -31,11 +33,13 @@ impl<'p> UnknownNames<'p> {
     pub(super) fn of(program: &'p Program, definition: &WorkflowDefinition) -> Self {
         let own = program.tree.iter().filter(|node| node.is_own());
         let activities = own.flat_map(|node| [Some(&node.id), node.name.as_ref()]);
-        let names = script_names::of_program(program, definition);
+        let mut names = script_names::of_program(program, definition);
+        add_given(program, definition, &mut names);
         let known = KnownNames::new(names, activities.flatten().cloned().collect());
         Self {
             program,
             known,
+            is_usable: definition.is_usable_as_activity(),
             set_by_scripts: OnceCell::new(),
         }
     }
@@ -60,8 +64,9 @@ impl<'p> UnknownNames<'p> {
                     None => Vec::new(),
                 };
                 let hint = similar.first().map(|meant| format!("; did you mean {meant}?"));
+                let consumer = if self.is_usable { ", unless its consumer has it" } else { "" };
                 let message = format!(
-                    "The input {} of the activity {} reads {} in line {line}, column {column}, which nothing defines, so {}{}",
+                    "The input {} of the activity {} reads {} in line {line}, column {column}, which nothing defines, so {}{consumer}{}",
                     input.name,
                     node.title(),
                     short(&unknown.shown.into()),
@@ -81,6 +86,22 @@ impl<'p> UnknownNames<'p> {
         match self.set_by_scripts.get_or_init(|| set_by_scripts(self.program)) {
             SetByScripts::Any => true,
             SetByScripts::These(names) => names.contains(&plain(variable)),
+        }
+    }
+}
+
+/// Adds what a definition does not declare and yet gives to its scripts: the inputs of its triggers, and the inputs and
+/// outputs of a workflow as an activity as variables.
+fn add_given(program: &Program, definition: &WorkflowDefinition, names: &mut ScriptNames) {
+    let triggers = program.tree.iter().filter(|node| node.is_own() && node.can_start);
+    for name in triggers.flat_map(|node| inputs_of_trigger(&node.type_name)) {
+        names.inputs.entry((*name).to_owned()).or_insert(TypeName::Any);
+    }
+    if definition.is_usable_as_activity() {
+        let declared = definition.declared_inputs().into_iter();
+        for argument in declared.chain(definition.declared_outputs()) {
+            let kind = TypeName::parse(&argument.type_name, argument.is_array);
+            names.variables.entry(argument.name).or_insert(kind);
         }
     }
 }

@@ -201,6 +201,7 @@ fn names_of(declared: DeclaredNames) -> Names {
             *known = DeclaredType::default();
         }
     }
+    names.is_open = declared.is_open;
     let inputs = declared.inputs.into_iter();
     names.inputs = inputs
         .map(|(name, type_name, is_array)| (name, DeclaredType::named(&type_name, is_array)))

@@ -35,8 +35,8 @@ pub(super) struct Accessor {
     pub(super) part: Option<String>,
 }
 
-/// The functions that `script` may call; a later one replaces an earlier one of the same name. As in Elsa, an input
-/// takes precedence over a variable, and an output over both.
+/// The functions that `script` may call; a later one replaces an earlier one of the same name. As in Elsa, a declared
+/// input takes precedence over a variable, and an output over both.
 pub(super) fn required_accessors(script: &str, scope: &ScriptScope) -> Vec<Accessor> {
     let mut list = Vec::new();
     let mut seen = HashSet::new();
@@ -199,11 +199,17 @@ fn resolve(word: &str, rest: &str, names: &Names<'_>, words: usize, list: &mut V
         return;
     }
     let input = names.input(rest, words);
+    let input = input.filter(|name| variable.is_none() || !is_covered(names.scope, name));
     if let Some(name) = input {
         list.push(add(AccessorKind::Input, name, None));
     }
     let is_taken = variable.is_some() || input.is_some();
     list.extend(output(word, rest, names, words, is_taken));
+}
+
+/// Whether a variable goes before an input of the same name.
+fn is_covered(scope: &ScriptScope, input: &str) -> bool {
+    scope.covered_inputs.iter().any(|covered| covered == input)
 }
 
 /// `ResultFromHttpRequest`: the existing outputs decide which "From" separates the names. An activity that has not run
@@ -247,7 +253,9 @@ fn all_accessors(scope: &ScriptScope, list: &mut Vec<Accessor>) {
             part: None,
         });
     }
-    for name in scope.inputs.keys() {
+    let variables: HashSet<String> = scope.variables.keys().map(|name| pascal(name)).collect();
+    let is_seen = |name: &&String| !is_covered(scope, name) || !variables.contains(name.as_str());
+    for name in scope.inputs.keys().filter(is_seen) {
         list.push(Accessor {
             name: format!("get{name}"),
             kind: AccessorKind::Input,

@@ -163,7 +163,7 @@ async fn enumerations_are_names_or_numbers() {
         assert!(refused.body["errors"][field].is_array(), "{}", refused.body);
     }
     let definitions = http
-        .get("workflow-definitions?orderBy=1&orderDirection=1")
+        .get("workflow-definitions?orderBy=0&orderDirection=1")
         .await
         .expect(200);
     assert_eq!(definitions["items"][0]["definitionId"], "waits");

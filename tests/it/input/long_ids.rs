@@ -38,7 +38,7 @@ async fn a_long_id_is_refused_with_its_place() {
         let answer = http.send(method.clone(), path, &[], Some(&body)).await.unwrap();
         answer.assert_refused(400, "definition-too-large");
         let text = answer.body.to_string();
-        for part in ["xxx… in Workflow1:outer", "451 bytes", "at most 450"] {
+        for part in ["xxx… (Elsa.Sequence) in Workflow1:outer", "451 bytes", "at most 450"] {
             assert!(text.contains(part), "{method} {path}: {text}");
         }
     }

@@ -69,7 +69,7 @@ fn an_expression_is_evaluated_without_a_database() {
         ),
         (
             &["--value", "setCount(8)", "--json", "--variables", r#"{"Count": 7}"#],
-            r#"{"value":null,"changes":{"variables":{"Count":8}},"error":null}"#,
+            r#"{"value":null,"changes":{"variables":{"Count":8}}}"#,
         ),
     ] {
         let (code, out, err) = eval(arguments);
