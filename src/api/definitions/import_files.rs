@@ -1,7 +1,11 @@
 //! Imports of files: definitions as JSON, and zip archives of them.
 //!
 //! All files are read and checked before the first one is saved: if one is invalid, it is named and nothing is imported.
+//! Of several files of one definition only the last makes it read-only, so that the others can be saved, also by a retry.
+//!
 //! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
+
+use std::collections::{HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
@@ -65,15 +69,16 @@ struct ImportedFile {
 /// Why a file is dropped.
 const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity";
 
-/// Imports files: each definition becomes a draft.
+/// Imports files: each definition becomes a draft, and a read-only one is published if it says so.
 ///
 /// JSON files that are not workflows are dropped, unless there are no others. If any file cannot be read, nothing is imported.
+/// Importing the same files again is safe, also after an error in between.
 #[utoipa::path(post, path = "/workflow-definitions/import-files", tag = "Definitions",
     request_body(content = ImportFiles, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "What became of each file.", body = Imported),
         (status = 400, description = "`invalid-file`: a file cannot be read, or none is a workflow definition; nothing is imported."),
-        (status = 403, description = "`definition-readonly`: a definition is read-only, or belongs to the system; nothing is imported."),
+        (status = 403, description = "`definition-readonly`: a definition belongs to the system, or is read-only and other than its last file; nothing is imported."),
         (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
@@ -98,20 +103,25 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
         // Its memory stays reserved until all are saved.
         drafts.push((name, draft, (parsed, memory)));
     }
-    refuse_readonly(&api, &drafts).await?;
+    let mut last: HashMap<DefinitionId, usize> = HashMap::new();
+    for (at, (_, draft, _)) in drafts.iter_mut().enumerate().rev() {
+        if *last.entry(draft.definition_id().clone()).or_insert(at) != at {
+            draft.stay_writable();
+        }
+    }
+    let imported = refuse_readonly(&api, &drafts, &last).await?;
     let count = drafts.len();
     let mut files = Vec::with_capacity(count + read.dropped.len());
     for (name, draft, _memory) in drafts {
-        let saved = api.engine.save_prepared(draft).await;
-        let saved = saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+        let definition_id = draft.definition_id().clone();
+        if !imported.contains(&definition_id) {
+            let saved = api.engine.save_prepared(draft).await;
+            saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+        }
         files.push(ImportedFile {
             name,
             is_imported: true,
-            definition_id: saved
-                .definition
-                .get("definitionId")
-                .and_then(Value::as_str)
-                .map(DefinitionId::new),
+            definition_id: Some(definition_id),
             reason: None,
         });
     }
@@ -125,8 +135,13 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
 }
 
 /// Refuses all files if one would change a definition that is read-only or belongs to the system; its save would, too, after
-/// those before it.
-async fn refuse_readonly<M>(api: &Api, drafts: &[(String, PreparedDraft, M)]) -> Result<(), ApiError> {
+/// those before it. Returns the read-only ones that are as their last file wants them: an earlier import has saved them.
+async fn refuse_readonly<M>(
+    api: &Api,
+    drafts: &[(String, PreparedDraft, M)],
+    last: &HashMap<DefinitionId, usize>,
+) -> Result<HashSet<DefinitionId>, ApiError> {
+    let mut imported = HashSet::new();
     let filter = DefinitionFilter {
         versions: VersionOptions::Latest,
         definition_ids: drafts
@@ -136,24 +151,29 @@ async fn refuse_readonly<M>(api: &Api, drafts: &[(String, PreparedDraft, M)]) ->
         ..DefinitionFilter::default()
     };
     if filter.definition_ids.is_empty() {
-        return Ok(());
+        return Ok(imported);
     }
     let page = Page {
         page: 0,
         page_size: Page::MAX_SIZE,
     };
     let existing = api.engine.definitions(&filter, page).await?.items;
-    let refused = existing.iter().find(|item| item.is_readonly || item.is_system);
-    let Some(item) = refused else { return Ok(()) };
-    let of_item = |(_, draft, _): &&(String, PreparedDraft, M)| *draft.definition_id() == item.definition_id;
-    let name = drafts.iter().find(of_item).map_or("", |(name, ..)| name);
-    let why = if item.is_readonly {
-        "is read-only"
-    } else {
-        "belongs to the system"
-    };
-    let message = format!("the workflow definition {:?} {why}", item.definition_id.as_str());
-    Err(ApiError::new(StatusCode::FORBIDDEN, "definition-readonly", message).of_file(name))
+    for item in existing.iter().filter(|item| item.is_readonly || item.is_system) {
+        let file = last.get(&item.definition_id).and_then(|at| drafts.get(*at));
+        let Some((name, draft, _)) = file else { continue };
+        if !item.is_system && api.engine.is_saved(draft).await? {
+            imported.insert(item.definition_id.clone());
+            continue;
+        }
+        let why = if item.is_readonly {
+            "is read-only"
+        } else {
+            "belongs to the system"
+        };
+        let message = format!("the workflow definition {:?} {why}", item.definition_id.as_str());
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "definition-readonly", message).of_file(name));
+    }
+    Ok(imported)
 }
 
 /// Whether a value is meant to be a workflow: an object with a root activity, or with Elsa's schema; one of Elsa 2 is refused by name.

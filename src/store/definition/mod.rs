@@ -37,6 +37,8 @@ use postgres_types::{FromSql, Type};
 use serde_json::Value;
 
 pub(crate) use read::{VersionSelector, find};
+#[cfg(feature = "http")]
+pub(crate) use save::is_equivalent;
 pub(crate) use save::{publish, save};
 
 use self::reference::ReferenceRow;

@@ -51,7 +51,7 @@ pub(crate) async fn save(
 const ENGINE_FIELDS: [&str; 5] = ["id", "version", "createdAt", "isLatest", "isPublished"];
 
 /// Whether two bodies of one definition are equal but for [`ENGINE_FIELDS`].
-fn is_equivalent(a: &Value, b: &Value) -> bool {
+pub(crate) fn is_equivalent(a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;
     };

@@ -110,6 +110,57 @@ async fn what_is_readonly_is_changed_by_no_client() {
 }
 
 #[tokio::test]
+async fn a_batch_imports_all_of_a_readonly_definition_and_can_be_imported_again() {
+    let node = SingleNode::with_key(&[]).await;
+    let http = &node.http;
+    let flagged = |id: &str, text: &str, is_published: bool| {
+        let mut file = model(id, text);
+        (file["isReadonly"], file["isPublished"]) = (json!(true), json!(is_published));
+        file
+    };
+    let (one, two, three) = (
+        flagged("own", "one", false),
+        flagged("own", "two", true),
+        flagged("own", "three", true),
+    );
+    // The last file cannot be published beside a newer version.
+    for text in ["a", "b"] {
+        save(http, &model("other", text), true).await.expect(200);
+    }
+    let mut other = flagged("other", "c", true);
+    other["version"] = json!(1);
+    let files = [&one, &two, &three, &other];
+    let answer = import_file(http, &files).await;
+    answer.assert_refused(409, "newer-version-published");
+    assert!(answer.body["errors"]["3.json"].is_array(), "{}", answer.body);
+    let imported = latest(http, "own").await;
+    assert_fields!(imported, {"version": 2, "isPublished": true, "isReadonly": true});
+    assert_eq!(imported["root"]["text"], literal("three"));
+    let executed = http.execute("own", &json!({})).await;
+    assert_eq!(executed["workflowState"]["subStatus"], "Finished");
+
+    // What has stopped it is gone: the same files are imported, and those that are saved stay as they are.
+    http.delete("workflow-definitions/other").await.expect(204);
+    for _ in 0..2 {
+        let done = import_file(http, &files).await.expect(200);
+        assert_eq!(done["count"], 4, "{done}");
+        let done = done["files"].as_array().unwrap();
+        assert!(done.iter().all(|file| file["isImported"] == true), "{done:?}");
+    }
+    assert_eq!(latest(http, "own").await, imported);
+    assert_fields!(latest(http, "other").await, {"version": 1, "isPublished": true, "isReadonly": true});
+    // Any other last file is a change.
+    refused(&import_file(http, &[&three, &two]).await);
+    refused(&import_file(http, &[&one]).await);
+    // A file on its own, too, is published by its import.
+    let imported = import(http, &flagged("single", "a", true)).await.expect(200);
+    assert_fields!(imported, {"isReadonly": true, "isPublished": true});
+    let draft = import(http, &flagged("draft", "a", false)).await.expect(200);
+    assert_fields!(draft, {"isReadonly": true, "isPublished": false});
+    node.assert_invariants();
+}
+
+#[tokio::test]
 async fn what_belongs_to_the_system_is_changed_by_no_client() {
     let node = SingleNode::with_key(&[]).await;
     let http = &node.http;

@@ -39,13 +39,28 @@ use crate::store::definition::{
 use crate::{Error, Result, compute};
 
 /// A definition that can be saved as a draft.
-pub(crate) struct PreparedDraft(NewDefinition);
+pub(crate) struct PreparedDraft {
+    new: NewDefinition,
+    /// Its save publishes it.
+    published: Option<Box<WorkflowDefinition>>,
+}
 
+#[cfg(feature = "http")]
 impl PreparedDraft {
     /// The definition that it is a version of.
-    #[cfg(feature = "http")]
     pub(crate) fn definition_id(&self) -> &DefinitionId {
-        &self.0.definition_id
+        &self.new.definition_id
+    }
+
+    /// Its save does not make the definition read-only.
+    pub(crate) fn stay_writable(&mut self) {
+        self.new.is_readonly = false;
+        if let Some(fields) = Arc::make_mut(&mut self.new.body).as_object_mut() {
+            fields.insert("isReadonly".to_owned(), false.into());
+        }
+        if let Some(definition) = &mut self.published {
+            definition.is_readonly = false;
+        }
     }
 }
 
@@ -68,23 +83,51 @@ impl Engine {
     }
 
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
-        let draft = self.prepare_draft(definition).await?;
-        self.save_prepared(draft).await
+        let draft = self.prepare_draft(definition, false).await?;
+        self.save_new(&self.node()?, draft.new).await
     }
 
-    /// Checks a definition for a save as draft: whatever fails after this concerns the database.
-    pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition) -> Result<PreparedDraft> {
+    /// Checks a definition for a save as draft: whatever fails after this concerns the database. With `publish`, its save
+    /// publishes it, and may fail for that, too.
+    pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition, publish: bool) -> Result<PreparedDraft> {
         let tenant = self.inner.tenant.clone();
         let interpreter = self.inner.interpreter.clone();
         let preparing = compute::run(is_large(&definition), move || {
-            new_definition(tenant, &interpreter, definition)
+            let mut published = publish.then(|| Box::new(definition.clone()));
+            let new = new_definition(tenant, &interpreter, definition)?;
+            if let Some(definition) = &mut published {
+                definition.definition_id = new.definition_id.clone();
+            }
+            Ok(PreparedDraft { new, published })
         });
-        preparing.await?.map(PreparedDraft)
+        preparing.await?
     }
 
     /// Saves a draft that was checked.
+    #[cfg(feature = "http")]
     pub(crate) async fn save_prepared(&self, draft: PreparedDraft) -> Result<Published> {
-        self.save_new(&self.node()?, draft.0).await
+        match draft.published {
+            Some(definition) => self.save_published(*definition).await,
+            None => self.save_new(&self.node()?, draft.new).await,
+        }
+    }
+
+    /// Whether the newest version is what the save of this draft would leave, so that it is not needed.
+    #[cfg(feature = "http")]
+    pub(crate) async fn is_saved(&self, draft: &PreparedDraft) -> Result<bool> {
+        let wanted = VersionSelector {
+            definition_id: Some(draft.new.definition_id.clone()),
+            ..wanted(VersionOptions::Latest)
+        };
+        let found = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
+        let Some(row) = found.filter(|row| row.is_published || draft.published.is_none()) else {
+            return Ok(false);
+        };
+        let (stored, body) = (row.body, Arc::clone(&draft.new.body));
+        compute::run(compute::is_large(&stored), move || {
+            definition::is_equivalent(&stored, &body)
+        })
+        .await
     }
 
     /// Saves a draft that is prepared.
@@ -109,6 +152,10 @@ impl Engine {
         if !publish {
             return self.save_draft(definition).await;
         }
+        self.save_published(definition).await
+    }
+
+    async fn save_published(&self, definition: WorkflowDefinition) -> Result<Published> {
         let node = self.node()?;
         let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
         if is_composed(&interpreter, &definition) {
