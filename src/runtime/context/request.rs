@@ -351,7 +351,7 @@ pub struct Refreshed {
     pub refreshed: Vec<DefinitionId>,
     /// No version of them is published.
     pub not_found: Vec<DefinitionId>,
-    /// This build cannot compute what starts them, which stays as it is; why, by id. At most 1,000.
+    /// What starts them cannot be computed or written, and stays as it is; why, by id. At most 1,000.
     #[cfg_attr(feature = "http", schema(value_type = HashMap<String, String>))]
     pub failed: BTreeMap<DefinitionId, String>,
 }

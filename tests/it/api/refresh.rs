@@ -85,6 +85,16 @@ async fn triggers_are_read_again_and_timers_keep_their_next_occurrence() {
         refresh(first, &json!({"definitionIds": []})).await["refreshed"],
         json!([])
     );
+    // A row that no build can read concerns its definition only, and is no message for a client.
+    let saved = "CREATE TEMP TABLE saved AS SELECT id, spec FROM mainspring.schedule WHERE definition_id = 'a';
+                 UPDATE mainspring.schedule SET spec = (repeat('[', 200) || repeat(']', 200))::json WHERE definition_id = 'a'";
+    client.batch_execute(saved).await.unwrap();
+    let done = refresh(first, &json!({})).await;
+    assert_eq!(done["refreshed"], json!(["b"]), "{done}");
+    let why = done["failed"]["a"].as_str().unwrap();
+    assert!(why.contains("log of the node"), "{why}");
+    let restore = "UPDATE mainspring.schedule s SET spec = o.spec FROM saved o WHERE o.id = s.id; DROP TABLE saved";
+    client.batch_execute(restore).await.unwrap();
     assert_eq!(schedules().await, before, "no timer has moved");
     first
         .post("actions/workflow-definitions/refresh", &json!({"definitionIds": "a"}))

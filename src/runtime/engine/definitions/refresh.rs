@@ -3,6 +3,8 @@
 //! They are a function of the stored version and of the build that publishes it, so a refresh changes something where
 //! another build derives others, or where rows were changed by hand.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt, stream};
 
 use super::{PUBLISH_ATTEMPTS, announce_change};
@@ -20,16 +22,19 @@ const PAGE: i64 = 100;
 /// How many are refreshed at once: fewer than there are pooled connections.
 const CONCURRENCY: usize = 4;
 
+/// How long each repetition waits whose cause may pass: scripts are busy, or another session holds a lock.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+
 /// The most failures that are reported.
 const MOST_FAILED: usize = 1_000;
 
 impl Engine {
     /// Computes the triggers and schedules of published definitions again and writes them, each definition in a transaction
     /// of its own, and tells all nodes to read it again; `None` means all definitions. An unchanged schedule keeps its next
-    /// occurrence. Those that this build cannot compute stay as they are, and are reported.
+    /// occurrence. Those that fail stay as they are, and are reported.
     ///
     /// # Errors
-    /// Those of the database; what was refreshed before stays so. Dropping the future ends it in between.
+    /// If the node stops or has lost its database; what was refreshed before stays so. Dropping the future ends it in between.
     pub async fn refresh_definitions(&self, ids: Option<&[DefinitionId]>) -> Result<Refreshed> {
         let mut done = Refreshed::default();
         if let Some(ids) = ids {
@@ -56,23 +61,43 @@ impl Engine {
         });
         let mut refreshes = stream::iter(refreshes).buffered(CONCURRENCY);
         while let Some((outcome, id)) = refreshes.next().await {
-            match outcome {
-                Ok(true) => done.refreshed.push(id),
-                Ok(false) => done.not_found.push(id),
-                Err(error) if error.is_invalid() || error.is_conflict() => {
-                    tracing::warn!(definition = %id, %error, "a published definition cannot be refreshed; what starts it stays as it is");
-                    if done.failed.len() < MOST_FAILED {
-                        done.failed.insert(id, error.message().to_owned());
-                    }
+            let error = match outcome {
+                Ok(true) => {
+                    done.refreshed.push(id);
+                    continue;
                 }
-                Err(error) => return Err(error),
+                Ok(false) => {
+                    done.not_found.push(id);
+                    continue;
+                }
+                Err(error) if error.is_stopped() => return Err(error),
+                Err(error) => error,
+            };
+            if error.is_transient() {
+                // Without the database the others fail, too, each after a long wait.
+                let node = self.node()?;
+                refresh::list_published(&node.database.pool, &self.inner.tenant, &id, 1).await?;
+            }
+            tracing::warn!(definition = %id, %error, "a published definition cannot be refreshed; what starts it stays as it is");
+            if done.failed.len() < MOST_FAILED {
+                done.failed.insert(id, reported(&error));
             }
         }
         Ok(())
     }
 
-    /// Returns false if no version is published.
+    /// Returns false if no version is published. What may pass is tried again.
     async fn refresh_definition(&self, id: &DefinitionId) -> Result<bool> {
+        for pause in PAUSES {
+            match self.try_refresh(id).await {
+                Err(error) if error.is_transient() => tokio::time::sleep(pause).await,
+                outcome => return outcome,
+            }
+        }
+        self.try_refresh(id).await
+    }
+
+    async fn try_refresh(&self, id: &DefinitionId) -> Result<bool> {
         for _ in 0..PUBLISH_ATTEMPTS {
             let node = self.node()?;
             let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
@@ -103,4 +128,15 @@ impl Engine {
         // Its triggers may match events in the inbox.
         node.inbox_matches.notify_one();
     }
+}
+
+/// What a client is told: a defect is described in the log only.
+fn reported(error: &Error) -> String {
+    let is_known = error.is_invalid() || error.is_conflict() || error.is_too_large() || error.is_transient();
+    let message = if is_known {
+        error.message()
+    } else {
+        "it failed inside the engine; the log of the node says why"
+    };
+    message.to_owned()
 }
