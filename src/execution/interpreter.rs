@@ -54,6 +54,8 @@ pub struct ScheduledTrigger {
     pub activity_type: String,
     /// When it fires.
     pub schedule: Schedule,
+    /// An input is no literal: another computation may give another schedule.
+    pub is_computed: bool,
 }
 
 /// Runs definitions. It knows no database: the effects of a burst are in its [`BurstResult`], and take effect when it is
@@ -288,6 +290,7 @@ impl Interpreter {
                         activity_id: ActivityId::new(node.id.clone()),
                         activity_type: node.type_name.clone(),
                         schedule,
+                        is_computed: !node.inputs.iter().all(is_literal),
                     }),
                     Some(Ok(_)) => {}
                     Some(Err(error)) => {

@@ -16,7 +16,7 @@ use crate::runtime::Refreshed;
 
 /// Computes the triggers and schedules of published definitions again; of all if no ids are given.
 ///
-/// An unchanged schedule keeps its next occurrence.
+/// An equal schedule stays as it is, with its next occurrence, and so does one that is computed by an expression.
 #[utoipa::path(post, path = "/actions/workflow-definitions/refresh", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(

@@ -96,6 +96,37 @@ impl Planner for PublishedSchedules<'_> {
     }
 }
 
+/// The schedules of a version that was published before. A computed one stays as it was published: "in an hour" means an hour
+/// after the publish.
+pub(crate) struct RefreshedSchedules<'a>(pub(crate) &'a [ScheduledTrigger]);
+
+impl Planner for RefreshedSchedules<'_> {
+    fn ids(&self, definition: &DefinitionId) -> Vec<String> {
+        PublishedSchedules(self.0).ids(definition)
+    }
+
+    fn plan(&self, definition: &DefinitionId, existing: &[StoredSchedule], now: DateTime<Utc>) -> Vec<PlanRow> {
+        let stays = |start: &&ScheduledTrigger| {
+            let id = schedule_id(definition, start.activity_id.as_str());
+            let before = existing.iter().find(|before| before.id == id);
+            start.is_computed
+                && before
+                    .is_some_and(|before| before.activity_type == start.activity_type && has_kind_of(before, start))
+        };
+        let others: Vec<ScheduledTrigger> = self.0.iter().filter(|start| !stays(start)).cloned().collect();
+        PublishedSchedules(&others).plan(definition, existing, now)
+    }
+}
+
+/// Whether both are a cron expression, an interval or a point in time.
+fn has_kind_of(before: &StoredSchedule, start: &ScheduledTrigger) -> bool {
+    let inputs = start.schedule.to_inputs();
+    let kinds = ["cronExpression", "interval", "dateTime"];
+    kinds
+        .iter()
+        .all(|kind| before.spec.get(kind).is_some() == inputs.contains_key(*kind))
+}
+
 fn overlap_number(overlap: OverlapPolicy) -> i16 {
     let code = match overlap {
         OverlapPolicy::Allow => Overlap::Allow,

@@ -10,7 +10,11 @@ use crate::support::{Http, TestDatabase, wait_until};
 fn model(id: &str) -> Value {
     let start = json!({"id": "start", "type": "Elsa.Event", "eventName": literal(id), "canStartWorkflow": true});
     let timer = json!({"id": "timer", "type": "Elsa.Timer", "canStartWorkflow": true, "interval": "01:00:00"});
-    json!({"definitionId": id, "root": {"id": "s", "type": "Elsa.Sequence", "activities": [start, timer]}})
+    // An hour after its publish, and not after a refresh.
+    let later = json!({"type": "DateTime", "expression": {"type": "JavaScript",
+        "value": "new Date(Date.now() + 3600000).toISOString()"}});
+    let once = json!({"id": "once", "type": "Elsa.StartAt", "canStartWorkflow": true, "dateTime": later});
+    json!({"definitionId": id, "root": {"id": "s", "type": "Elsa.Sequence", "activities": [start, timer, once]}})
 }
 
 async fn refresh(http: &Http, body: &Value) -> Value {
@@ -41,7 +45,7 @@ async fn triggers_are_read_again_and_timers_keep_their_next_occurrence() {
         rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()
     };
     let before = schedules().await;
-    assert_eq!(before.len(), 3);
+    assert_eq!(before.len(), 6);
     let revision = async || -> i64 {
         let row = client.query_one("SELECT revision FROM mainspring.revision", &[]).await;
         row.unwrap().get(0)

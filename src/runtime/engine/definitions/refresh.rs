@@ -12,8 +12,8 @@ use crate::id::DefinitionId;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::Refreshed;
 use crate::runtime::engine::Engine;
-use crate::runtime::scheduler::decide::PublishedSchedules;
-use crate::store::definition::refresh;
+use crate::runtime::scheduler::decide::RefreshedSchedules;
+use crate::store::definition::{StartSources, refresh};
 use crate::{Error, Result};
 
 /// How many definitions are read at a time.
@@ -30,8 +30,9 @@ const MOST_FAILED: usize = 1_000;
 
 impl Engine {
     /// Computes the triggers and schedules of published definitions again and writes them, each definition in a transaction
-    /// of its own, and tells all nodes to read it again; `None` means all definitions. An unchanged schedule keeps its next
-    /// occurrence. Those that fail stay as they are, and are reported.
+    /// of its own, and tells all nodes to read it again; `None` means all definitions. An equal schedule stays as it is, with
+    /// its next occurrence, and so does one that is computed by an expression, as long as its activity has the same type and
+    /// the same kind of schedule. Those that fail stay as they are, and are reported.
     ///
     /// # Errors
     /// If the node stops or has lost its database; what was refreshed before stays so. Dropping the future ends it in between.
@@ -109,8 +110,10 @@ impl Engine {
             };
             let (program, _) = self.compile_composed(&definition, &composition).await?;
             let validated = self.starts_of(program).await?;
-            let schedules = PublishedSchedules(&validated.schedules);
-            let starts = validated.starts(&schedules);
+            let starts = StartSources {
+                triggers: &validated.triggers,
+                schedules: &RefreshedSchedules(&validated.schedules),
+            };
             let class = node.database.lock_class();
             if refresh::refresh(pool, class, tenant, id, &version, starts).await? {
                 self.announce_refresh(&node, id);

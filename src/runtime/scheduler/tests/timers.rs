@@ -57,6 +57,7 @@ impl Timers {
                 activity_id: (*activity).into(),
                 activity_type: "Elsa.Timer".to_owned(),
                 schedule: Schedule::from_inputs(inputs.as_object().unwrap()).unwrap(),
+                is_computed: false,
             })
             .collect();
         let new = NewDefinition {
