@@ -10,7 +10,7 @@ WITH RECURSIVE consumer(definition_id) AS (
     JOIN definition_reference r ON r.used_definition_id = c.definition_id AND r.tenant_id = $1
     JOIN definition d ON d.tenant_id = $1 AND d.version_id = r.version_id AND d.is_latest
 )
-SELECT d.definition_id, d.version_id, d.version, d.name, d.is_published, d.is_readonly, d.was_started,
+SELECT d.definition_id, d.version_id, d.version, d.name, d.is_published, d.is_readonly, d.is_system, d.was_started,
     d.xmin::text AS row_version,
     (SELECT max(m.version) FROM definition m WHERE m.tenant_id = $1 AND m.definition_id = d.definition_id) AS max_version
 FROM consumer c

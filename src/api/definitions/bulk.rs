@@ -77,6 +77,7 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
         match latest.get(&id) {
             None => not_found.push(id),
             Some(item) if item.is_published => already.push(id),
+            Some(item) if is_kept(item) => skipped.push(id),
             Some(_) => wanted.push(id),
         }
     }
@@ -112,6 +113,11 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
+/// Whether clients may not change a version. It is left out before a transaction is begun for it, which would refuse it, too.
+fn is_kept(item: &DefinitionSummary) -> bool {
+    item.is_readonly || item.is_system
+}
+
 /// Whether an error is about one definition, so that the others are not concerned.
 fn is_own(error: &Error) -> bool {
     error.is_invalid() || error.is_conflict() || error.is_unprocessable()
@@ -139,6 +145,8 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     for id in ids {
         match latest.get(&id) {
             None => not_found.push(id),
+            // Else another version may be published, which decides.
+            Some(item) if item.is_published && is_kept(item) => skipped.push(id),
             Some(_) => wanted.push(id),
         }
     }
@@ -162,21 +170,24 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     Ok(Json(body).into_response())
 }
 
-/// Deletes several definitions with all their versions; read-only ones stay.
+/// Deletes several definitions with all their versions; those that are read-only or belong to the system stay.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-definition-id", tag = "Definitions",
     request_body = Option<DefinitionIds>,
     responses(
         (status = 200, description = "The number of those that are deleted.", body = DefinitionsDeleted),
     ))]
 pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
-    let deletes = ids(body, "definitionIds")?.into_iter().map(|id| {
+    let mut ids = ids(body, "definitionIds")?;
+    let latest = latest(&api, &ids).await?;
+    ids.retain(|id| latest.get(id).is_some_and(|item| !is_kept(item)));
+    let deletes = ids.into_iter().map(|id| {
         let engine = api.engine.clone();
         async move { engine.delete_definition(&DefinitionId::new(id)).await.map(drop) }
     });
     deleted(stream::iter(deletes).buffer_unordered(CONCURRENCY)).await
 }
 
-/// Deletes several versions, also read-only ones.
+/// Deletes several versions, also read-only ones; those of the system stay.
 #[utoipa::path(post, path = "/bulk-actions/delete/workflow-definitions/by-id", tag = "Definitions",
     request_body = Option<VersionIds>,
     responses(

@@ -131,6 +131,7 @@ pub(super) async fn revert(
     params(("id" = String, Path, description = "The id of the version.")),
     responses(
         (status = 204, description = "It is deleted."),
+        (status = 403, description = "`definition-readonly`: it belongs to the system."),
         (status = 404, description = "`definition-not-found`: the version does not exist."),
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]

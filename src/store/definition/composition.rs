@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use super::reference::write_references;
 pub(crate) use super::reference::{ReferenceKey, ReferenceRow};
 use super::save::{finish_publish, save_in};
-use super::{DefinitionRow, JsonText, LOCK as LOCK_DEFINITION, NewDefinition, Saved, StartSources};
+use super::{DefinitionRow, JsonText, LOCK as LOCK_DEFINITION, NewDefinition, Saved, StartSources, end_refused};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -73,6 +73,7 @@ pub(crate) struct ConsumerRow {
     pub(crate) name: Option<String>,
     pub(crate) is_published: bool,
     pub(crate) is_readonly: bool,
+    pub(crate) is_system: bool,
     pub(crate) was_started: bool,
     pub(crate) max_version: i32,
     row_version: String,
@@ -115,7 +116,10 @@ pub(crate) async fn write(pool: &Pool, lock_class: i32, plan: &Plan<'_>) -> Resu
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let saved = within(ANSWER_TIMEOUT * 2, async {
-        let saved = write_within(client, lock_class, plan).await?;
+        let saved = match end_refused(client, write_within(client, lock_class, plan).await).await? {
+            Ok(saved) => saved,
+            refused => return Ok(refused),
+        };
         let is_unchanged = saved
             .as_ref()
             .and_then(|saved| saved.first())
@@ -126,10 +130,11 @@ pub(crate) async fn write(pool: &Pool, lock_class: i32, plan: &Plan<'_>) -> Resu
             client.batch_execute("COMMIT").await?;
             failpoint::hit("publish.committed").await?;
         }
-        Ok::<_, Error>(saved)
+        Ok::<_, Error>(Ok(saved))
     })
     .await?;
     connection.give_back();
+    let saved = saved?;
     for saved in saved
         .iter()
         .flatten()
@@ -251,12 +256,15 @@ pub(crate) async fn probe(pool: &Pool, lock_class: i32, new: &NewDefinition) -> 
     let client = connection.client()?;
     let saved = within(ANSWER_TIMEOUT * 2, async {
         super::begin(client, lock_class, &new.tenant, &new.definition_id).await?;
-        let saved = save_in(client, lock_class, new, None).await?;
-        client.batch_execute("ROLLBACK").await?;
+        let saved = end_refused(client, save_in(client, lock_class, new, None).await).await?;
+        if saved.is_ok() {
+            client.batch_execute("ROLLBACK").await?;
+        }
         Ok::<_, Error>(saved)
     })
     .await?;
     connection.give_back();
+    let saved = saved?;
     Ok((!saved.is_unchanged).then_some((saved.row.version_id, saved.row.version)))
 }
 
@@ -408,7 +416,7 @@ pub(crate) async fn consumers(
 }
 
 fn consumer_rows(rows: &[Row]) -> Result<Vec<ConsumerRow>> {
-    let at = columns!(*rows; definition_id, version_id, version, name, is_published, is_readonly, was_started, row_version, max_version)?;
+    let at = columns!(*rows; definition_id, version_id, version, name, is_published, is_readonly, is_system, was_started, row_version, max_version)?;
     let consumer = |row: &Row| ConsumerRow {
         definition_id: DefinitionId::new(row.get::<_, String>(at.definition_id)),
         version_id: VersionId::new(row.get::<_, String>(at.version_id)),
@@ -416,6 +424,7 @@ fn consumer_rows(rows: &[Row]) -> Result<Vec<ConsumerRow>> {
         name: row.get(at.name),
         is_published: row.get(at.is_published),
         is_readonly: row.get(at.is_readonly),
+        is_system: row.get(at.is_system),
         was_started: row.get(at.was_started),
         max_version: row.get(at.max_version),
         row_version: row.get(at.row_version),

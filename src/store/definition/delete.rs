@@ -6,7 +6,7 @@
 
 use deadpool_postgres::Object;
 
-use super::{LOCK, clear_start_sources, composition, refuse_readonly};
+use super::{LOCK, clear_start_sources, composition, end_refused, refuse_readonly};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -22,22 +22,36 @@ const PURGE: &str = include_str!("../../../sql/queries/definition/purge.sql");
 /// The most deleted versions that one statement tries to purge.
 const PURGE_PAGE: i64 = 100;
 
+/// What is not deleted: such a version, and all versions if the newest is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeleteGuard {
+    /// Everything is deleted.
+    None,
+    /// What belongs to the system.
+    System,
+    /// What is read-only or belongs to the system.
+    ReadonlyOrSystem,
+}
+
 /// Deletes all versions of a definition, or one of them, with what starts it; returns the ids of the versions, none if there
-/// are none. If the newest is deleted, the greatest of the others becomes the newest one. With `guards_readonly`, a version
-/// that is read-only or belongs to the system is refused, and so are all versions if the newest one is.
+/// are none. If the newest is deleted, the greatest of the others becomes the newest one.
 pub(crate) async fn delete(
     pool: &Pool,
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
     only: Option<&VersionId>,
-    guards_readonly: bool,
+    guard: DeleteGuard,
 ) -> Result<Vec<String>> {
     let connection = pool.exclusive().await?;
-    let deleting = delete_within(connection.client()?, lock_class, tenant, id, only, guards_readonly);
-    let deleted = within(ANSWER_TIMEOUT * 2, deleting).await?;
+    let client = connection.client()?;
+    let deleted = within(ANSWER_TIMEOUT * 2, async {
+        let deleted = delete_within(client, lock_class, tenant, id, only, guard).await;
+        end_refused(client, deleted).await
+    })
+    .await?;
     connection.give_back();
-    Ok(deleted)
+    deleted
 }
 
 async fn delete_within(
@@ -46,7 +60,7 @@ async fn delete_within(
     tenant: &TenantId,
     id: &DefinitionId,
     only: Option<&VersionId>,
-    guards_readonly: bool,
+    guard: DeleteGuard,
 ) -> Result<Vec<String>> {
     client.batch_execute("BEGIN").await?;
     composition::lock(client, lock_class, tenant).await?;
@@ -61,8 +75,9 @@ async fn delete_within(
         if only.is_none_or(|only| only.as_str() == version) {
             deleted.push(version);
             let is_latest: bool = row.get(at.is_latest);
-            if guards_readonly && (only.is_some() || is_latest) {
-                refuse_readonly(id, row.get(at.is_readonly), row.get(at.is_system))?;
+            if guard != DeleteGuard::None && (only.is_some() || is_latest) {
+                let is_readonly = guard == DeleteGuard::ReadonlyOrSystem && row.get(at.is_readonly);
+                refuse_readonly(id, is_readonly, row.get(at.is_system))?;
             }
             has_latest |= is_latest;
             has_published |= row.get::<_, bool>(at.is_published);

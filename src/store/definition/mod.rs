@@ -168,6 +168,17 @@ pub(crate) fn refuse_readonly(id: &DefinitionId, is_readonly: bool, is_system: b
     Err(Error::forbidden("definition-readonly", message))
 }
 
+/// Ends the transaction of a refusal, so that its connection can be given back. After any other error it is closed.
+async fn end_refused<T>(client: &Object, outcome: Result<T>) -> Result<Result<T>> {
+    match outcome {
+        Err(error) if error.is_forbidden() => {
+            client.batch_execute("ROLLBACK").await?;
+            Ok(Err(error))
+        }
+        outcome => outcome.map(Ok),
+    }
+}
+
 async fn begin(client: &Object, lock_class: i32, tenant: &TenantId, id: &DefinitionId) -> Result<()> {
     client.batch_execute("BEGIN").await?;
     client

@@ -3,7 +3,7 @@
 use deadpool_postgres::Object;
 
 use super::read::{VersionSelector, find_within};
-use super::{DefinitionRow, begin, clear_start_sources, head, refuse_readonly};
+use super::{DefinitionRow, begin, clear_start_sources, end_refused, head, refuse_readonly};
 use crate::Result;
 use crate::db::{ANSWER_TIMEOUT, Pool, within};
 use crate::id::{DefinitionId, TenantId};
@@ -31,10 +31,14 @@ pub(crate) async fn retract(
     guards_readonly: bool,
 ) -> Result<RetractOutcome> {
     let connection = pool.exclusive().await?;
-    let retracting = retract_within(connection.client()?, lock_class, tenant, id, guards_readonly);
-    let outcome = within(ANSWER_TIMEOUT * 2, retracting).await?;
+    let client = connection.client()?;
+    let outcome = within(ANSWER_TIMEOUT * 2, async {
+        let outcome = retract_within(client, lock_class, tenant, id, guards_readonly).await;
+        end_refused(client, outcome).await
+    })
+    .await?;
     connection.give_back();
-    Ok(outcome)
+    outcome
 }
 
 async fn retract_within(
@@ -52,14 +56,11 @@ async fn retract_within(
     };
     let Some(row) = find_within(client, tenant, &wanted).await? else {
         let head = head(client, tenant, id).await?;
-        client.batch_execute("ROLLBACK").await?;
-        let Some(head) = head else {
-            return Ok(RetractOutcome::NotFound);
-        };
-        if guards_readonly {
+        if let Some(head) = head.as_ref().filter(|_| guards_readonly) {
             refuse_readonly(id, head.is_readonly, head.is_system)?;
         }
-        return Ok(RetractOutcome::NotPublished);
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(head.map_or(RetractOutcome::NotFound, |_| RetractOutcome::NotPublished));
     };
     if guards_readonly {
         refuse_readonly(id, row.is_readonly, row.is_system)?;

@@ -9,8 +9,8 @@ use postgres_types::ToSql;
 use serde_json::Value;
 
 use super::{
-    DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TRIGGER_CLEAR, TRIGGER_LIST, begin, head,
-    lock_start_sources, reference, refuse_readonly,
+    DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TRIGGER_CLEAR, TRIGGER_LIST, begin, end_refused,
+    head, lock_start_sources, reference, refuse_readonly,
 };
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
@@ -35,12 +35,13 @@ pub(crate) async fn save(
     publish: Option<StartSources<'_>>,
 ) -> Result<Saved> {
     let connection = pool.exclusive().await?;
-    let saved = within(
-        ANSWER_TIMEOUT * 2,
-        save_within(connection.client()?, lock_class, new, publish),
-    )
+    let client = connection.client()?;
+    let saved = within(ANSWER_TIMEOUT * 2, async {
+        end_refused(client, save_within(client, lock_class, new, publish).await).await
+    })
     .await?;
     connection.give_back();
+    let saved = saved?;
     if publish.is_some() && !saved.is_unchanged {
         finish_publish(pool, lock_class, &new.tenant, &new.definition_id).await;
     }

@@ -2,7 +2,7 @@
 
 use super::definitions::{definition, start, trigger};
 use crate::id::{DefinitionId, TenantId, VersionId};
-use crate::store::definition::delete::{definition_of, delete, purge, purge_all};
+use crate::store::definition::delete::{DeleteGuard, definition_of, delete, purge, purge_all};
 use crate::store::definition::{self, StartSources, VersionSelector};
 use crate::store::start::{AcceptedStart, Acceptor};
 use crate::testing::store::Fixture;
@@ -34,7 +34,9 @@ async fn a_start_beside_a_delete_keeps_its_version() {
         async move { acceptor.accept(start("i", None)).await.unwrap() }
     });
     fixture.a_session_waits().await;
-    let versions = delete(&pool, class, &tenant, &id, None, false).await.unwrap();
+    let versions = delete(&pool, class, &tenant, &id, None, DeleteGuard::None)
+        .await
+        .unwrap();
     assert_eq!(versions.len(), 1);
     let purges = tokio::spawn({
         let (pool, tenant, versions) = (pool.clone(), tenant.clone(), versions.clone());
@@ -74,7 +76,7 @@ async fn a_start_beside_a_delete_keeps_its_version() {
     assert!(acceptor.accept(start("j", None)).await.unwrap_err().is_not_found());
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 0);
     assert!(
-        delete(&pool, class, &tenant, &id, None, false)
+        delete(&pool, class, &tenant, &id, None, DeleteGuard::None)
             .await
             .unwrap()
             .is_empty()
@@ -129,7 +131,7 @@ async fn the_version_before_a_deleted_one_becomes_the_newest() {
         };
         let row = definition::find(&pool, &tenant, &latest).await.unwrap().unwrap();
         assert_eq!(row.version, left + 1);
-        let deleted = delete(&pool, class, &tenant, &id, Some(&row.version_id), false)
+        let deleted = delete(&pool, class, &tenant, &id, Some(&row.version_id), DeleteGuard::None)
             .await
             .unwrap();
         assert_eq!(purge(&pool, &tenant, &deleted).await.unwrap(), 1, "nothing has it");
@@ -144,9 +146,16 @@ async fn the_version_before_a_deleted_one_becomes_the_newest() {
         fixture.is_sound().await;
     }
     assert!(
-        delete(&pool, class, &tenant, &id, Some(&VersionId::new("none")), false)
-            .await
-            .unwrap()
-            .is_empty()
+        delete(
+            &pool,
+            class,
+            &tenant,
+            &id,
+            Some(&VersionId::new("none")),
+            DeleteGuard::None
+        )
+        .await
+        .unwrap()
+        .is_empty()
     );
 }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use crate::id::{DefinitionId, InstanceId, StimulusHash, TenantId};
+use crate::store::definition::delete::{DeleteGuard, delete};
+use crate::store::definition::retract::retract;
 use crate::store::definition::{self, NewDefinition, PublishOutcome, StartSources, TriggerRow};
 use crate::store::event;
 use crate::store::start::{AcceptedStart, Acceptor, NewStart};
@@ -139,6 +141,52 @@ async fn a_draft_that_changed_since_it_was_validated_is_not_published() {
     .unwrap();
     assert_eq!(next.row.version, 2);
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 1);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_connection() {
+    let fixture = Fixture::new().await;
+    let (class, tenant) = (fixture.base.schema().lock_class(), TenantId::default());
+    let pool = crate::db::Pool::new(&fixture.base, 1).unwrap();
+    let readonly = NewDefinition {
+        is_readonly: true,
+        guards_readonly: true,
+        ..definition("n")
+    };
+    let id = &readonly.definition_id;
+    let saved = definition::save(&pool, class, &readonly, Some(StartSources::by(&[])))
+        .await
+        .unwrap();
+    let session = async || -> i32 { pool.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0) };
+    let before = session().await;
+    let other = NewDefinition {
+        name: Some("other".to_owned()),
+        ..readonly.clone()
+    };
+    let row = &saved.row.version_id;
+    let refusals = [
+        definition::save(&pool, class, &other, None).await.err(),
+        definition::composition::probe(&pool, class, &other).await.err(),
+        retract(&pool, class, &tenant, id, true).await.err(),
+        delete(&pool, class, &tenant, id, None, DeleteGuard::ReadonlyOrSystem)
+            .await
+            .err(),
+        delete(&pool, class, &tenant, id, Some(row), DeleteGuard::ReadonlyOrSystem)
+            .await
+            .err(),
+    ];
+    for refusal in refusals {
+        assert_eq!(refusal.unwrap().code(), "definition-readonly");
+    }
+    assert_eq!(session().await, before);
+    // The transaction has ended, too: it would hold the lock of the definition.
+    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+    let held: i64 = pool.query_one(held, &[]).await.unwrap().get(0);
+    assert_eq!(held, 0);
+    // Only what belongs to the system is refused by this one.
+    let deleted = delete(&pool, class, &tenant, id, Some(row), DeleteGuard::System).await;
+    assert_eq!(deleted.unwrap().len(), 1);
     fixture.is_sound().await;
 }
 

@@ -164,17 +164,46 @@ async fn a_batch_imports_all_of_a_readonly_definition_and_can_be_imported_again(
 async fn what_belongs_to_the_system_is_changed_by_no_client() {
     let node = SingleNode::with_key(&[]).await;
     let http = &node.http;
-    save(http, &model("system", "a"), true).await.expect(200);
+    let part = |text: &str| {
+        let mut part = model("Part", text);
+        part["options"] = json!({"usableAsActivity": true, "autoUpdateConsumingWorkflows": true});
+        part
+    };
+    save(http, &part("a"), true).await.expect(200);
+    let mut consumer = model("system", "a");
+    consumer["root"] = json!({"id": "Use", "type": "Part", "version": 1, "workflowDefinitionId": "Part"});
+    save(http, &consumer, true).await.expect(200);
     // As a program saves it.
     let client = node.database.connect().await;
     let system = "UPDATE mainspring.definition SET is_system = true,
-                      body = jsonb_set(body::jsonb, '{isSystem}', 'true')::json";
+                      body = jsonb_set(body::jsonb, '{isSystem}', 'true')::json
+                  WHERE definition_id = 'system'";
     assert_eq!(client.execute(system, &[]).await.unwrap(), 1);
     refused(&save(http, &model("system", "b"), true).await);
     refused(&import(http, &model("system", "b")).await);
     refused(&http.post("workflow-definitions/system/publish", &json!({})).await);
     refused(&http.post("workflow-definitions/system/retract", &json!({})).await);
     refused(&http.delete("workflow-definitions/system").await);
+    let id = latest(http, "system").await["id"].clone();
+    refused(
+        &http
+            .delete(&format!("workflow-definition-versions/{}", id.as_str().unwrap()))
+            .await,
+    );
+    for (by, ids) in [
+        ("by-definition-id", json!({"definitionIds": ["system"]})),
+        ("by-id", json!({"ids": [id]})),
+    ] {
+        let path = format!("bulk-actions/delete/workflow-definitions/{by}");
+        assert_eq!(http.post(&path, &ids).await.expect(200)["deleted"], 0, "{by}");
+    }
+    // What it uses updates other consumers, and not this one.
+    let mut other = consumer.clone();
+    other["definitionId"] = json!("other");
+    save(http, &other, true).await.expect(200);
+    let published = save(http, &part("b"), true).await.expect(200);
+    assert_eq!(published["consumingWorkflowCount"], 1, "{published}");
+    assert_fields!(latest(http, "other").await, {"version": 2});
     assert_fields!(latest(http, "system").await, {"version": 1, "isPublished": true});
     node.assert_invariants();
 }

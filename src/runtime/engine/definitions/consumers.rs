@@ -243,7 +243,10 @@ impl Engine {
         }
         let meanings = self.meanings(node, bodies.values()).await?;
         let mut waiting: Vec<(&ConsumerRow, WorkflowDefinition, BTreeSet<DefinitionId>)> = Vec::new();
-        for consumer in consumers.iter().filter(|consumer| !consumer.is_readonly) {
+        // A client changes nothing of the system, also not by what that uses.
+        let may_change =
+            |consumer: &&ConsumerRow| !consumer.is_readonly && !(consumer.is_system && self.guards_readonly);
+        for consumer in consumers.iter().filter(may_change) {
             let Some(model) = bodies.remove(&consumer.version_id) else {
                 continue;
             };

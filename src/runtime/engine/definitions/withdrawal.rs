@@ -6,8 +6,9 @@ use super::{announce_change, not_found};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
+use crate::store::definition::delete::{self, DeleteGuard};
 use crate::store::definition::retract::{self, RetractOutcome};
-use crate::store::definition::{self, VersionSelector, delete};
+use crate::store::definition::{self, VersionSelector};
 use crate::{Error, Result};
 
 impl Engine {
@@ -42,7 +43,8 @@ impl Engine {
     /// again is safe.
     pub async fn delete_definition(&self, id: &DefinitionId) -> Result<usize> {
         let node = self.node()?;
-        let deleted = self.delete_versions(&node, id, None, self.guards_readonly).await?;
+        let guard = self.delete_guard(DeleteGuard::ReadonlyOrSystem);
+        let deleted = self.delete_versions(&node, id, None, guard).await?;
         if deleted == 0 {
             return Err(not_found(id));
         }
@@ -61,8 +63,9 @@ impl Engine {
         };
         let definition = delete::definition_of(&node.database.pool, &self.inner.tenant, id).await?;
         let definition = definition.ok_or_else(missing)?;
-        // As in Elsa, and the way to get rid of a read-only definition.
-        match self.delete_versions(&node, &definition, Some(id), false).await? {
+        // A read-only one, too: as in Elsa, and the way to get rid of it.
+        let guard = self.delete_guard(DeleteGuard::System);
+        match self.delete_versions(&node, &definition, Some(id), guard).await? {
             0 => Err(missing()),
             _ => Ok(()),
         }
@@ -82,12 +85,19 @@ impl Engine {
         };
         let found = definition::find(&node.database.pool, &self.inner.tenant, &wanted).await?;
         let version = found.ok_or_else(missing)?.version_id;
-        match self
-            .delete_versions(&node, id, Some(&version), self.guards_readonly)
-            .await?
-        {
+        let guard = self.delete_guard(DeleteGuard::ReadonlyOrSystem);
+        match self.delete_versions(&node, id, Some(&version), guard).await? {
             0 => Err(missing()),
             _ => Ok(()),
+        }
+    }
+
+    /// What a client may not delete; a program may delete everything.
+    fn delete_guard(&self, of_clients: DeleteGuard) -> DeleteGuard {
+        if self.guards_readonly {
+            of_clients
+        } else {
+            DeleteGuard::None
         }
     }
 
@@ -96,10 +106,10 @@ impl Engine {
         node: &NodeContext,
         id: &DefinitionId,
         only: Option<&VersionId>,
-        guards_readonly: bool,
+        guard: DeleteGuard,
     ) -> Result<usize> {
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only, guards_readonly).await?;
+        let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only, guard).await?;
         if !deleted.is_empty() {
             announce_change(node, tenant, id);
             if let Err(error) = delete::purge(pool, tenant, &deleted).await {
