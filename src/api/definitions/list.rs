@@ -103,6 +103,10 @@ pub(super) async fn is_name_unique(State(api): State<Api>, uri: Uri) -> ApiResul
         let message = "The query must have a name.";
         return Err(ApiError::bad_request("missing-field", message).field("name", message));
     };
-    let is_unique = api.engine.is_definition_name_unique(&name, besides.as_ref()).await?;
+    // As a save would store it.
+    let is_unique = api
+        .engine
+        .is_definition_name_unique(name.trim(), besides.as_ref())
+        .await?;
     Ok(Json(json!({"isUnique": is_unique})).into_response())
 }

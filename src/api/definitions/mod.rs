@@ -129,8 +129,12 @@ fn edited(definition: WorkflowDefinition) -> WorkflowDefinition {
     }
 }
 
-/// What an import takes of a definition: only a program has definitions that belong to the system.
-fn imported(definition: WorkflowDefinition) -> WorkflowDefinition {
+/// What an import takes of a definition: only a program has definitions that belong to the system. The number of a version
+/// holds with an id only: instances and consumers may name either.
+fn imported(mut definition: WorkflowDefinition) -> WorkflowDefinition {
+    if definition.id.as_str().is_empty() && definition.version > 0 {
+        definition.id = VersionId::random();
+    }
     with_root(WorkflowDefinition {
         is_system: false,
         ..definition

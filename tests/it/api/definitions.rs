@@ -127,6 +127,7 @@ async fn a_designer_lists_edits_and_reads_definitions() {
     );
     for (query, unique) in [
         ("name=beta", false),
+        ("name=%20beta%09", false),
         ("name=beta&definitionId=a", true),
         ("name=delta", true),
     ] {

@@ -222,6 +222,12 @@ async fn a_new_definition_begins_at_one_with_a_sequence() {
     (sent["definitionId"], sent["id"]) = (json!("file"), json!("of-file"));
     let imported = import(http, &sent).await.expect(200);
     assert_fields!(imported, {"id": "of-file", "version": 7, "name": "New one"});
+    let mut numbered = model("numbered", "a");
+    numbered["version"] = json!(7);
+    assert_fields!(import(http, &numbered).await.expect(200), {"version": 7});
+    numbered["definitionId"] = json!("in-batch");
+    import_file(http, &[&numbered]).await.expect(200);
+    assert_fields!(latest(http, "in-batch").await, {"version": 7});
 
     for (path, body) in [
         (
