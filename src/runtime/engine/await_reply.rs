@@ -163,7 +163,7 @@ impl Engine {
 
     /// The committed state of the instance.
     pub(super) async fn executed(&self, instance: &InstanceId) -> Result<Executed> {
-        let detail = self.instance(instance).await?;
+        let detail = self.instance_by_key(instance).await?;
         Ok(Executed {
             instance_id: instance.clone(),
             faulted: detail.summary.sub_status == SubStatus::Faulted.as_str(),

@@ -93,7 +93,7 @@ impl Engine {
             Some(row) if row.sub_status == SubStatusCode::Faulted.number() => {}
             Some(_) => return Ok(()),
             // One that has not yet run, or none.
-            None => return self.instance(id).await.map(drop),
+            None => return self.instance_by_key(id).await.map(drop),
         }
         if let Some(key) = key
             && find_request(&node.database.pool, &self.inner.tenant, key)

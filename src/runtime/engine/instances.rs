@@ -20,8 +20,16 @@ pub(crate) fn no_instance(id: &InstanceId) -> Error {
 }
 
 impl Engine {
-    /// Reads an instance with its state. An accepted instance that has not run yet is `Pending`.
+    /// Reads an instance with its state. An accepted instance that has not run yet is `Pending`. The executions in the state
+    /// have times if the history is short, and can be read at once.
     pub async fn instance(&self, id: &InstanceId) -> Result<InstanceDetail> {
+        let mut detail = self.instance_by_key(id).await?;
+        self.add_times(id, &mut detail.workflow_state).await;
+        Ok(detail)
+    }
+
+    /// The same without what the history says: no list delays it, so callers that wait for an instance read it so.
+    pub(super) async fn instance_by_key(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
         let shown = instance::show(node.database.reads.by_key(), &self.inner.tenant, id).await?;
         let shown = shown.ok_or_else(|| no_instance(id))?;
@@ -34,7 +42,6 @@ impl Engine {
                 finished_at: shown.row.finished_at,
             }),
         };
-        self.add_times(id, &mut workflow_state).await?;
         // A state says neither.
         if let Some(fields) = workflow_state.as_object_mut() {
             fields.insert("isExecuting".to_owned(), is_executing.into());

@@ -149,7 +149,7 @@ impl Engine {
 
     /// Why an instance does not wait at a bookmark: it has faulted, or the bookmark was resumed.
     pub(super) async fn not_waiting(&self, id: &InstanceId) -> Result<Error> {
-        let detail = self.instance(id).await?;
+        let detail = self.instance_by_key(id).await?;
         if detail.summary.sub_status != SubStatus::Faulted.as_str() {
             return Ok(already_resumed(id));
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::node::{Node, assert_invariants, publish};
+use crate::support::single_node::waits_for;
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
 
 /// More lists than run and wait at a time.
@@ -17,6 +18,8 @@ async fn lists_beyond_the_bound_are_refused_while_work_goes_on() {
     let http = node.http.clone().unwrap();
     publish(&http).await;
     let ran = http.execute("walk", &json!({"input": {"n": 1}})).await;
+    // Its executions have times, which a list reads.
+    assert_eq!(ran["workflowState"]["subStatus"], "Suspended");
     let id = ran["workflowState"]["id"].as_str().unwrap().to_owned();
     // Only a list reads this table here, and it waits until it is cancelled.
     let mut client = database.connect().await;
@@ -58,5 +61,40 @@ async fn lists_beyond_the_bound_are_refused_while_work_goes_on() {
         (http.get("cluster/dead-letters").await.status == 200).then_some(())
     })
     .await;
+    assert_invariants(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_that_cannot_be_read_holds_up_no_state() {
+    let database = TestDatabase::create().await;
+    let node = Node::start_with(&database, "one", &[], "");
+    let http = node.http.clone().unwrap();
+    http.publish(&json!({"definitionId": "waits", "root": waits_for("Go")}))
+        .await;
+    http.execute("waits", &json!({})).await;
+    let listed = http.get("workflow-instances").await.expect(200);
+    let path = format!("workflow-instances/{}", listed["items"][0]["id"].as_str().unwrap());
+    let has_times = async || {
+        let instance = http.get(&path).await.expect(200);
+        let contexts = instance["workflowState"]["activityExecutionContexts"].as_array();
+        contexts.unwrap()[0].get("startedAt").is_some()
+    };
+    assert!(has_times().await);
+    let mut client = database.connect().await;
+    let held = client.transaction().await.unwrap();
+    held.batch_execute("LOCK TABLE mainspring.burst_record IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    assert!(!has_times().await);
+    // What only wants to know how an instance is asks for no times at all.
+    let resume = json!({"bookmarkId": "none"});
+    let refused = http.post(&format!("{path}/resume"), &resume).await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (409, &json!("already-resumed"))
+    );
+    held.rollback().await.unwrap();
+    // The connection of a slow list rests first.
+    poll_until(TIMEOUT, "the times", async || has_times().await.then_some(())).await;
     assert_invariants(&database).await;
 }

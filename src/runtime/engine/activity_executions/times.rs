@@ -1,25 +1,33 @@
 //! What the history says of the executions that the state of an instance shows: a state depends on no clock, and knows no times.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::origin::Origins;
 use crate::Result;
-use crate::db::bounded_list;
 use crate::elsa_json::timestamp_text;
 use crate::id::{ActivityExecutionId, InstanceId};
 use crate::runtime::engine::Engine;
 use crate::store::record::execution::{self, ExecutionQuery, Selection};
 
+/// The longest that the read of a state waits for the history.
+const TIMEOUT: Duration = Duration::from_millis(200);
+
 impl Engine {
     /// Adds `startedAt`, `completedAt` and `callStackDepth` to the executions of a `workflowState`. Of a history that is not
-    /// read at once nothing is added: clients poll the state, and read the executions themselves for more.
-    pub(in crate::runtime::engine) async fn add_times(
-        &self,
-        id: &InstanceId,
-        workflow_state: &mut Value,
-    ) -> Result<()> {
+    /// read at once, also because lists are busy, nothing is added: clients poll the state, and read the executions
+    /// themselves for more.
+    pub(in crate::runtime::engine) async fn add_times(&self, id: &InstanceId, workflow_state: &mut Value) {
+        match tokio::time::timeout(TIMEOUT, self.read_times(id, workflow_state)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the state of an instance is shown without times"),
+            Err(_) => tracing::debug!("the state of an instance is shown without times: the history took too long"),
+        }
+    }
+
+    async fn read_times(&self, id: &InstanceId, workflow_state: &mut Value) -> Result<()> {
         let contexts = workflow_state.get_mut("activityExecutionContexts");
         let Some(contexts) = contexts.and_then(Value::as_array_mut).filter(|all| !all.is_empty()) else {
             return Ok(());
@@ -32,7 +40,7 @@ impl Engine {
         };
         let node = self.node()?;
         let reading = execution::read_short(node.database.reads.lists(), &self.inner.tenant, id, query);
-        let Some(found) = bounded_list(reading).await? else {
+        let Some(found) = reading.await? else {
             return Ok(());
         };
         let origins = Origins::new(id, &found.links, None);
