@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
+use super::definitions::ActivityHandleFields;
 use super::execute::start_request;
 use super::fields::Fields;
 use super::openapi::IdempotencyKey;
@@ -30,8 +31,16 @@ struct BulkDispatchFields {
     count: Option<u32>,
     /// The trigger at which they begin; the root if absent.
     trigger_activity_id: Option<String>,
+    /// The same trigger by a handle: an `activityId` or an `activityNodeId`.
+    activity_handle: Option<ActivityHandleFields>,
+    /// The correlation id of the instances.
+    correlation_id: Option<String>,
+    /// The name of the instances.
+    name: Option<String>,
     /// The inputs of the workflow by name.
     input: Option<Map<String, Value>>,
+    /// The values of variables by name.
+    variables: Option<Map<String, Value>>,
     /// Which version; `Published` if absent.
     version_options: Option<String>,
 }

@@ -236,7 +236,7 @@ pub(super) fn start_request(
     })
 }
 
-/// The activity to begin at, and its place if the client names that: by id, or by one of Elsa's handles.
+/// The activity to begin at, by its id or one of Elsa's handles, or its place if the client names that.
 fn trigger(fields: &mut Fields) -> Result<(Option<ActivityId>, Option<String>), ApiError> {
     let named = fields.id("triggerActivityId")?;
     let handle = fields.object(HANDLE)?.map(Value::Object);
@@ -251,10 +251,8 @@ fn trigger(fields: &mut Fields) -> Result<(Option<ActivityId>, Option<String>), 
             return Err(ApiError::bad_request("not-supported", message.clone()).field(HANDLE, message));
         }
     }
-    // As in Elsa, the id goes before the node id, which ends with the id.
+    // As in Elsa, the id goes before the node id.
     let node_id = node_id.filter(|_| id.is_none());
-    let last = node_id.as_deref().and_then(|node_id| node_id.rsplit(':').next());
-    let id = id.or_else(|| last.map(str::to_owned));
     if let (Some(named), Some(id)) = (&named, &id)
         && named != id
     {
@@ -366,6 +364,11 @@ mod tests {
         assert_eq!(
             begins(json!({"activityHandle": {"activityNodeId": "Workflow1:f:a"}, "triggerActivityId": "a"})),
             Ok((at("a"), at("Workflow1:f:a")))
+        );
+        // Only the workflow knows where the id begins.
+        assert_eq!(
+            begins(json!({"activityHandle": {"activityNodeId": "Workflow1:f:x:a"}})),
+            Ok((None, at("Workflow1:f:x:a")))
         );
         assert_eq!(begins(json!({"activityHandle": {}})), Ok((None, None)));
         for (handle, code) in [

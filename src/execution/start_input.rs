@@ -44,21 +44,37 @@ impl Program {
             let problem = mismatch(values.variables.get(&variable.name), to);
             problems.extend(problem.map(|problem| (format!("variables.{}", variable.name), problem)));
         }
-        if let Some(trigger) = values.trigger {
-            let mut nodes = self.tree.of_workflow(NodeIndex(0));
-            let problem = match values.trigger_node_id {
-                None => (!nodes.any(|node| node.id == trigger.as_str())).then(|| {
-                    let problem = format!("the workflow has no activity with the id {trigger}");
-                    ("triggerActivityId", problem)
-                }),
-                Some(place) => (!nodes.any(|node| node.node_id == place)).then(|| {
-                    let problem = format!("the workflow has no activity with the node id {place}");
-                    ("activityHandle", problem)
-                }),
-            };
-            problems.extend(problem.map(|(field, problem)| (field.to_owned(), problem)));
-        }
+        let problem = self.trigger_problem(values);
+        problems.extend(problem.map(|(field, problem)| (field.to_owned(), problem)));
         problems
+    }
+
+    fn trigger_problem(&self, values: StartValues<'_>) -> Option<(&'static str, String)> {
+        match (values.trigger, values.trigger_node_id) {
+            (None, None) => None,
+            (Some(trigger), None) => {
+                let is_known = |id: &ActivityId| self.tree.of_workflow(NodeIndex(0)).any(|node| node.id == id.as_str());
+                let problem = || format!("the workflow has no activity with the id {trigger}");
+                (!is_known(trigger)).then(|| ("triggerActivityId", problem()))
+            }
+            (named, Some(place)) => {
+                let problem = match (self.activity_at(place), named) {
+                    (None, _) => format!("the workflow has no activity with the node id {place}"),
+                    (Some(found), Some(named)) if found != *named => {
+                        format!("the activity with the node id {place} is {found}, and triggerActivityId names {named}")
+                    }
+                    _ => return None,
+                };
+                Some(("activityHandle", problem))
+            }
+        }
+    }
+
+    /// The activity at a place of the definition. A place ends with an id, but the id may have colons of its own.
+    pub(crate) fn activity_at(&self, place: &str) -> Option<ActivityId> {
+        let mut nodes = self.tree.of_workflow(NodeIndex(0));
+        let found = nodes.find(|node| node.node_id == place)?;
+        Some(ActivityId::new(found.id.as_str()))
     }
 
     /// The declared names of inputs that are given in another case, by the names as given; as in Elsa, a name has any case.

@@ -31,7 +31,7 @@ const ORDERS: [(&str, InstanceOrder); 8] = [
 const ELSA_ORDERS: usize = 4;
 
 /// The only keys of a body that starts an instance instead of listing them.
-const START_KEYS: [&str; 7] = [
+const START_KEYS: [&str; 8] = [
     "definitionId",
     "versionOptions",
     "input",
@@ -39,6 +39,7 @@ const START_KEYS: [&str; 7] = [
     "correlationId",
     "name",
     "triggerActivityId",
+    "activityHandle",
 ];
 
 /// Lists instances, newest first by default.
@@ -54,7 +55,7 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// Lists instances, with the criteria in the body, or starts one.
 ///
 /// A body starts an instance if `definitionId` is text and every field is one of `definitionId`, `versionOptions`, `input`,
-/// `variables`, `correlationId`, `name` and `triggerActivityId`.
+/// `variables`, `correlationId`, `name`, `triggerActivityId` and `activityHandle`.
 #[utoipa::path(post, path = "/workflow-instances", tag = "Instances",
     params(IdempotencyKey),
     request_body = Option<InstanceListFields>,
@@ -126,6 +127,7 @@ mod tests {
     fn only_a_body_with_the_keys_of_a_start_starts() {
         for start in [
             json!({"definitionId": "d"}),
+            json!({"definitionId": "d", "activityHandle": {"activityId": "a"}}),
             json!({"definitionId": "d", "correlationId": null, "input": {}, "name": "n", "versionOptions": "Published"}),
         ] {
             assert!(is_start_body(&start), "{start}");

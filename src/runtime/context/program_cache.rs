@@ -12,7 +12,7 @@ use super::byte_cache::ByteCache;
 use super::composition::composed;
 use crate::db::Pool;
 use crate::execution::{Interpreter, Program, StartValues};
-use crate::id::{DefinitionId, TenantId, VersionId};
+use crate::id::{ActivityId, DefinitionId, TenantId, VersionId};
 use crate::store::definition::{self, VersionSelector};
 use crate::{Error, Result, compute};
 
@@ -42,6 +42,8 @@ pub(crate) struct CheckedStart {
     pub(crate) version: VersionId,
     /// The fields, each with its problem.
     pub(crate) problems: Vec<(String, String)>,
+    /// The activity to begin at, if the caller names its place.
+    pub(crate) trigger: Option<ActivityId>,
 }
 
 struct Known {
@@ -127,6 +129,7 @@ impl ProgramCache {
             return Ok(CheckedStart {
                 version: VersionId::default(),
                 problems: Vec::new(),
+                trigger: None,
             });
         };
         self.remember_published(tenant, definition, &row.version_id);
@@ -145,6 +148,7 @@ impl ProgramCache {
         let program = self.get(pool, interpreter, tenant, &version).await?;
         Ok(CheckedStart {
             problems: program.start_errors(values),
+            trigger: values.trigger_node_id.and_then(|place| program.activity_at(place)),
             version,
         })
     }

@@ -13,7 +13,7 @@ use super::start_admission::{
     AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, in_task, invalid_input,
 };
 use crate::execution::StartValues;
-use crate::id::InstanceId;
+use crate::id::{ActivityId, InstanceId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use crate::runtime::worker::instruction::StartBody;
@@ -113,12 +113,16 @@ impl Engine {
                 None => Err(invalid_input(checked.problems)),
             };
         }
+        // Without a published version there is none. If one is published before the start is accepted, it is checked for an
+        // activity with the place as its id, which it does not have.
+        let named = checked.trigger.or(request.trigger_activity_id);
+        let trigger_activity_id = named.or_else(|| request.trigger_node_id.map(ActivityId::new));
         let body = StartBody {
             correlation_id: request.correlation_id,
             name: request.name,
             input: request.input,
             variables: request.variables,
-            trigger_activity_id: request.trigger_activity_id,
+            trigger_activity_id,
             payload: None,
             parent: None,
         };

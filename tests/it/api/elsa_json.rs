@@ -211,5 +211,37 @@ async fn a_start_begins_at_the_activity_of_a_handle() {
     }
     let all = http.get("workflow-instances").await.expect(200);
     assert_eq!(all["totalCount"], 3);
+    let both = json!({"triggerActivityId": "A", "activityHandle": {"activityNodeId": "Workflow1:Flow:B"}});
+    let refused = http.post("workflow-definitions/flow/execute", &both).await;
+    refused.assert_refused(400, "invalid-input");
+    node.assert_invariants();
+}
+
+#[tokio::test]
+async fn a_start_begins_at_a_place_whose_id_has_colons() {
+    let node = SingleNode::start(&[]).await;
+    let http = &node.http;
+    http.publish(
+        &json!({"definitionId": "colons", "root": {"id": "Flow", "type": "Elsa.Flowchart",
+        "activities": [write_line("B"), write_line("A:B")], "connections": []}}),
+    )
+    .await;
+    let start = json!({"activityHandle": {"activityNodeId": "Workflow1:Flow:A:B"}});
+    let ran = http.execute("colons", &start).await;
+    let started = activities(http, ran["workflowState"]["id"].as_str().unwrap()).await;
+    assert!(
+        started.contains(&json!("A:B")) && !started.contains(&json!("B")),
+        "{started:?}"
+    );
+    let listed = http
+        .post(
+            "workflow-instances",
+            &json!({"definitionId": "colons", "activityHandle": {"activityId": "B"}}),
+        )
+        .await
+        .expect(200);
+    let id = listed["workflowInstanceId"].as_str().unwrap().to_owned();
+    http.instance_becomes(&id, "Finished").await;
+    assert!(!activities(http, &id).await.contains(&json!("A:B")));
     node.assert_invariants();
 }
