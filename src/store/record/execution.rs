@@ -16,6 +16,8 @@ use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::{Error, Result};
 
+/// The bytes of records of a short history.
+const SHORT_BYTES: u32 = 256 << 10;
 /// The bytes of values that one read returns; the oldest executions give way.
 const MAX_VALUE_BYTES: usize = 16 << 20;
 
@@ -82,14 +84,22 @@ pub(crate) enum Selection {
     Numbers(HashSet<u64>),
 }
 
+/// How much is read of an execution; each has what the one before it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    Summary,
+    /// And the links of all executions of the instance.
+    Links,
+    Values,
+}
+
 /// What is read of them.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutionQuery {
     pub(crate) selection: Selection,
     /// At most so many, the newest ones.
     pub(crate) newest: usize,
-    /// With values, and with the links of all executions of the instance.
-    pub(crate) is_detailed: bool,
+    pub(crate) detail: Detail,
 }
 
 /// Executions by their numbers.
@@ -146,7 +156,7 @@ impl Collector {
     ) -> Result<()> {
         let number = reference.number;
         let at = |offset: i64| record.began_at + TimeDelta::microseconds(offset);
-        if self.query.is_detailed {
+        if self.query.detail >= Detail::Links {
             let activity = self.activity(reference);
             let link = self.found.links.entry(number).or_insert(Link {
                 activity,
@@ -179,7 +189,7 @@ impl Collector {
             state.properties,
             state.exception,
         ];
-        let is_detailed = self.query.is_detailed;
+        let has_values = self.query.detail == Detail::Values;
         let bytes = values.iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
         let row = ExecutionRow {
             activity: self.activity(reference),
@@ -188,7 +198,7 @@ impl Collector {
             completed_at: state.completed.map(at),
             has_bookmarks: state.has_bookmarks,
             fault_count: state.fault_count,
-            values: if is_detailed {
+            values: if has_values {
                 Some(Box::new(Values {
                     activity_state: body::value(state.activity_state)?,
                     outputs: body::value(state.outputs)?,
@@ -199,7 +209,7 @@ impl Collector {
             } else {
                 None
             },
-            bytes: if is_detailed { bytes } else { 0 },
+            bytes: if has_values { bytes } else { 0 },
         };
         self.value_bytes += row.bytes;
         self.found.rows.insert(number, row);
@@ -236,7 +246,7 @@ fn status(word: &str) -> &'static str {
     words.into_iter().find(|one| *one == word).unwrap_or("Pending")
 }
 
-/// Reads executions of an instance whose history is one page; `None` if it is longer.
+/// Reads executions of an instance whose history is short; `None` if it is longer.
 pub(crate) async fn read_short(
     pool: &Pool,
     tenant: &TenantId,
@@ -244,7 +254,8 @@ pub(crate) async fn read_short(
     query: ExecutionQuery,
 ) -> Result<Option<ExecutionRows>> {
     let mut collector = Collector::new(query)?;
-    let page = Reader::newest_first(pool, tenant, id).next().await?;
+    let mut reader = Reader::newest_first(pool, tenant, id).pages_of(SHORT_BYTES);
+    let page = reader.next().await?;
     if !page.is_last {
         return Ok(None);
     }

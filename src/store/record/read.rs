@@ -13,7 +13,7 @@ const BEFORE: &str = include_str!("../../../sql/queries/record/list_before.sql")
 
 /// The most candidates of one read, as in the statements.
 const CANDIDATES: i64 = 1000;
-/// The bytes of one read, if more than one record is read.
+/// The bytes of one read, unless its caller has another bound: records are added until they have so many.
 const READ_BYTES: i64 = 4 << 20;
 /// The bytes of records from the newest one back that a read from there examines.
 pub(super) const MAX_BYTES: usize = 64 << 20;
@@ -56,6 +56,7 @@ pub(super) fn is_long(bytes: usize) -> bool {
 
 /// Reads the records of an instance page by page.
 pub(super) struct Reader<'a> {
+    page_bytes: i64,
     pool: &'a Pool,
     tenant: &'a TenantId,
     instance: &'a InstanceId,
@@ -72,6 +73,7 @@ impl<'a> Reader<'a> {
     /// In the order of the commits.
     pub(super) fn oldest_first(pool: &'a Pool, tenant: &'a TenantId, instance: &'a InstanceId) -> Self {
         Self {
+            page_bytes: READ_BYTES,
             pool,
             tenant,
             instance,
@@ -85,6 +87,14 @@ impl<'a> Reader<'a> {
     /// Only those of commits up to a version.
     pub(super) fn up_to(self, version: i64) -> Self {
         Self { last: version, ..self }
+    }
+
+    /// With pages of records that have so many bytes, or one more.
+    pub(super) fn pages_of(self, bytes: u32) -> Self {
+        Self {
+            page_bytes: bytes.into(),
+            ..self
+        }
     }
 
     /// From the last commit back.
@@ -108,7 +118,7 @@ impl<'a> Reader<'a> {
             (&self.tenant.as_str(), Type::TEXT),
             (&self.instance.as_str(), Type::TEXT),
             (&self.version, Type::INT8),
-            (&READ_BYTES, Type::INT8),
+            (&self.page_bytes, Type::INT8),
             (&times.first, Type::TIMESTAMPTZ),
             (&times.last, Type::TIMESTAMPTZ),
         ];

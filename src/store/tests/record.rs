@@ -5,6 +5,7 @@ use crate::db::Pool;
 use crate::id::{InstanceId, TenantId};
 use crate::store::commit::CommitOutcome;
 use crate::store::instance::delete;
+use crate::store::record::execution::{self, Detail, ExecutionQuery, Selection};
 use crate::store::record::journal::{self, EntryFilter};
 use crate::store::record::merge;
 use crate::testing::store::{Fixture, burst, journal_of};
@@ -36,6 +37,32 @@ async fn a_page_of_a_journal_begins_and_ends_within_records() {
     }
     let (_, beyond) = journal::list(&pool, &tenant, &id, 10, 12).await.unwrap();
     assert!(beyond.is_empty());
+}
+
+#[tokio::test]
+async fn a_short_read_of_executions_takes_no_long_history() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for version in 0..2 {
+        let request = burst("i", (version > 0).then_some(version));
+        let outcome = writer.write(journal_of(request, &[version])).await;
+        assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
+    }
+    let pool = Pool::new(&fixture.base, 2).unwrap();
+    let is_read = async || {
+        let query = ExecutionQuery {
+            selection: Selection::All,
+            newest: 1,
+            detail: Detail::Links,
+        };
+        let read = execution::read_short(&pool, &TenantId::default(), &InstanceId::new("i"), query);
+        read.await.unwrap().is_some()
+    };
+    assert!(is_read().await);
+    fixture
+        .execute("UPDATE burst_record SET body = body || repeat(' ', 300000)")
+        .await;
+    assert!(!is_read().await);
 }
 
 /// Every way to read the records of `i`: the entries found by each.

@@ -11,7 +11,7 @@ use crate::db::bounded_list;
 use crate::execution::ParentLink;
 use crate::id::{ActivityExecutionId, InstanceId};
 use crate::runtime::engine::Engine;
-use crate::store::record::execution::{Link, Selection};
+use crate::store::record::execution::{Detail, Link, Selection};
 
 /// Instances that one call stack goes through; those above them are left out.
 const MAX_INSTANCES: usize = 64;
@@ -86,7 +86,7 @@ impl Engine {
             }
             let selection = Selection::Numbers(range);
             let read = self
-                .executions(&section.instance, selection, MAX_DETAILED, true)
+                .executions(&section.instance, selection, MAX_DETAILED, Detail::Values)
                 .await?;
             let origins = Origins::new(&section.instance, &section.links, section.parent.clone());
             let rows = read.rows.into_iter();
@@ -102,7 +102,7 @@ impl Engine {
     /// The executions of an instance that led to one of them; `None` if that one does not exist.
     async fn section(&self, instance: InstanceId, number: u64) -> Result<Option<Section>> {
         let asked = Selection::Numbers(HashSet::from([number]));
-        let links = self.executions(&instance, asked, 1, true).await?.links;
+        let links = self.executions(&instance, asked, 1, Detail::Links).await?.links;
         if !links.contains_key(&number) {
             return Ok(None);
         }

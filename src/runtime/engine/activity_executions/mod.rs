@@ -18,7 +18,7 @@ use crate::elsa_json;
 use crate::execution::ParentLink;
 use crate::id::{ActivityExecutionId, ActivityId, InstanceId};
 use crate::store::instance;
-use crate::store::record::execution::{self, ExecutionQuery, ExecutionRow, ExecutionRows, Link, Selection};
+use crate::store::record::execution::{self, Detail, ExecutionQuery, ExecutionRow, ExecutionRows, Link, Selection};
 use crate::{Error, Result, compute};
 
 /// Executions of one read with their values.
@@ -200,7 +200,7 @@ impl Engine {
     }
 
     async fn report(&self, id: &InstanceId, selection: Selection) -> Result<Vec<ActivityExecutionStats>> {
-        let read = self.executions(id, selection, MAX_REPORTED, false).await?;
+        let read = self.executions(id, selection, MAX_REPORTED, Detail::Summary).await?;
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut stats: Vec<ActivityExecutionStats> = Vec::new();
         for row in read.rows.values() {
@@ -232,7 +232,9 @@ impl Engine {
         filter: &ActivityExecutionFilter,
     ) -> Result<ActivityExecutionList<ActivityExecutionDetail>> {
         let id = &filter.instance_id;
-        let mut read = self.executions(id, filter.selection(), MAX_DETAILED, true).await?;
+        let mut read = self
+            .executions(id, filter.selection(), MAX_DETAILED, Detail::Values)
+            .await?;
         read.rows.retain(|_, row| filter.admits(row));
         let count = filter.total(&read, read.rows.len());
         let rows = std::mem::take(&mut read.rows);
@@ -250,7 +252,9 @@ impl Engine {
         filter: &ActivityExecutionFilter,
     ) -> Result<ActivityExecutionList<ActivityExecutionSummary>> {
         let id = &filter.instance_id;
-        let mut read = self.executions(id, filter.selection(), MAX_SUMMARIES, false).await?;
+        let mut read = self
+            .executions(id, filter.selection(), MAX_SUMMARIES, Detail::Summary)
+            .await?;
         read.rows.retain(|_, row| filter.admits(row));
         let count = filter.total(&read, read.rows.len());
         let items = read
@@ -264,7 +268,9 @@ impl Engine {
     /// Counts executions.
     pub async fn count_activity_executions(&self, filter: &ActivityExecutionFilter) -> Result<u64> {
         let id = &filter.instance_id;
-        let mut read = self.executions(id, filter.selection(), MAX_REPORTED, false).await?;
+        let mut read = self
+            .executions(id, filter.selection(), MAX_REPORTED, Detail::Summary)
+            .await?;
         read.rows.retain(|_, row| filter.admits(row));
         Ok(filter.total(&read, read.rows.len()))
     }
@@ -273,7 +279,7 @@ impl Engine {
     pub async fn activity_execution(&self, id: &ActivityExecutionId) -> Result<ActivityExecutionDetail> {
         let (instance, number) = instance_of(id)?;
         let selection = Selection::Numbers(HashSet::from([number]));
-        let mut read = self.executions(&instance, selection, 1, true).await?;
+        let mut read = self.executions(&instance, selection, 1, Detail::Values).await?;
         let origins = self.origins(&instance, &read.rows, &read.links).await?;
         let row = read.rows.remove(&number).ok_or_else(|| no_execution(id))?;
         Ok(detail(&instance, number, row, origins.of(number)))
@@ -283,7 +289,7 @@ impl Engine {
     pub async fn activity_execution_summary(&self, id: &ActivityExecutionId) -> Result<ActivityExecutionSummary> {
         let (instance, number) = instance_of(id)?;
         let selection = Selection::Numbers(HashSet::from([number]));
-        let mut read = self.executions(&instance, selection, 1, false).await?;
+        let mut read = self.executions(&instance, selection, 1, Detail::Summary).await?;
         let row = read.rows.remove(&number).ok_or_else(|| no_execution(id))?;
         Ok(summary(&instance, number, &row))
     }
@@ -315,12 +321,12 @@ impl Engine {
         id: &InstanceId,
         selection: Selection,
         newest: usize,
-        is_detailed: bool,
+        detail: Detail,
     ) -> Result<ExecutionRows> {
         let query = ExecutionQuery {
             selection,
             newest,
-            is_detailed,
+            detail,
         };
         let node = self.node()?;
         bounded_list(execution::read(

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::elsa_json::timestamp_text;
 use crate::id::{ActivityExecutionId, InstanceId};
 use crate::runtime::engine::Engine;
-use crate::store::record::execution::{self, ExecutionQuery, Selection};
+use crate::store::record::execution::{self, Detail, ExecutionQuery, Selection};
 
 /// The longest that the read of a state waits for the history.
 const TIMEOUT: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ impl Engine {
         let query = ExecutionQuery {
             newest: numbers.len().max(1),
             selection: Selection::Numbers(numbers),
-            is_detailed: true,
+            detail: Detail::Links,
         };
         let node = self.node()?;
         let reading = execution::read_short(node.database.reads.lists(), &self.inner.tenant, id, query);
