@@ -30,6 +30,7 @@ mod plans;
 mod record;
 mod retract;
 mod sequences;
+mod shown;
 mod sql;
 mod starts;
 mod state;
