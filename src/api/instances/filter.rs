@@ -146,28 +146,23 @@ fn time_filters(value: Option<Value>) -> Result<Vec<TimeFilter>, ApiError> {
             let mut fields = Fields::from_body(Some(filter))
                 .map_err(|_| wrong("A filter has column, operator and timestamp.".to_owned()))?;
             let column = fields.text("column")?.unwrap_or_default();
-            let operator = fields.any("operator").unwrap_or_else(|| "Is".into());
+            let operator = fields.member("operator", &OPERATORS.map(|(name, _)| name), &[]);
+            let operator = operator.map_err(|_| {
+                let all = words(&OPERATORS);
+                wrong(format!("The operator is not one of {all}, or its number from 0."))
+            })?;
             let timestamp = fields.text("timestamp")?.unwrap_or_default();
             Ok(TimeFilter {
                 column: named(&COLUMNS, &column)
                     .ok_or_else(|| wrong(format!("The column {column:?} is not one of {}.", words(&COLUMNS))))?,
-                operator: operator_of(&operator)
-                    .ok_or_else(|| wrong(format!("The operator {operator} is not one of {}.", words(&OPERATORS))))?,
+                operator: operator
+                    .and_then(|name| named(&OPERATORS, name))
+                    .unwrap_or(TimeOperator::Is),
                 timestamp: time(&timestamp)
                     .ok_or_else(|| wrong(format!("The timestamp {timestamp:?} is not a time with an offset.")))?,
             })
         })
         .collect()
-}
-
-/// By its name or its number.
-fn operator_of(value: &Value) -> Option<TimeOperator> {
-    match value.as_u64() {
-        Some(number) => OPERATORS
-            .get(usize::try_from(number).ok()?)
-            .map(|(_, operator)| *operator),
-        None => named(&OPERATORS, value.as_str()?),
-    }
 }
 
 fn named<T: Copy>(all: &[(&str, T)], word: &str) -> Option<T> {
@@ -266,8 +261,15 @@ mod tests {
         let good = json!({"timestampFilters": [{"column": "createdAt", "operator": "IsNot", "timestamp": "2026-01-01T01:00:00+01:00"}]});
         let filter = read(good).unwrap().unwrap();
         assert_eq!(filter.time_filters[0].timestamp, time(at).unwrap());
-        let numbered = json!({"timestampFilters": [{"column": "CreatedAt", "operator": 5, "timestamp": at}]});
-        let filter = read(numbered).unwrap().unwrap();
-        assert_eq!(filter.time_filters[0].operator, TimeOperator::GreaterThanOrEqual);
+        for (operator, meant) in [
+            (json!(5), TimeOperator::GreaterThanOrEqual),
+            (json!("5"), TimeOperator::GreaterThanOrEqual),
+            (json!("lessThan"), TimeOperator::LessThan),
+            (Value::Null, TimeOperator::Is),
+        ] {
+            let filter = json!({"timestampFilters": [{"column": "CreatedAt", "operator": operator, "timestamp": at}]});
+            let filter = read(filter).unwrap().unwrap();
+            assert_eq!(filter.time_filters[0].operator, meant, "{operator}");
+        }
     }
 }
