@@ -95,7 +95,7 @@ pub(super) struct WorkflowState {
     definition_version_id: VersionId,
     /// The version that it runs, by number.
     definition_version: i32,
-    /// Null.
+    /// The instance whose activity started it.
     parent_workflow_instance_id: Option<String>,
     /// Its correlation id.
     correlation_id: Option<String>,
@@ -105,14 +105,14 @@ pub(super) struct WorkflowState {
     status: String,
     /// `Pending`, `Executing`, `Suspended`, `Finished`, `Cancelled` or `Faulted`.
     sub_status: String,
-    /// False.
+    /// A node holds a claim on work of it. False in the response to an execute or resume whose run has ended.
     is_executing: bool,
     /// Where it waits.
     bookmarks: Vec<Map<String, Value>>,
     /// Failed activity executions.
     incidents: Vec<Map<String, Value>>,
-    /// False.
-    is_system: bool,
+    /// Its version belongs to the system. Absent in the response to an execute or resume whose run has ended.
+    is_system: Option<bool>,
     /// Empty.
     completion_callbacks: Vec<Value>,
     /// Unfinished activity executions.

@@ -21,7 +21,7 @@ pub struct InstanceTimestamps {
 }
 
 impl InstanceState {
-    /// The state as Elsa's API shows it.
+    /// The state as Elsa's API shows it, between two bursts. Whether its version is the system's, a state does not know.
     pub fn workflow_state(&self, meta: InstanceTimestamps) -> Value {
         let time = |at: DateTime<Utc>| Value::String(at.to_rfc3339_opts(SecondsFormat::Micros, false));
         let holds_secret = self.holds_secret();
@@ -73,7 +73,6 @@ impl InstanceState {
             "isExecuting": false,
             "bookmarks": bookmarks.collect::<Vec<_>>(),
             "incidents": incidents.collect::<Vec<_>>(),
-            "isSystem": false,
             "completionCallbacks": [],
             "activityExecutionContexts": self.contexts.iter().rev().map(|(number, context)| self.context_state(*number, context)).collect::<Vec<_>>(),
             "scheduledActivities": self.queue.iter().map(|item| without_nulls(json!({

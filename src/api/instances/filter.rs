@@ -72,7 +72,7 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
     let version = version.map_err(|_| ApiError::invalid_field("version", "version is the number of a version."))?;
     let has_incidents = fields.flag("hasIncidents")?;
     let time_filters = time_filters(fields.any("timestampFilters"))?;
-    // No instance is the system's.
+    // As a version of the system is rare, false excludes nothing.
     let is_system = fields.flag("isSystem")? == Some(true);
     let parent_ids = both(fields, "parentWorkflowInstanceIds", "parentIds")?;
     let (
@@ -88,7 +88,7 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
         return Ok(None);
     };
     let is_interrupted = !sub_statuses.is_empty() && sub_statuses.iter().all(|word| word == INTERRUPTED);
-    if is_system || is_interrupted {
+    if is_interrupted {
         return Ok(None);
     }
     sub_statuses.retain(|word| word != INTERRUPTED);
@@ -100,6 +100,7 @@ pub(in crate::api) fn take(fields: &mut Fields) -> Result<Option<InstanceFilter>
         definition_ids: definitions.into_iter().map(DefinitionId::new).collect(),
         version_ids: versions.into_iter().map(VersionId::new).collect(),
         version,
+        is_system,
         correlation_ids: correlations,
         name: names.into_iter().next(),
         parent_ids: parent_ids.into_iter().map(InstanceId::new).collect(),
@@ -215,7 +216,7 @@ mod tests {
             (vec!["Running".to_owned()], vec!["Suspended".to_owned()])
         );
         assert_eq!(filter.version, Some(2));
-        assert_eq!(read(json!({"isSystem": true})).unwrap(), None);
+        assert!(read(json!({"isSystem": true})).unwrap().unwrap().is_system);
         assert_eq!(read(json!({"subStatus": "Interrupted"})).unwrap(), None);
         assert_eq!(read(json!({"subStatuses": [6]})).unwrap(), None);
         let filter = read(json!({"status": 0, "subStatuses": ["Interrupted", 2]}))

@@ -99,7 +99,7 @@ pub(super) struct InstanceQuery {
     version: Option<u32>,
     /// Only with, or only without, incidents.
     has_incidents: Option<bool>,
-    /// True finds nothing.
+    /// True: only of versions that belong to the system. False has no effect.
     is_system: Option<bool>,
     /// `Running` or `Finished`.
     status: Option<String>,

@@ -81,6 +81,9 @@ pub struct InstanceFilter {
     /// Only with this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Only of versions that belong to the system.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_system: bool,
     /// Only children of one of these.
     pub parent_ids: Vec<InstanceId>,
     /// Only with, or without, incidents.

@@ -42,7 +42,7 @@ impl Engine {
                 finished_at: shown.row.finished_at,
             }),
         };
-        // A state says neither.
+        // What a node does now, and what the definition says, no state says.
         if let Some(fields) = workflow_state.as_object_mut() {
             fields.insert("isExecuting".to_owned(), is_executing.into());
             fields.insert("isSystem".to_owned(), is_system.into());

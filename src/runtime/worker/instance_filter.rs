@@ -26,6 +26,7 @@ pub(crate) fn list_filter(filter: &InstanceFilter) -> Result<InstanceListFilter>
             .map(str::to_owned)
             .collect(),
         version: filter.version,
+        is_system: filter.is_system,
         correlation_ids: filter.correlation_ids.clone(),
         name: filter.name.clone(),
         has_incidents: filter.has_incidents,

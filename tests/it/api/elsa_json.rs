@@ -120,12 +120,28 @@ async fn an_instance_says_whether_it_executes_and_whether_it_is_the_systems() {
     assert_eq!(running["workflowState"]["isExecuting"], true);
     gate.open();
     http.instance_becomes("i", "Suspended").await;
+    assert!(system(&http).await.is_empty());
     let client = database.connect().await;
     let mark = "UPDATE mainspring.definition SET is_system = true";
     assert_eq!(client.execute(mark, &[]).await.unwrap(), 1);
     let waiting = http.get("workflow-instances/i").await.expect(200);
     assert_fields!(waiting, {"isExecuting": false, "isSystem": true});
     assert_fields!(waiting["workflowState"], {"isExecuting": false, "isSystem": true});
+    assert_eq!(system(&http).await, ["i"]);
+    // The state after a burst does not say it.
+    let ran = http.execute("walk", &json!({"input": {"n": 1}})).await;
+    assert_eq!(ran["workflowState"]["isExecuting"], false);
+    assert!(ran["workflowState"].get("isSystem").is_none(), "{ran}");
+}
+
+/// The instances of versions that belong to the system.
+async fn system(http: &Http) -> Vec<Value> {
+    let listed = http
+        .post("workflow-instances", &json!({"isSystem": true}))
+        .await
+        .expect(200);
+    let items = listed["items"].as_array().unwrap().iter();
+    items.map(|item| item["id"].clone()).collect()
 }
 
 #[tokio::test]

@@ -77,6 +77,8 @@ pub(crate) struct InstanceListFilter {
     pub(crate) definition_ids: Vec<String>,
     pub(crate) version_ids: Vec<String>,
     pub(crate) version: Option<i32>,
+    /// Only of versions that belong to the system.
+    pub(crate) is_system: bool,
     pub(crate) correlation_ids: Vec<String>,
     pub(crate) name: Option<String>,
     pub(crate) has_incidents: Option<bool>,
@@ -347,14 +349,15 @@ pub(crate) async fn version_ids(
     tenant: &TenantId,
     filter: &InstanceListFilter,
 ) -> Result<Option<Vec<String>>> {
-    if filter.definition_ids.is_empty() && filter.version.is_none() {
+    if filter.definition_ids.is_empty() && filter.version.is_none() && !filter.is_system {
         return Ok((!filter.version_ids.is_empty()).then(|| filter.version_ids.clone()));
     }
-    let params: [&(dyn ToSql + Sync); 4] = [
+    let params: [&(dyn ToSql + Sync); 5] = [
         &tenant.as_str(),
         &given(&filter.definition_ids),
         &given(&filter.version_ids),
         &filter.version,
+        &filter.is_system,
     ];
     let rows = pools.lists.query(SELECT_VERSIONS, &params).await?;
     let at = columns!(rows; version_id)?;
