@@ -119,13 +119,25 @@ fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
+/// A stored schedule with its times as responses have them. A publish compares the stored text, which stays as it is.
+fn shown(mut spec: Value) -> Value {
+    for name in ["dateTime", "startAt", "endAt"] {
+        if let Some(Value::String(text)) = spec.get_mut(name)
+            && let Some(utc) = text.strip_suffix('Z')
+        {
+            *text = format!("{utc}+00:00");
+        }
+    }
+    spec
+}
+
 fn summary(row: schedule::ScheduleListRow) -> ScheduleSummary {
     ScheduleSummary {
         id: row.id,
         definition_id: row.definition_id,
         activity_id: row.activity_id,
         activity_type: row.activity_type,
-        schedule: row.spec,
+        schedule: shown(row.spec),
         state: ScheduleState::named(&row.state).unwrap_or(ScheduleState::Waiting),
         next_occurrence: row.next_occurrence,
         next_fire_at: row.next_fire,

@@ -62,6 +62,12 @@ async fn what_has_no_value_is_left_out_and_times_have_an_offset() {
     http.publish(&flow("flow")).await;
     http.publish(&json!({"definitionId": "waits", "root": waits_for("Go")}))
         .await;
+    let later = "2090-01-01T00:00:00+00:00";
+    let timer =
+        json!({"id": "t", "type": "Elsa.Timer", "canStartWorkflow": true, "interval": "01:00:00", "startAt": later});
+    http.publish(&json!({"definitionId": "timed", "root": timer})).await;
+    let timed = http.get("cluster/schedules?definitionId=timed").await.expect(200);
+    assert_eq!(timed["items"][0]["schedule"]["startAt"], later);
     http.dispatch("waits", &json!({"instanceId": "w"})).await;
     http.instance_becomes("w", "Suspended").await;
     http.dispatch("flow", &json!({"instanceId": "f"})).await;
