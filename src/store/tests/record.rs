@@ -49,14 +49,15 @@ async fn a_short_read_of_executions_takes_no_long_history() {
         assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     }
     let pool = Pool::new(&fixture.base, 2).unwrap();
+    let (tenant, id) = (TenantId::default(), InstanceId::new("i"));
     let is_read = async || {
         let query = ExecutionQuery {
             selection: Selection::All,
             newest: 1,
             detail: Detail::Links,
         };
-        let read = execution::read_short(&pool, &TenantId::default(), &InstanceId::new("i"), query);
-        read.await.unwrap().is_some()
+        let read = execution::read_short(&pool, &tenant, &id, query).await;
+        read.unwrap().is_some()
     };
     assert!(is_read().await);
     fixture
