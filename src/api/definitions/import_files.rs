@@ -1,7 +1,8 @@
 //! Imports of files: definitions as JSON, and zip archives of them.
 //!
 //! All files are read and checked before the first one is saved: if one is invalid, it is named and nothing is imported.
-//! Of several files of one definition only the last makes it read-only, so that the others can be saved, also by a retry.
+//! Of several files of one definition only the last makes it read-only, so that the others can be saved, also by a retry. What
+//! is published is published last: in an archive a definition may come before those that it uses.
 //!
 //! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
 
@@ -112,11 +113,18 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     let imported = refuse_readonly(&api, &drafts, &last).await?;
     let count = drafts.len();
     let mut files = Vec::with_capacity(count + read.dropped.len());
-    for (name, draft, _memory) in drafts {
+    let mut publishes = Vec::new();
+    for (at, (name, draft, memory)) in drafts.into_iter().enumerate() {
         let definition_id = draft.definition_id().clone();
         if !imported.contains(&definition_id) {
-            let saved = api.engine.save_prepared(draft).await;
-            saved.map_err(|error| ApiError::from(error).of_file(&name))?;
+            if draft.is_publish() && last.get(&definition_id) == Some(&at) {
+                if draft.is_usable() {
+                    save(&api, &name, draft.writable()).await?;
+                }
+                publishes.push((name.clone(), draft, memory));
+            } else {
+                save(&api, &name, draft).await?;
+            }
         }
         files.push(ImportedFile {
             name,
@@ -125,6 +133,11 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
             reason: None,
         });
     }
+    // A definition means what is published of those that it uses, else their drafts.
+    publishes.sort_by_key(|(_, draft, _)| !draft.is_usable());
+    for (name, draft, _memory) in publishes {
+        save(&api, &name, draft).await?;
+    }
     files.extend(read.dropped.into_iter().map(|name| ImportedFile {
         name,
         is_imported: false,
@@ -132,6 +145,11 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
         reason: Some(NO_WORKFLOW),
     }));
     Ok(Json(Imported { count, files }).into_response())
+}
+
+async fn save(api: &Api, name: &str, draft: PreparedDraft) -> Result<(), ApiError> {
+    let saved = api.engine.save_prepared(draft).await;
+    saved.map(drop).map_err(|error| ApiError::from(error).of_file(name))
 }
 
 /// Refuses all files if one would change a definition that is read-only or belongs to the system; its save would, too, after

@@ -1,7 +1,8 @@
 //! The links of a definition and of a list, from which Elsa's designer decides what to offer.
 //!
 //! Without a `publish` link a definition is read-only there, and without `bulk-publish` the whole list is. Every client of
-//! this API may call all of it, so only definitions marked as read-only have fewer links. Only existing routes are linked.
+//! this API may call all of it, so only definitions that are read-only or belong to the system have fewer links. Only existing
+//! routes are linked.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +27,8 @@ pub(super) fn linked(mut definition: Value) -> Value {
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();
-    let readonly = definition.get("isReadonly").and_then(Value::as_bool).unwrap_or(false);
+    let is_set = |name: &str| definition.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let readonly = is_set("isReadonly") || is_set("isSystem");
     if let Some(fields) = definition.as_object_mut() {
         leave_out_absent(fields);
         fields.insert(LINKS.to_owned(), of_definition(&id, readonly));
@@ -109,8 +111,13 @@ mod tests {
 
     #[test]
     fn a_definition_that_may_be_edited_can_be_published() {
-        let links = |readonly: bool| linked(json!({"definitionId": "d", "isReadonly": readonly}))["links"].to_string();
-        assert!(links(false).contains("/workflow-definitions/d/publish"));
-        assert!(!links(true).contains("publish") && !links(true).contains("retract"));
+        let links = |flag: &str| linked(json!({"definitionId": "d", flag: true}))["links"].to_string();
+        assert!(links("isLatest").contains("/workflow-definitions/d/publish"));
+        for flag in ["isReadonly", "isSystem"] {
+            assert!(
+                !links(flag).contains("publish") && !links(flag).contains("retract"),
+                "{flag}"
+            );
+        }
     }
 }

@@ -347,7 +347,7 @@ pub struct Published {
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Refreshed {
-    /// Their triggers and schedules are written as this build computes them.
+    /// Their triggers are written as this build computes them, and so are the schedules that differ.
     pub refreshed: Vec<DefinitionId>,
     /// No version of them is published.
     pub not_found: Vec<DefinitionId>,

@@ -152,6 +152,15 @@ async fn a_batch_imports_all_of_a_readonly_definition_and_can_be_imported_again(
     // Any other last file is a change.
     refused(&import_file(http, &[&three, &two]).await);
     refused(&import_file(http, &[&one]).await);
+    // In an archive, a definition may come before what it uses.
+    let mut part = flagged("Zpart", "z", true);
+    part["options"] = json!({"usableAsActivity": true});
+    let mut consumer = flagged("a-consumer", "a", true);
+    consumer["root"] = json!({"id": "Use", "type": "Zpart", "version": 1, "workflowDefinitionId": "Zpart"});
+    import_file(http, &[&consumer, &part]).await.expect(200);
+    for id in ["a-consumer", "Zpart"] {
+        assert_fields!(latest(http, id).await, {"version": 1, "isPublished": true, "isReadonly": true});
+    }
     // A file on its own, too, is published by its import.
     let imported = import(http, &flagged("single", "a", true)).await.expect(200);
     assert_fields!(imported, {"isReadonly": true, "isPublished": true});

@@ -52,6 +52,26 @@ impl PreparedDraft {
         &self.new.definition_id
     }
 
+    /// Other definitions can use it as an activity.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.new.activity_type.is_some()
+    }
+
+    /// The same without a publish, so that those which use it find it.
+    pub(crate) fn writable(&self) -> Self {
+        let mut draft = Self {
+            new: self.new.clone(),
+            published: None,
+        };
+        draft.stay_writable();
+        draft
+    }
+
+    /// Its save publishes it.
+    pub(crate) fn is_publish(&self) -> bool {
+        self.published.is_some()
+    }
+
     /// Its save does not make the definition read-only.
     pub(crate) fn stay_writable(&mut self) {
         self.new.is_readonly = false;
