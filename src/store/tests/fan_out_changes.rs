@@ -7,7 +7,7 @@ use super::definitions::trigger;
 use super::fan_out::{Crowd, HASH, MANY, correlated, event, loops, turned};
 use crate::id::{BookmarkId, DefinitionId, TenantId};
 use crate::store::commit::{CommitRequest, WaitingBookmark};
-use crate::store::definition::delete::delete;
+use crate::store::definition::delete::{DeleteGuard, delete};
 use crate::store::definition::retract::{RetractOutcome, retract};
 use crate::store::fan_out::FanOutStep;
 use crate::store::node::{self, QueueStart};
@@ -29,7 +29,7 @@ async fn what_a_turn_started_stays_when_the_definition_is_retracted_or_deleted_h
         let pool = &crowd.writer.pool;
         if is_delete {
             assert_eq!(
-                delete(pool, crowd.class, &tenant, &id, None, false)
+                delete(pool, crowd.class, &tenant, &id, None, DeleteGuard::None)
                     .await
                     .unwrap()
                     .len(),
