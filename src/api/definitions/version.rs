@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::links::linked;
 use super::schema::{Definition, DefinitionItem};
@@ -13,7 +13,7 @@ use crate::api::fields::Fields;
 use crate::api::openapi::{Counted, NoFields, PageQuery};
 use crate::api::path::{Id, IdAndVersion};
 use crate::api::{Api, PREFIX, paging};
-use crate::http::{ApiResult, RequestBody};
+use crate::http::{ApiError, ApiResult, RequestBody, ReservedMemory};
 use crate::id::{DefinitionId, VersionId};
 use crate::runtime::{DefinitionFilter, DefinitionOrder, Page, VersionOptions};
 use crate::{Error, compute};
@@ -35,16 +35,26 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     params(("ids" = Option<Vec<String>>, Query, description = "The ids, repeatable.")),
     responses(
         (status = 200, description = "Those that exist.", body = Counted<Definition>),
+        (status = 413, description = "`too-many-values`: they take more memory than all bodies may; ask for fewer."),
     ))]
 pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
     let ids = version_ids(Fields::from_query(&uri)?.texts("ids")?);
-    let items = for_designers(&api, api.engine.definition_versions(&ids).await?, false).await?;
+    let (items, memory) = whole(&api, &ids).await?;
     let is_large = items.iter().any(compute::is_large);
     let response = compute::run(is_large, move || {
+        let _memory = memory;
         let items: Vec<_> = items.into_iter().map(linked).collect();
         Json(json!({"count": items.len(), "items": items})).into_response()
     });
     Ok(response.await?)
+}
+
+/// Versions as designers read them, with memory of the bodies: a thousand of them take as much as many requests.
+async fn whole(api: &Api, ids: &[VersionId]) -> Result<(Vec<Value>, ReservedMemory), ApiError> {
+    let mut memory = ReservedMemory::default();
+    let admit = &mut |text: &[u8]| api.body_limits.reserve(text, &mut memory);
+    let versions = api.engine.definition_versions_with(ids, admit).await?;
+    Ok((for_designers(api, versions, false).await?, memory))
 }
 
 /// Lists the versions of a definition, newest first.
@@ -54,6 +64,7 @@ pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The versions of a page; 1,000 if `pageSize` is absent.", body = Vec<Definition>),
         (status = 400, description = "`too-large`: they have more than 64 MiB together; ask for a smaller page."),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
+        (status = 413, description = "`too-many-values`: they take more memory than all bodies may; ask for a smaller page."),
     ))]
 pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
@@ -74,9 +85,10 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
         return Err(Error::not_found("definition-not-found", "there is no such workflow definition").into());
     }
     let ids: Vec<VersionId> = listed.items.into_iter().map(|item| item.id).collect();
-    let items = for_designers(&api, api.engine.definition_versions(&ids).await?, false).await?;
+    let (items, memory) = whole(&api, &ids).await?;
     let is_large = items.iter().any(compute::is_large);
     let response = compute::run(is_large, move || {
+        let _memory = memory;
         Json(items.into_iter().map(linked).collect::<Vec<_>>()).into_response()
     });
     Ok(response.await?)
@@ -117,7 +129,7 @@ pub(super) async fn revert(
     }
     let path = definition
         .get("id")
-        .and_then(serde_json::Value::as_str)
+        .and_then(Value::as_str)
         .map(|id| HeaderValue::try_from(format!("{PREFIX}/workflow-definitions/by-id/{id}")));
     let mut response = (StatusCode::CREATED, Json(definition)).into_response();
     if let Some(Ok(path)) = path {

@@ -84,6 +84,17 @@ pub(crate) async fn find_many(
     versions: &[&str],
     most_bytes: i64,
 ) -> Result<Vec<DefinitionRow>> {
+    find_many_with(pool, tenant, versions, most_bytes, &mut |_| Ok::<_, Error>(())).await
+}
+
+/// The same; `admit` is asked about each body before it is parsed.
+pub(crate) async fn find_many_with<E: From<Error>>(
+    pool: &Pool,
+    tenant: &TenantId,
+    versions: &[&str],
+    most_bytes: i64,
+    admit: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
+) -> Result<Vec<DefinitionRow>, E> {
     let rows = pool
         .query(FIND_MANY, &[&tenant.as_str(), &versions, &most_bytes])
         .await?;
@@ -92,8 +103,11 @@ pub(crate) async fn find_many(
     for row in &rows {
         let Some(JsonText(text)) = row.get::<_, Option<JsonText>>("body") else {
             let message = format!("these versions have more than {most_bytes} bytes together; ask for fewer at a time");
-            return Err(Error::invalid("too-large", message.clone()).field("ids", message));
+            return Err(Error::invalid("too-large", message.clone())
+                .field("ids", message)
+                .into());
         };
+        admit(&text)?;
         found.push(definition_row(at, row, Arc::new(compute::parse(text).await?)));
     }
     Ok(found)

@@ -68,18 +68,25 @@ impl Engine {
     /// Reads versions by their own ids, in the order of the ids; unknown ones are left out. At most 1,000 versions and 64 MiB
     /// (`too-large`).
     pub async fn definition_versions(&self, ids: &[VersionId]) -> Result<Vec<Value>> {
+        self.definition_versions_with(ids, &mut |_| Ok::<_, Error>(())).await
+    }
+
+    /// The same; `admit` is asked about each body before it is parsed.
+    pub(crate) async fn definition_versions_with<E: From<Error>>(
+        &self,
+        ids: &[VersionId],
+        admit: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
+    ) -> Result<Vec<Value>, E> {
         if ids.len() > MOST_VERSIONS {
             let message = format!("at most {MOST_VERSIONS} versions are read at a time");
-            return Err(Error::invalid("too-large", message.clone()).field("ids", message));
+            return Err(Error::invalid("too-large", message.clone())
+                .field("ids", message)
+                .into());
         }
         let ids: Vec<&str> = ids.iter().map(VersionId::as_str).collect();
-        let rows = read::find_many(
-            self.node()?.database.reads.by_key(),
-            &self.inner.tenant,
-            &ids,
-            MOST_BYTES,
-        )
-        .await?;
+        let node = self.node()?;
+        let pool = node.database.reads.by_key();
+        let rows = read::find_many_with(pool, &self.inner.tenant, &ids, MOST_BYTES, admit).await?;
         let mut shown = Vec::with_capacity(rows.len());
         for row in rows {
             shown.push(self.shown(row).await?);
