@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde_json::json;
 
@@ -21,6 +22,7 @@ use crate::runtime::Refreshed;
     request_body = Option<DefinitionIds>,
     responses(
         (status = 200, description = "The result for each.", body = Refreshed),
+        (status = 202, description = "The node already refreshes all definitions for another request; nothing is done for this one.", body = Refreshed),
     ))]
 pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let ids = match Fields::from_body(body.value)?.any("definitionIds") {
@@ -31,8 +33,7 @@ pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiRes
             Some(ids.map(DefinitionId::new).collect::<Vec<_>>())
         }
     };
-    let refreshed = api.engine.refresh_definitions(ids.as_deref()).await?;
-    Ok(Json(refreshed).into_response())
+    response(api.engine.refresh_definitions(ids.as_deref()).await?)
 }
 
 /// Computes the triggers and schedules of all published definitions again.
@@ -40,8 +41,17 @@ pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiRes
     request_body = Option<NoFields>,
     responses(
         (status = 200, description = "The result for each.", body = Refreshed),
+        (status = 202, description = "The node already refreshes all definitions for another request; nothing is done for this one.", body = Refreshed),
     ))]
 pub(super) async fn reload(State(api): State<Api>, _body: RequestBody) -> ApiResult {
-    let refreshed = api.engine.refresh_definitions(None).await?;
-    Ok(Json(refreshed).into_response())
+    response(api.engine.refresh_definitions(None).await?)
+}
+
+fn response(refreshed: Refreshed) -> ApiResult {
+    let status = if refreshed.is_in_progress {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(refreshed)).into_response())
 }

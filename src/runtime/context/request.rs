@@ -354,6 +354,9 @@ pub struct Refreshed {
     /// What starts them cannot be computed or written, and stays as it is; why, by id. At most 1,000.
     #[cfg_attr(feature = "http", schema(value_type = HashMap<String, String>))]
     pub failed: BTreeMap<DefinitionId, String>,
+    /// This node already refreshes all definitions for another request: nothing was done for this one.
+    #[serde(skip)]
+    pub is_in_progress: bool,
 }
 
 /// Whether the node accepts work.

@@ -112,6 +112,8 @@ pub(crate) struct Inner {
     pub(crate) refused_tokens: RefusedTokens,
     /// Tests of activities and of expressions that may run.
     tests: Semaphore,
+    /// One refresh of all definitions at a time.
+    refreshes: Arc<Semaphore>,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
     watchdog: Watchdog,
     /// `None` after the engine was shut down.
@@ -196,6 +198,7 @@ impl Engine {
             token_key: OnceCell::new(),
             refused_tokens: RefusedTokens::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
+            refreshes: Arc::new(Semaphore::new(1)),
             supervisor: Mutex::new(Some(task)),
             watchdog,
             watchdog_thread: Mutex::new(Some(watchdog_thread)),

@@ -100,6 +100,35 @@ async fn triggers_are_read_again_and_timers_keep_their_next_occurrence() {
     let restore = "UPDATE mainspring.schedule s SET spec = o.spec FROM saved o WHERE o.id = s.id; DROP TABLE saved";
     client.batch_execute(restore).await.unwrap();
     assert_eq!(schedules().await, before, "no timer has moved");
+
+    // One refresh of all at a time, which goes on without its client.
+    let (blocker, path, none) = (
+        database.connect().await,
+        "actions/workflow-definitions/reload",
+        json!({}),
+    );
+    client.execute("DELETE FROM mainspring.trigger", &[]).await.unwrap();
+    let block = "BEGIN; LOCK TABLE mainspring.trigger IN EXCLUSIVE MODE";
+    blocker.batch_execute(block).await.unwrap();
+    let mut running = Box::pin(first.post(path, &none));
+    let waits = wait_until("the refresh to wait", async || {
+        let query = "SELECT count(*) FROM pg_stat_activity
+                     WHERE datname = current_database() AND wait_event = 'relation'";
+        client.query_one(query, &[]).await.unwrap().get::<_, i64>(0) > 0
+    });
+    tokio::select! {
+        answer = &mut running => panic!("{}", answer.body),
+        () = waits => {}
+    }
+    let other = first.post(path, &none).await.expect(202);
+    assert_eq!(other, json!({"refreshed": [], "notFound": [], "failed": {}}));
+    drop(running);
+    blocker.batch_execute("ROLLBACK").await.unwrap();
+    wait_until("the triggers of both", async || triggers().await == ["a", "b"]).await;
+    wait_until("the refresh to end", async || {
+        first.post(path, &none).await.status == 200
+    })
+    .await;
     first
         .post("actions/workflow-definitions/refresh", &json!({"definitionIds": "a"}))
         .await

@@ -4,6 +4,7 @@
 //! another build derives others, or where the triggers or the specification of a schedule were changed by hand. A schedule with
 //! an equal specification is left alone, also its other columns.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -36,13 +37,33 @@ impl Engine {
     /// the same kind of schedule. Those that fail stay as they are, and are reported.
     ///
     /// # Errors
-    /// If the node stops or has lost its database; what was refreshed before stays so. Dropping the future ends it in between.
+    /// If the node stops or has lost its database; what was refreshed before stays so. Dropping the future ends a refresh of
+    /// named definitions in between; that of all goes on, and a node runs one of these at a time.
     pub async fn refresh_definitions(&self, ids: Option<&[DefinitionId]>) -> Result<Refreshed> {
         let mut done = Refreshed::default();
         if let Some(ids) = ids {
             self.refresh_page(ids.to_vec(), &mut done).await?;
             return Ok(done);
         }
+        let Ok(permit) = Arc::clone(&self.inner.refreshes).try_acquire_owned() else {
+            done.is_in_progress = true;
+            return Ok(done);
+        };
+        let (engine, node) = (self.clone(), self.node()?);
+        let own = Arc::clone(&node);
+        // A task of its own: a client that disconnects does not leave the last definitions out.
+        let refreshing = node.lifecycle.tasks.spawn(async move {
+            let _permit = permit;
+            tokio::select! {
+                done = engine.refresh_all(done) => done,
+                () = own.lifecycle.closed() => Err(stopping()),
+                () = own.lifecycle.stop.cancelled() => Err(stopping()),
+            }
+        });
+        refreshing.await.map_err(|_| Error::internal("the refresh failed"))?
+    }
+
+    async fn refresh_all(&self, mut done: Refreshed) -> Result<Refreshed> {
         let mut after = DefinitionId::new("");
         loop {
             let node = self.node()?;
@@ -132,6 +153,13 @@ impl Engine {
         // Its triggers may match events in the inbox.
         node.inbox_matches.notify_one();
     }
+}
+
+fn stopping() -> Error {
+    Error::unavailable(
+        "draining",
+        "this node is about to stop; ask another one to refresh the definitions",
+    )
 }
 
 /// What a client is told: a defect is described in the log only.
