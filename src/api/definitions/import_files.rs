@@ -80,7 +80,7 @@ const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity
         (status = 200, description = "What became of each file.", body = Imported),
         (status = 400, description = "`invalid-file`: a file cannot be read, or none is a workflow definition; nothing is imported."),
         (status = 403, description = "`definition-readonly`: a definition belongs to the system, or is read-only and other than its last file; nothing is imported."),
-        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file, and the files before it are imported."),
+        (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file. Others may be imported; importing all again is safe."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
 pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {

@@ -244,9 +244,8 @@ impl Engine {
         let meanings = self.meanings(node, bodies.values()).await?;
         let mut waiting: Vec<(&ConsumerRow, WorkflowDefinition, BTreeSet<DefinitionId>)> = Vec::new();
         // A client changes nothing of the system, also not by what that uses.
-        let may_change =
-            |consumer: &&ConsumerRow| !consumer.is_readonly && !(consumer.is_system && self.guards_readonly);
-        for consumer in consumers.iter().filter(may_change) {
+        let stays = |consumer: &ConsumerRow| consumer.is_readonly || (consumer.is_system && self.guards_readonly);
+        for consumer in consumers.iter().filter(|consumer| !stays(consumer)) {
             let Some(model) = bodies.remove(&consumer.version_id) else {
                 continue;
             };
