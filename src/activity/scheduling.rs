@@ -196,7 +196,10 @@ fn give(context: &mut ActivityContext<'_>, payload: &Value) {
             "StartAt" | "ExecuteAt" => payload.get("occurrence").cloned().unwrap_or_default(),
             repeated => context.input(repeated).clone(),
         };
-        context.set_workflow_input(name, value);
+        // A client may start at a trigger without an occurrence.
+        if !value.is_null() {
+            context.set_workflow_input(name, value);
+        }
     }
 }
 

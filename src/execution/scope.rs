@@ -234,13 +234,27 @@ pub(super) fn written_beside<'p>(
 /// The inputs that an execution sees: those of the instance, and before them those of the workflows as activities and of
 /// the ports of bulk dispatches around it, the innermost first.
 pub(super) fn inputs<'s>(levels: &[Level], state: &'s InstanceState) -> Cow<'s, Map<String, Value>> {
-    let mut all = Cow::Borrowed(&state.input);
-    for level in levels.iter().rev() {
-        for (name, value) in level.inputs(state) {
-            all.to_mut().insert(name.to_owned(), value.clone());
-        }
+    if levels.iter().all(|level| level.inputs(state).next().is_none()) {
+        return Cow::Borrowed(&state.input);
     }
-    all
+    // An inner name covers an outer one in any case.
+    let (mut all, mut covered) = (Map::new(), HashSet::new());
+    let mut add = |inputs: &mut dyn Iterator<Item = (&str, &Value)>| {
+        let mut names = Vec::new();
+        for (name, value) in inputs {
+            let key = name.to_ascii_lowercase();
+            if !covered.contains(&key) {
+                all.insert(name.to_owned(), value.clone());
+                names.push(key);
+            }
+        }
+        covered.extend(names);
+    };
+    for level in levels {
+        add(&mut level.inputs(state));
+    }
+    add(&mut state.input.iter().map(|(name, value)| (name.as_str(), value)));
+    Cow::Owned(all)
 }
 
 /// One of them, under its name or else without case.

@@ -64,11 +64,13 @@ impl<'p> BurstRun<'p> {
         for write in checked.workflow_outputs {
             self.write_output(write);
         }
-        // The inputs of the instance are shown, and those of a trigger may be made of a secret.
-        if self.program.reads_inputs && self.state.secret_behind(number).is_none() {
+        // The inputs of the instance are shown, and those that repeat an input of a trigger may be made of a secret.
+        if self.program.reads_inputs {
             let inputs = commands.workflow_inputs.into_iter();
+            let inputs = inputs.filter(|(name, _)| !self.state.is_made_of_secret(number, name));
             let inputs = inputs.map(|(name, value)| (name.to_owned(), value)).collect();
-            self.state.input.extend(self.program.given_inputs(inputs));
+            let inputs = self.program.given_inputs(inputs);
+            self.state.input.extend(inputs);
         }
         if let Some(id) = commands.correlation_id {
             self.state.correlation_id = id.filter(|id| !id.is_empty());

@@ -130,9 +130,10 @@ async fn the_inputs_of_a_trigger_take_declared_names_and_cover_no_variable() {
     let line = json!({"id": "line", "type": "Elsa.WriteLine",
         "text": script_of("String", "`${getInterval()} ${getInput('Interval')} ${getInput('StartAt')}`")});
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": [timer, line]});
-    let mut instance = InMemoryInstance::new(&definition(json!({"root": root,
+    let timed = definition(json!({"root": root,
         "inputs": [{"name": "startAt", "type": "String", "defaultValue": "never"}],
-        "variables": [{"id": "i", "name": "Interval", "typeName": "String", "value": "mine"}]})));
+        "variables": [{"id": "i", "name": "Interval", "typeName": "String", "value": "mine"}]}));
+    let mut instance = InMemoryInstance::new(&timed);
     let mut begin = start(Map::new());
     if let Instruction::Start {
         trigger_activity_id,
@@ -148,6 +149,17 @@ async fn the_inputs_of_a_trigger_take_declared_names_and_cover_no_variable() {
     assert_eq!(instance.lines(), [format!("mine 00:05:00 {at}")]);
     let names: Vec<&String> = result.state.input.keys().collect();
     assert_eq!(names, ["startAt", "Interval"]);
+    // A start at the trigger without an occurrence keeps what the client gives.
+    let mut begin = start(object(json!({"startAt": "given"})));
+    if let Instruction::Start {
+        trigger_activity_id, ..
+    } = &mut begin
+    {
+        *trigger_activity_id = Some("t".into());
+    }
+    let mut instance = InMemoryInstance::new(&timed);
+    instance.run(begin).await;
+    assert_eq!(instance.lines(), ["mine 00:05:00 given"]);
 }
 
 #[tokio::test]

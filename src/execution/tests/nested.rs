@@ -139,6 +139,7 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
         ])}),
     );
     let mut uses_inner = using("inner", "Inner");
+    // The name of an input of the instance in another case.
     uses_inner["deep"] = script("`${getInput('Who')}-deep`");
     let outer = usable(
         "Outer",
@@ -158,7 +159,11 @@ async fn a_workflow_as_an_activity_sees_what_its_consumer_sees() {
     let after = "`${variables.X} ${variables.Greeting} ${getInput('Who')} ${typeof variables.Who} ${getGreetingFromouter()} ${getSetFromouter()}`";
     let root = sequence("s", &[uses_outer, line("after", after)]);
     let mut instance = nesting(root, &[inner, outer]);
-    let result = instance.run(start(object(json!({"Far": "f", "Total": 7})))).await;
+    let result = instance
+        .run(start(object(
+            json!({"Far": "f", "Total": 7, "deep": "of the instance"}),
+        )))
+        .await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     let found: Vec<String> = instance
         .lines()
@@ -199,6 +204,18 @@ async fn a_workflow_at_the_port_of_a_bulk_dispatch_has_the_result_of_the_child()
     let result = instance.run(Instruction::ChildEnded { bookmark_id, result }).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     assert_eq!(instance.lines(), ["3 Finished own 3"]);
+}
+
+#[tokio::test]
+async fn an_output_that_nothing_sets_has_no_value_of_the_loop_around() {
+    let named = usable(
+        "Named",
+        json!({"outputs": [{"name": "CurrentValue", "type": "Int32"}], "root": line("in", "`${getCurrentValue()}`")}),
+    );
+    let each = json!({"type": "Elsa.ForEach", "id": "each", "items": script("[7]"), "body": using("u", "Named")});
+    let root = sequence("s", &[each, line("after", "`${getCurrentValueFromu() ?? 'nothing'}`")]);
+    let mut instance = nesting(root, &[named]);
+    assert_finishes(&mut instance, &["7", "nothing"]).await;
 }
 
 #[tokio::test]
