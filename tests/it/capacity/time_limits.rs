@@ -67,10 +67,10 @@ async fn an_activity_that_hangs_faults_and_releases_its_worker_and_its_instance(
     may.add_permits(10);
     let cancelled = test.engine.cancel(&faulted.instance_id).await.unwrap();
     assert!(!cancelled, "it has ended");
-    assert_eq!(
-        test.engine.instance(&faulted.instance_id).await.unwrap().workflow_state,
-        state
-    );
+    let read = test.engine.instance(&faulted.instance_id).await.unwrap().workflow_state;
+    for unchanged in ["subStatus", "incidents", "output", "updatedAt"] {
+        assert_eq!(read[unchanged], state[unchanged], "{read}");
+    }
     assert_eq!(called.load(Ordering::SeqCst), 1);
     test.assert_clean_end().await;
 }
