@@ -24,9 +24,7 @@ mod template;
 mod tests;
 
 pub use error::TemplateError;
-pub use parse::{LONGEST_TEMPLATE, MOST_PARAMETERS};
 pub use path::{LONGEST_PATH, PathError, RequestPath};
 pub use precedence::Precedence;
-pub use segment::MOST_SEGMENTS;
 pub use table::{Inserted, Lookup, MOST_CONFLICTS, MethodError, Methods, Route, RouteId, RouteTable};
 pub use template::{RouteValues, Template};

@@ -44,7 +44,7 @@ pub(crate) struct Ending {
 
 fn key_of(segment: &Segment) -> String {
     let mut key = String::new();
-    segment.push_key(false, &mut key);
+    segment.push_key(&mut key);
     key
 }
 

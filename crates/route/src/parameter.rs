@@ -27,13 +27,9 @@ impl Left {
     }
 }
 
-pub(crate) struct ParsedParameter {
-    pub(crate) parameter: Parameter,
-    pub(crate) is_catch_all: bool,
-}
-
-/// Reads the inner of braces, in which doubled braces are single ones already. `column` is that of the brace that opens.
-pub(crate) fn parse(inner: &[Placed], column: usize, left: &mut Left) -> Result<ParsedParameter, TemplateError> {
+/// Reads the inner of braces, in which doubled braces are single ones already; returns the parameter and whether
+/// it is a catch-all. `column` is that of the brace that opens.
+pub(crate) fn parse(inner: &[Placed], column: usize, left: &mut Left) -> Result<(Parameter, bool), TemplateError> {
     let stars = inner.iter().take(2).take_while(|(c, _)| *c == '*').count();
     let is_catch_all = stars > 0;
     let (inner, is_optional) = match inner {
@@ -83,15 +79,13 @@ pub(crate) fn parse(inner: &[Placed], column: usize, left: &mut Left) -> Result<
             ),
         ));
     }
-    Ok(ParsedParameter {
-        parameter: Parameter {
-            name: name.into(),
-            constraints: constraints.into(),
-            default: default.map(String::into_boxed_str),
-            is_optional,
-        },
-        is_catch_all,
-    })
+    let parameter = Parameter {
+        name: name.into(),
+        constraints: constraints.into(),
+        default: default.map(String::into_boxed_str),
+        is_optional,
+    };
+    Ok((parameter, is_catch_all))
 }
 
 fn name(placed: &[Placed], column: usize) -> Result<String, TemplateError> {

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use crate::case::folded;
 use crate::error::TemplateError;
-use crate::parameter::{self, Left, ParsedParameter, Placed};
+use crate::parameter::{self, Left, Placed};
 use crate::path::decoded;
 use crate::segment::{MOST_SEGMENTS, Part, Segment};
 
 /// In bytes: the longest template.
-pub const LONGEST_TEMPLATE: usize = 1 << 10;
+pub(crate) const LONGEST_TEMPLATE: usize = 1 << 10;
 
 /// The most parameters of a template.
-pub const MOST_PARAMETERS: usize = 64;
+pub(crate) const MOST_PARAMETERS: usize = 64;
 
 type Parsed<T> = Result<T, TemplateError>;
 
@@ -252,10 +252,7 @@ impl Parser<'_> {
             }
         }
         self.at += 1;
-        let ParsedParameter {
-            parameter,
-            is_catch_all,
-        } = parameter::parse(&inner, column, &mut self.left)?;
+        let (parameter, is_catch_all) = parameter::parse(&inner, column, &mut self.left)?;
         if self.names.len() == MOST_PARAMETERS {
             return refuse(
                 column,

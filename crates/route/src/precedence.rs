@@ -32,7 +32,7 @@ impl Precedence {
     }
 
     /// The digits, from the left.
-    pub fn digits(self) -> impl Iterator<Item = u8> {
+    fn digits(self) -> impl Iterator<Item = u8> {
         let places = (0..=FIRST).rev().step_by(WIDTH as usize);
         let digits = places.map(move |place| u8::try_from((self.0 >> place) & 0xf).unwrap_or_default());
         digits.take_while(|digit| *digit != 0)

@@ -4,7 +4,7 @@ use crate::case::{folded, last_place};
 use crate::constraint::Constraint;
 
 /// The most segments of a template: those of ASP.NET Core.
-pub const MOST_SEGMENTS: usize = 28;
+pub(crate) const MOST_SEGMENTS: usize = 28;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Segment {
@@ -132,21 +132,24 @@ impl Segment {
     }
 
     /// Segments with the same key match the same texts, and have the same digit.
-    pub(crate) fn push_key(&self, may_be_absent: bool, key: &mut String) {
-        let push_parameter = |parameter: &Parameter, begin: &str, is_optional: bool, key: &mut String| {
+    pub(crate) fn push_key(&self, key: &mut String) {
+        let push_parameter = |parameter: &Parameter, begin: &str, end: &str, key: &mut String| {
             key.push_str(begin);
             parameter.push_key(key);
-            key.push_str(if is_optional { "?}" } else { "}" });
+            key.push_str(end);
         };
         match self {
             Self::Literal(literal) => push_literal(literal, key),
-            Self::Parameter(parameter) => push_parameter(parameter, "{", may_be_absent, key),
-            Self::CatchAll(parameter) => push_parameter(parameter, "{*", may_be_absent, key),
+            Self::Parameter(parameter) => push_parameter(parameter, "{", "}", key),
+            Self::CatchAll(parameter) => push_parameter(parameter, "{*", "}", key),
             Self::Complex(parts) => {
                 for part in parts {
                     match part {
                         Part::Literal(literal) => push_literal(literal, key),
-                        Part::Parameter(parameter) => push_parameter(parameter, "{", parameter.is_optional, key),
+                        Part::Parameter(parameter) => {
+                            let end = if parameter.is_optional { "?}" } else { "}" };
+                            push_parameter(parameter, "{", end, key);
+                        }
                     }
                 }
             }

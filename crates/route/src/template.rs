@@ -1,7 +1,5 @@
 //! A template, and the values that a path has for it.
 
-use std::fmt;
-
 use crate::case::folded;
 use crate::error::TemplateError;
 use crate::parse;
@@ -52,32 +50,21 @@ impl Template {
         parameters.map(|parameter| &*parameter.name)
     }
 
-    /// The form without what makes no difference to a path: slashes around it, case and escapes of literals, the names and
-    /// defaults of parameters, the order of constraints.
+    /// The key of a unique row for a template and a method: the form without what makes no difference to a path that has all
+    /// segments. That is slashes around it, case and escapes of literals, the names and defaults of parameters, which segments
+    /// are optional, the order of constraints.
     ///
-    /// Two templates with one form match the same paths at the same precedence. Templates with different forms do not, except
+    /// Two templates of one shape and method are ambiguous for each such path. Templates of different shapes are not, except
     /// where different constraints happen to allow the same values. It has at most 2,100 bytes, so that it fits into an index.
-    pub fn normalised(&self) -> String {
-        self.key(true)
-    }
-
-    /// The normalised form without the signs of what is optional: `a/{b}` and `a/{b?}` have one shape.
-    ///
-    /// Two templates of one shape and method are ambiguous for each path that has all their segments. A unique row for a
-    /// shape and a method prevents that; one for the normalised form would allow these two.
     pub fn shape(&self) -> String {
-        self.key(false)
-    }
-
-    fn key(&self, with_optional: bool) -> String {
-        let mut key = String::with_capacity(self.source.len());
+        let mut shape = String::with_capacity(self.source.len());
         for (at, segment) in self.segments.iter().enumerate() {
             if at > 0 {
-                key.push('/');
+                shape.push('/');
             }
-            segment.push_key(with_optional && at >= self.required, &mut key);
+            segment.push_key(&mut shape);
         }
-        key
+        shape
     }
 
     pub(crate) fn segments(&self) -> &[Segment] {
@@ -121,12 +108,6 @@ impl Template {
             }
         }
         RouteValues(values)
-    }
-}
-
-impl fmt::Display for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)
     }
 }
 
