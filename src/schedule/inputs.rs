@@ -150,7 +150,8 @@ impl Schedule {
         inputs
     }
 
-    fn kind_name(&self) -> &'static str {
+    /// The input that says when it fires.
+    pub(crate) fn kind_name(&self) -> &'static str {
         match self.kind {
             ScheduleKind::Cron(_) => "cronExpression",
             ScheduleKind::Interval(_) => "interval",

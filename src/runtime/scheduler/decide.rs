@@ -118,13 +118,9 @@ impl Planner for RefreshedSchedules<'_> {
     }
 }
 
-/// Whether both are a cron expression, an interval or a point in time.
+/// Whether both are a cron expression, an interval or a point in time. A specification has one of these.
 fn has_kind_of(before: &StoredSchedule, start: &ScheduledTrigger) -> bool {
-    let inputs = start.schedule.to_inputs();
-    let kinds = ["cronExpression", "interval", "dateTime"];
-    kinds
-        .iter()
-        .all(|kind| before.spec.get(kind).is_some() == inputs.contains_key(*kind))
+    before.spec.get(start.schedule.kind_name()).is_some()
 }
 
 fn overlap_number(overlap: OverlapPolicy) -> i16 {
