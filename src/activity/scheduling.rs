@@ -4,7 +4,6 @@
 //! occurrence. Inside a workflow, each waits for its next occurrence by the clock of the database. A delay is a length, never
 //! a point in time: it is counted from the commit.
 
-use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
 use super::primitives::EVENT_PAYLOAD_INPUT;
@@ -13,6 +12,7 @@ use super::{
     OutputDescriptor, Step, UiHint,
 };
 use crate::Result as EngineResult;
+use crate::elsa_json::timestamp_text;
 use crate::expression::TimeSpan;
 use crate::schedule::{self, Progress, Schedule};
 
@@ -230,7 +230,7 @@ fn execute(context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
             BookmarkRequest::delay(length, json!({"interval": interval.to_string()}))
         }
         (kind, _) => {
-            let at = next.fire_at.to_rfc3339_opts(SecondsFormat::AutoSi, false);
+            let at = timestamp_text(next.fire_at);
             let payload = match kind {
                 schedule::ScheduleKind::Cron(cron) => json!({"executeAt": at, "cronExpression": cron.to_string()}),
                 _ => json!({"executeAt": at}),

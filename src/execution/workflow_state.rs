@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::state::{Context, InstanceState};
-use crate::elsa_json::without_nulls;
+use crate::elsa_json::{timestamp_text, without_nulls};
 use crate::id::ActivityExecutionId;
 
 /// The times of an instance, which the database keeps outside its state.
@@ -23,7 +23,7 @@ pub struct InstanceTimestamps {
 impl InstanceState {
     /// The state as Elsa's API shows it, between two bursts. Whether its version is the system's, a state does not know.
     pub fn workflow_state(&self, meta: InstanceTimestamps) -> Value {
-        let time = |at: DateTime<Utc>| Value::String(at.to_rfc3339_opts(SecondsFormat::Micros, false));
+        let time = |at: DateTime<Utc>| Value::String(timestamp_text(at));
         let holds_secret = self.holds_secret();
         let is_shown = |id: &ActivityExecutionId| {
             let number = self.contexts.iter().find(|(_, context)| context.id == *id);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ use super::journal::JournalFilter;
 use super::start::checked_instance_id;
 
 use crate::compute;
-use crate::elsa_json::without_nulls;
+use crate::elsa_json::{timestamp_text, without_nulls};
 use crate::execution::{InstanceState, InstanceTimestamps, Status};
 use crate::failpoint;
 use crate::id::{BurstId, InstanceId};
@@ -281,7 +281,7 @@ fn refused(name: &str, why: &str) -> Error {
 
 /// Elsa's stored bookmarks.
 fn bookmarks(row: &ExportRow, state: &InstanceState) -> Value {
-    let created_at = row.instance.updated_at.to_rfc3339_opts(SecondsFormat::Micros, false);
+    let created_at = timestamp_text(row.instance.updated_at);
     let shown = state.bookmarks().iter().map(|bookmark| {
         without_nulls(json!({
             "id": bookmark.id,
