@@ -12,6 +12,9 @@ pub(crate) fn this_process() -> &'static str {
     NAME.get_or_init(|| uuid::Uuid::new_v4().simple().to_string())
 }
 
+/// The longest id of a definition or of a version, and the longest activity type of a workflow, in bytes: indexes hold them.
+pub(crate) const LONGEST_DEFINITION_ID: usize = 255;
+
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*

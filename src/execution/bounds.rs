@@ -105,12 +105,18 @@ pub(super) fn admit(what: &str, value: &Value, max_bytes: usize) -> std::result:
 
 /// The size in bytes of a value that can be stored.
 fn storable(what: &str, value: &Value) -> std::result::Result<usize, Fault> {
-    let fault = |message: String| Err(Fault::new(message).category("Value"));
     match check_json(value, MAX_VALUE_DEPTH) {
         Ok(weight) => Ok(weight),
-        Err(JsonLimitError::TooDeep) => fault(format!("{what} nests deeper than {MAX_VALUE_DEPTH} levels")),
-        Err(JsonLimitError::Nul) => fault(format!("{what} contains the character U+0000, which cannot be stored")),
+        Err(JsonLimitError::TooDeep) => {
+            let message = format!("{what} nests deeper than {MAX_VALUE_DEPTH} levels");
+            Err(Fault::new(message).category("Value"))
+        }
+        Err(JsonLimitError::Nul) => Err(nul_fault(what)),
     }
+}
+
+fn nul_fault(what: &str) -> Fault {
+    Fault::new(format!("{what} contains the character U+0000, which cannot be stored")).category("Value")
 }
 
 /// The longest name or correlation id that an instance keeps, in bytes: the database has indexes of them.
@@ -131,8 +137,7 @@ pub(super) fn name_problem(name: &str) -> Option<String> {
 /// A fault for a longer one than [`LONGEST_NAME`], and for U+0000.
 pub(super) fn admit_name(what: &str, name: &str) -> std::result::Result<(), Fault> {
     if name.contains('\0') {
-        let message = format!("{what} contains the character U+0000, which cannot be stored");
-        return Err(Fault::new(message).category("Value"));
+        return Err(nul_fault(what));
     }
     match name_problem(name) {
         Some(problem) => Err(Fault::new(format!("{what} {problem}")).category("Value")),

@@ -8,9 +8,7 @@ use crate::activity::{Catalogue, describe};
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Interpreter, InterpreterOptions};
 use crate::expression::ScriptOptions;
-
-/// The longest id and name of an activity type, in bytes, as a publish has it.
-const LONGEST_ID: usize = 255;
+use crate::id::LONGEST_DEFINITION_ID;
 
 /// What became of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -201,14 +199,20 @@ fn stored_problems(definition: &WorkflowDefinition) -> Vec<ValidationError> {
         ("definitionId", definition.definition_id.as_str()),
         ("id", definition.id.as_str()),
     ];
-    let is_bad = |text: &str| text.len() > LONGEST_ID || text.chars().any(char::is_control);
+    let is_bad = |text: &str| text.len() > LONGEST_DEFINITION_ID || text.chars().any(char::is_control);
     let mut errors: Vec<ValidationError> = ids
         .into_iter()
         .filter(|(_, id)| is_bad(id))
-        .map(|(field, _)| ValidationError::of("", format!("{field} has at most {LONGEST_ID} plain characters")))
+        .map(|(field, _)| {
+            ValidationError::of(
+                "",
+                format!("{field} has at most {LONGEST_DEFINITION_ID} plain characters"),
+            )
+        })
         .collect();
-    if definition.is_usable_as_activity() && describe(definition).type_name.len() > LONGEST_ID {
-        let message = format!("the name of a workflow that is used as an activity has at most {LONGEST_ID} bytes");
+    if definition.is_usable_as_activity() && describe(definition).type_name.len() > LONGEST_DEFINITION_ID {
+        let message =
+            format!("the name of a workflow that is used as an activity has at most {LONGEST_DEFINITION_ID} bytes");
         errors.push(ValidationError::of("", message));
     }
     errors

@@ -9,9 +9,7 @@ use crate::definition::{Problems, ValidationError};
 use crate::execution::bounds::name_problem;
 use crate::execution::evaluate::object;
 use crate::expression::coerce;
-
-/// The longest id of a definition, in bytes: no longer one can be saved.
-const LONGEST_DEFINITION_ID: usize = 255;
+use crate::id::LONGEST_DEFINITION_ID;
 
 /// What a name must be.
 #[derive(Clone, Copy, PartialEq, Eq)]

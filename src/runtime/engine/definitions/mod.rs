@@ -26,7 +26,7 @@ use super::Engine;
 use crate::activity::describe;
 use crate::definition::{ValidationError, WorkflowDefinition};
 use crate::execution::{Composition, Interpreter, Program, ScheduledTrigger, UsingActivity, WorkflowReference};
-use crate::id::{DefinitionId, TenantId};
+use crate::id::{DefinitionId, LONGEST_DEFINITION_ID, TenantId};
 use crate::runtime::context::composition::key_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Published, VersionOptions, is_plain};
@@ -83,9 +83,6 @@ impl PreparedDraft {
         }
     }
 }
-
-/// The longest id of a definition or of a version, in bytes.
-const LONGEST_ID: usize = 255;
 
 /// How often a publish is tried while the draft keeps changing.
 const PUBLISH_ATTEMPTS: usize = 5;
@@ -324,7 +321,7 @@ fn new_definition(
         given.clone()
     };
     for (field, id) in [("definitionId", definition_id.as_str()), ("id", definition.id.as_str())] {
-        if id.len() > LONGEST_ID {
+        if id.len() > LONGEST_DEFINITION_ID {
             return Err(too_long(field, field, id));
         }
         if !is_plain(id) {
@@ -344,13 +341,13 @@ fn new_definition(
             ("type", &reference.type_name),
             ("workflowDefinitionVersionId", reference.version_id.as_str()),
         ] {
-            if text.len() > LONGEST_ID {
+            if text.len() > LONGEST_DEFINITION_ID {
                 let what = format!("the property {what} of the activity {}", activity.title);
                 return Err(too_long("root", &what, text));
             }
         }
     }
-    if let Some(name) = activity_type.as_ref().filter(|name| name.len() > LONGEST_ID) {
+    if let Some(name) = activity_type.as_ref().filter(|name| name.len() > LONGEST_DEFINITION_ID) {
         let what = "the activity type of the workflow, made of its name,";
         return Err(too_long("name", what, name));
     }
@@ -379,7 +376,10 @@ fn new_definition(
 }
 
 fn too_long(field: &str, what: &str, text: &str) -> Error {
-    let message = format!("{what} has {} bytes; it has at most {LONGEST_ID} bytes", text.len());
+    let message = format!(
+        "{what} has {} bytes; it has at most {LONGEST_DEFINITION_ID} bytes",
+        text.len()
+    );
     Error::invalid("invalid-definition-id", message.clone()).field(field, message)
 }
 
