@@ -236,7 +236,7 @@ pub(super) fn start_request(
     })
 }
 
-/// The activity to begin at, by its id or one of Elsa's handles, or its place if the client names that.
+/// The activity to begin at, by its id or one of Elsa's handles, or its node id if the client names that.
 fn trigger(fields: &mut Fields) -> Result<(Option<ActivityId>, Option<String>), ApiError> {
     let named = fields.id("triggerActivityId")?;
     let handle = fields.object(HANDLE)?.map(Value::Object);

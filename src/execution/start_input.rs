@@ -19,7 +19,7 @@ pub(crate) struct StartValues<'a> {
     pub(crate) variables: &'a Map<String, Value>,
     /// The activity to begin at.
     pub(crate) trigger: Option<&'a ActivityId>,
-    /// Its place in the definition, if the caller names one.
+    /// Its node id, if the caller names one.
     pub(crate) trigger_node_id: Option<&'a str>,
 }
 
@@ -57,11 +57,13 @@ impl Program {
                 let problem = || format!("the workflow has no activity with the id {trigger}");
                 (!is_known(trigger)).then(|| ("triggerActivityId", problem()))
             }
-            (named, Some(place)) => {
-                let problem = match (self.activity_at(place), named) {
-                    (None, _) => format!("the workflow has no activity with the node id {place}"),
+            (named, Some(node_id)) => {
+                let problem = match (self.activity_at(node_id), named) {
+                    (None, _) => format!("the workflow has no activity with the node id {node_id}"),
                     (Some(found), Some(named)) if found != *named => {
-                        format!("the activity with the node id {place} is {found}, and triggerActivityId names {named}")
+                        format!(
+                            "the activity with the node id {node_id} is {found}, and triggerActivityId names {named}"
+                        )
                     }
                     _ => return None,
                 };
@@ -70,10 +72,10 @@ impl Program {
         }
     }
 
-    /// The activity at a place of the definition. A place ends with an id, but the id may have colons of its own.
-    pub(crate) fn activity_at(&self, place: &str) -> Option<ActivityId> {
+    /// The activity with a node id. A node id ends with the id of its activity, but that may have colons of its own.
+    pub(crate) fn activity_at(&self, node_id: &str) -> Option<ActivityId> {
         let mut nodes = self.tree.of_workflow(NodeIndex(0));
-        let found = nodes.find(|node| node.node_id == place)?;
+        let found = nodes.find(|node| node.node_id == node_id)?;
         Some(ActivityId::new(found.id.as_str()))
     }
 

@@ -549,7 +549,7 @@ pub(super) fn span_of(text: &str) -> Option<i64> {
     TimeSpan::parse(text).map(TimeSpan::ticks)
 }
 
-/// The five forms of a GUID.
+/// A GUID in four of .NET's forms; not as a structure.
 pub(super) fn guid_of(text: &str) -> Option<Uuid> {
     let inner = match (text.chars().next()?, text.chars().last()?) {
         ('{', '}') | ('(', ')') => text.get(1..text.len() - 1)?,

@@ -7,8 +7,8 @@ use super::BurstRun;
 use crate::activity::Fault;
 
 impl BurstRun<'_> {
-    /// The fault of an instance that exceeds a bound.
-    pub(super) fn exceeded_bound(&self, number: u64) -> Option<Fault> {
+    /// The fault of an instance that exceeds a limit.
+    pub(super) fn exceeded_limit(&self, number: u64) -> Option<Fault> {
         let (without_wait, open) = (self.options.executions_without_wait, self.options.open_executions);
         let message = if self.state.since_wait > without_wait {
             let found = format!(

@@ -297,7 +297,7 @@ impl BurstRun<'_> {
         self.recorder
             .add_entry(self.program, &mut self.state, number, "Started", details);
         self.state.since_wait += 1;
-        if let Some(fault) = self.exceeded_bound(number) {
+        if let Some(fault) = self.exceeded_limit(number) {
             return self.fault_beyond_guards(number, fault);
         }
         if let Some(fault) = invalid {

@@ -42,7 +42,7 @@ pub(crate) struct CheckedStart {
     pub(crate) version: VersionId,
     /// The fields, each with its problem.
     pub(crate) problems: Vec<(String, String)>,
-    /// The activity to begin at, if the caller names its place.
+    /// The activity to begin at, if the caller names its node id.
     pub(crate) trigger: Option<ActivityId>,
 }
 
@@ -148,7 +148,7 @@ impl ProgramCache {
         let program = self.get(pool, interpreter, tenant, &version).await?;
         Ok(CheckedStart {
             problems: program.start_errors(values),
-            trigger: values.trigger_node_id.and_then(|place| program.activity_at(place)),
+            trigger: values.trigger_node_id.and_then(|node_id| program.activity_at(node_id)),
             version,
         })
     }

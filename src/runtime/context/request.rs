@@ -43,7 +43,7 @@ pub struct StartRequest {
     pub variables: Map<String, Value>,
     /// The trigger activity to start from; the root if absent.
     pub trigger_activity_id: Option<ActivityId>,
-    /// The trigger by its place in the definition, instead of its id; with both, the activity there must have the id.
+    /// The trigger by its node id, instead of its id; with both, the activity with that node id must have the id.
     pub trigger_node_id: Option<String>,
     /// Makes a client's retry safe.
     pub idempotency: Option<Idempotency>,

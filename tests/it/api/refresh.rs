@@ -51,7 +51,7 @@ async fn triggers_are_read_again_and_timers_keep_their_next_occurrence() {
         row.unwrap().get(0)
     };
 
-    // What another build, or a hand, has left: no trigger of one, and a definition that this build cannot compile.
+    // What another build, or an operator, has left: no trigger of one, and a definition that this build cannot compile.
     let spoil = "WITH gone AS (DELETE FROM mainspring.trigger WHERE definition_id <> 'broken')
                  UPDATE mainspring.definition
                  SET body = jsonb_set(body::jsonb, '{root,activities,0,type}', '\"Mine.Missing\"')::json

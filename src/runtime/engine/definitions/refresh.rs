@@ -1,7 +1,7 @@
 //! Refreshes of published definitions: their triggers and schedules are computed again.
 //!
 //! They are a function of the stored version and of the build that publishes it, so a refresh changes something where
-//! another build derives others, or where the triggers or the specification of a schedule were changed by hand. A schedule with
+//! another build derives others, or where the triggers or the specification of a schedule were changed by an operator. A schedule with
 //! an equal specification is left alone, also its other columns.
 
 use std::sync::Arc;
