@@ -171,6 +171,27 @@ fn an_unsupported_expression_type_is_refused() {
 }
 
 #[test]
+fn inputs_and_outputs_of_an_activity_are_one_property_in_any_case() {
+    for what in ["input", "output"] {
+        let of = |names: [&str; 2], is_usable: bool| {
+            let declared = names.map(|name| json!({"name": name, "type": "String"}));
+            json!({"definitionId": "d", "name": "Part", "root": write("a"), format!("{what}s"): declared,
+                "options": {"usableAsActivity": is_usable}})
+        };
+        let (_, message) = one(of(["no", "No"], true));
+        assert!(
+            message.starts_with(&format!(
+                "The {what} No is declared twice, the other time in another case"
+            )),
+            "{message}"
+        );
+        assert_eq!(validation_errors(of(["no", "No"], false)), []);
+        let (_, message) = one(of(["no", "no"], false));
+        assert_eq!(message, format!("The {what} no is declared twice"));
+    }
+}
+
+#[test]
 fn expressions_of_declared_values_are_accepted_where_their_language_runs() {
     let root = json!({"id": "s", "type": "Elsa.Sequence", "activities": []});
     for kind in ["JavaScript", "CSharp", "Liquid", "Literal"] {

@@ -204,6 +204,21 @@ async fn variables_whose_names_differ_in_case_only_are_a_warning() {
     assert_eq!(warnings(of(["Total", "Totals"])).await, []);
 }
 
+#[tokio::test]
+async fn inputs_and_outputs_whose_names_differ_in_case_only_are_a_warning() {
+    for (property, rule) in [("inputs", ", and a value is given"), ("outputs", "; give one")] {
+        let of = |names: [&str; 2]| {
+            let declared = names.map(|name| json!({"name": name, "type": "String"}));
+            json!({property: declared, "root": line("a")})
+        };
+        let found = warnings(of(["no", "No"])).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        let text = format!("The {property} no and No differ in case only{rule}");
+        assert!(found[0].0.is_empty() && found[0].1.starts_with(&text), "{found:?}");
+        assert_eq!(warnings(of(["no", "nos"])).await, []);
+    }
+}
+
 fn chart(activities: Value, connections: &[(&str, &str, &str)]) -> Value {
     let connections: Vec<Value> = connections
         .iter()

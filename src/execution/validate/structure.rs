@@ -15,9 +15,10 @@ use crate::expression::runnable_types;
 
 pub(super) fn check(catalogue: &Catalogue, definition: &WorkflowDefinition, errors: &mut Problems) {
     activation(definition, errors);
-    declarations("variable", "", &definition.variables, errors);
-    declarations("input", "", &definition.inputs, errors);
-    declarations("output", "", &definition.outputs, errors);
+    let are_properties = definition.is_usable_as_activity();
+    declarations("variable", "", &definition.variables, false, errors);
+    declarations("input", "", &definition.inputs, are_properties, errors);
+    declarations("output", "", &definition.outputs, are_properties, errors);
     if let Some(root) = &definition.root {
         activity(catalogue, root, "root", errors);
     }
@@ -34,9 +35,10 @@ fn activation(definition: &WorkflowDefinition, errors: &mut Problems) {
 }
 
 /// Variables, inputs and outputs: objects with a name each. The key of an error is as in the answer to a start:
-/// `variables.Total`, or `variables[2]` for what has no name.
-fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problems) {
-    let mut names = HashSet::new();
+/// `variables.Total`, or `variables[2]` for what has no name. Inputs and outputs of a workflow as an activity are properties,
+/// which have any case.
+fn declarations(what: &str, owner: &str, entries: &[Value], are_properties: bool, errors: &mut Problems) {
+    let (mut names, mut properties) = (HashSet::new(), HashSet::new());
     for (number, entry) in entries.iter().enumerate() {
         if errors.is_full() {
             return;
@@ -54,14 +56,14 @@ fn declarations(what: &str, owner: &str, entries: &[Value], errors: &mut Problem
         // No instance keeps the names of outputs.
         let too_long = names::declared(what, name).filter(|_| what != "output");
         errors.extend(too_long.map(report));
-        // Inputs and outputs of a workflow as an activity are properties, whose first character has any case.
-        let key = if what == "variable" {
-            name.to_owned()
-        } else {
-            name.to_lowercase()
-        };
-        if !names.insert(key) {
+        let is_new_property = !are_properties || properties.insert(name.to_lowercase());
+        if !names.insert(name) {
             errors.push(report(format!("The {what} {name} is declared twice")));
+        } else if !is_new_property {
+            errors.push(report(format!(
+                "The {what} {name} is declared twice, the other time in another case: an activity has one property for both; \
+                 give one of them another name"
+            )));
         }
         let kind = entry
             .get("value")
@@ -101,7 +103,7 @@ fn activity(catalogue: &Catalogue, value: &Value, path: &str, errors: &mut Probl
     let whose = ActivityTitle::of(RawActivity::over(fields), id);
     children(catalogue, fields, ACTIVITIES, whose, errors);
     match fields.get("variables") {
-        Some(Value::Array(entries)) => declarations("variable", id, entries, errors),
+        Some(Value::Array(entries)) => declarations("variable", id, entries, false, errors),
         _ => drop(objects(fields, "variables", whose, errors)),
     }
     objects(fields, "connections", whose, errors);

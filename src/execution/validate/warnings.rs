@@ -8,7 +8,7 @@ use super::shown::short;
 use super::unknown_names::UnknownNames;
 use super::{flow_connections, quartz_cron, secrets, state_machine};
 use crate::activity::{ActivityNode, CASES, FlowchartMode, MergeMode, NodeIndex};
-use crate::definition::{InputBinding, Problems, ValidationError, WorkflowDefinition};
+use crate::definition::{Argument, InputBinding, Problems, ValidationError, WorkflowDefinition};
 use crate::execution::program::Program;
 
 pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<ValidationError> {
@@ -23,12 +23,19 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
         );
         warnings.push(ValidationError::of("", message));
     }
+    let name = |argument: Argument| argument.name;
+    let inputs: Vec<String> = definition.declared_inputs().into_iter().map(name).collect();
+    let outputs: Vec<String> = definition.declared_outputs().into_iter().map(name).collect();
+    same_but_for_case("input", "", inputs.iter(), &mut warnings);
+    same_but_for_case("output", "", outputs.iter(), &mut warnings);
     let unknown = UnknownNames::of(program, definition);
     for node in program.tree.iter().filter(|node| node.is_own()) {
         if warnings.is_full() {
             break;
         }
-        same_but_for_case(node, &mut warnings);
+        let owner = if node.index == NodeIndex(0) { "" } else { &node.id };
+        let variables = node.variables.iter().map(|variable| &variable.name);
+        same_but_for_case("variable", owner, variables, &mut warnings);
         warnings.extend(merge_mode(node));
         warnings.extend(branches(node));
         warnings.extend(secrets::stored(node));
@@ -44,17 +51,20 @@ pub(super) fn of(program: &Program, definition: &WorkflowDefinition) -> Vec<Vali
     warnings.into_list()
 }
 
-/// Variables whose names differ in case only: people take them for one, and JavaScript's `getX()` finds the first.
-fn same_but_for_case(node: &ActivityNode, warnings: &mut Problems) {
-    let owner = if node.index == NodeIndex(0) { "" } else { &node.id };
+/// What is declared under names that differ in case only: people take them for one. JavaScript's `getX()` finds the first
+/// variable, and a start may give an input in any case.
+fn same_but_for_case<'n>(what: &str, owner: &str, names: impl Iterator<Item = &'n String>, warnings: &mut Problems) {
     let mut first: HashMap<String, &str> = HashMap::new();
-    for variable in &node.variables {
-        if let Some(other) = first.insert(variable.name.to_lowercase(), &variable.name) {
+    for name in names {
+        if let Some(other) = first.insert(name.to_lowercase(), name) {
+            let rule = match what {
+                "input" => ", and a value is given to the one that has its name exactly, if there is one",
+                _ => "",
+            };
             let message = format!(
-                "The variables {other} and {} differ in case only; give one of them another name if that is not meant",
-                variable.name
+                "The {what}s {other} and {name} differ in case only{rule}; give one of them another name if that is not meant"
             );
-            let field = format!("variables.{}", variable.name);
+            let field = format!("{what}s.{name}");
             warnings.push(ValidationError::of(owner, message).of_field(field));
         }
     }

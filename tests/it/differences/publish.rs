@@ -10,8 +10,8 @@ use crate::support::single_node::SingleNode;
 
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
-        what: "A Switch without cases, a SetVariable without a variable, a connection to a missing activity, and variables whose \
-               names differ in case only",
+        what: "A Switch without cases, a SetVariable without a variable, a connection to a missing activity, and variables, \
+               inputs or outputs whose names differ in case only",
         elsa: "published without a word; the connection is dropped",
         here: "published, with a warning for each",
         why: "it runs as in Elsa, and its author hardly intends it",
@@ -115,14 +115,16 @@ async fn what_does_nothing_is_published_with_warnings() {
         ],
     );
     let variable = |id: &str, name: &str| json!({"id": id, "name": name, "typeName": "String"});
-    let model = json!({"definitionId": ID, "root": root, "variables": [variable("v", "Word"), variable("w", "word")]});
+    let model = json!({"definitionId": ID, "root": root, "variables": [variable("v", "Word"), variable("w", "word")],
+        "inputs": [{"name": "no", "type": "String"}, {"name": "No", "type": "String"}]});
     let body = json!({"model": model, "publish": true});
     let answer = node.http.post("workflow-definitions", &body).await.expect(200);
     let warnings = answer["validationErrors"].to_string();
     assert_contains(
         &warnings,
         &[
-            "differ in case only",
+            "variables Word and word differ in case only",
+            "inputs no and No differ in case only",
             "has no cases",
             "names no variable",
             "so it is dropped",
