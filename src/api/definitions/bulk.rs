@@ -77,7 +77,8 @@ pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiRes
         match latest.get(&id) {
             None => not_found.push(id),
             Some(item) if item.is_published => already.push(id),
-            Some(item) if is_kept(item) => skipped.push(id),
+            Some(item) if item.is_system => skipped.push(id),
+            // Of what is read-only the publish decides: the first version is published.
             Some(_) => wanted.push(id),
         }
     }

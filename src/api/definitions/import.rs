@@ -5,13 +5,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
 use super::schema::{Definition, DefinitionFields};
-use super::{definition_response, imported, is_published_by_import, missing_body, parse};
+use super::{definition_response, imported, missing_body, parse};
 use crate::api::path::Id;
 use crate::api::{Api, PREFIX};
 use crate::http::{ApiResult, RequestBody};
 use crate::id::DefinitionId;
 
-/// Imports a definition as a draft; a read-only one is published if it says so.
+/// Imports a definition as a draft.
 #[utoipa::path(method(post, put), path = "/workflow-definitions/import", tag = "Definitions",
     request_body = DefinitionFields,
     responses(
@@ -23,7 +23,7 @@ pub(super) async fn import_new(State(api): State<Api>, body: RequestBody) -> Api
     import_as(&api, None, body).await
 }
 
-/// Imports a definition as a draft of the definition in the path; a read-only one is published if it says so.
+/// Imports a definition as a draft of the definition in the path.
 #[utoipa::path(method(post, put), path = "/workflow-definitions/{id}/import", tag = "Definitions",
     params(("id" = String, Path, description = "The id of the definition.")),
     request_body = DefinitionFields,
@@ -43,8 +43,7 @@ async fn import_as(api: &Api, id: Option<DefinitionId>, body: RequestBody) -> Ap
         definition.definition_id = id;
     }
     let is_new = definition.definition_id.as_str().trim().is_empty();
-    let publish = is_published_by_import(&definition);
-    let definition = api.engine.save(definition, publish).await?.definition;
+    let definition = api.engine.import(definition).await?;
     let location = definition
         .get("definitionId")
         .and_then(Value::as_str)

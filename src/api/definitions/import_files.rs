@@ -1,8 +1,7 @@
 //! Imports of files: definitions as JSON, and zip archives of them.
 //!
 //! All files are read and checked before the first one is saved: if one is invalid, it is named and nothing is imported.
-//! Of several files of one definition only the last makes it read-only, so that the others can be saved, also by a retry. What
-//! is published is published last: in an archive a definition may come before those that it uses.
+//! Of several files of one definition only the last makes it read-only, so that the others can be saved, also by a retry.
 //!
 //! Unpacked data is bounded whatever an archive declares, and parsed data shares the memory of all bodies.
 
@@ -10,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::Value;
@@ -70,7 +69,7 @@ struct ImportedFile {
 /// Why a file is dropped.
 const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity";
 
-/// Imports files: each definition becomes a draft, and a read-only one is published if it says so.
+/// Imports files: each definition becomes a draft.
 ///
 /// JSON files that are not workflows are dropped, unless there are no others. If any file cannot be read, nothing is imported.
 /// Importing the same files again is safe, also after an error in between.
@@ -113,18 +112,11 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
     let imported = refuse_readonly(&api, &drafts, &last).await?;
     let count = drafts.len();
     let mut files = Vec::with_capacity(count + read.dropped.len());
-    let mut publishes = Vec::new();
-    for (at, (name, draft, memory)) in drafts.into_iter().enumerate() {
+    for (name, draft, _memory) in drafts {
         let definition_id = draft.definition_id().clone();
         if !imported.contains(&definition_id) {
-            if draft.is_publish() && last.get(&definition_id) == Some(&at) {
-                if draft.is_usable() {
-                    save(&api, &name, draft.writable()).await?;
-                }
-                publishes.push((name.clone(), draft, memory));
-            } else {
-                save(&api, &name, draft).await?;
-            }
+            let saved = api.engine.save_prepared(draft).await;
+            saved.map_err(|error| ApiError::from(error).of_file(&name))?;
         }
         files.push(ImportedFile {
             name,
@@ -133,11 +125,6 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
             reason: None,
         });
     }
-    // A definition means what is published of those that it uses, else their drafts.
-    publishes.sort_by_key(|(_, draft, _)| !draft.is_usable());
-    for (name, draft, _memory) in publishes {
-        save(&api, &name, draft).await?;
-    }
     files.extend(read.dropped.into_iter().map(|name| ImportedFile {
         name,
         is_imported: false,
@@ -145,11 +132,6 @@ pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, upl
         reason: Some(NO_WORKFLOW),
     }));
     Ok(Json(Imported { count, files }).into_response())
-}
-
-async fn save(api: &Api, name: &str, draft: PreparedDraft) -> Result<(), ApiError> {
-    let saved = api.engine.save_prepared(draft).await;
-    saved.map(drop).map_err(|error| ApiError::from(error).of_file(name))
 }
 
 /// Refuses all files if one would change a definition that is read-only or belongs to the system; its save would, too, after
@@ -179,17 +161,10 @@ async fn refuse_readonly<M>(
     for item in existing.iter().filter(|item| item.is_readonly || item.is_system) {
         let file = last.get(&item.definition_id).and_then(|at| drafts.get(*at));
         let Some((name, draft, _)) = file else { continue };
-        if !item.is_system && api.engine.is_saved(draft).await? {
+        let is_saved = api.engine.is_saved(draft).await;
+        if is_saved.map_err(|error| ApiError::from(error).of_file(name))? {
             imported.insert(item.definition_id.clone());
-            continue;
         }
-        let why = if item.is_readonly {
-            "is read-only"
-        } else {
-            "belongs to the system"
-        };
-        let message = format!("the workflow definition {:?} {why}", item.definition_id.as_str());
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "definition-readonly", message).of_file(name));
     }
     Ok(imported)
 }

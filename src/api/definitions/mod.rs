@@ -78,9 +78,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 /// A definition that is checked, and not saved yet, with the memory that was reserved for it.
 async fn draft_of(api: &Api, model: Value) -> Result<(PreparedDraft, ReservedMemory), ApiError> {
     let (definition, memory) = parse(api, model).await?;
-    let definition = imported(definition);
-    let publish = is_published_by_import(&definition);
-    Ok((api.engine.prepare_draft(definition, publish).await?, memory))
+    Ok((api.engine.prepare_draft(imported(definition)).await?, memory))
 }
 
 fn missing_body() -> ApiError {
@@ -139,12 +137,6 @@ fn imported(mut definition: WorkflowDefinition) -> WorkflowDefinition {
         is_system: false,
         ..definition
     })
-}
-
-/// Whether an import publishes it. Others stay drafts until someone asks for their publish, which is refused once they are
-/// read-only.
-fn is_published_by_import(definition: &WorkflowDefinition) -> bool {
-    definition.is_readonly && definition.is_published
 }
 
 /// As in Elsa, a definition without a root gets an empty sequence.

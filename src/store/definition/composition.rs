@@ -16,7 +16,9 @@ use tokio_postgres::Row;
 use super::reference::write_references;
 pub(crate) use super::reference::{ReferenceKey, ReferenceRow};
 use super::save::{finish_publish, save_in};
-use super::{DefinitionRow, JsonText, LOCK as LOCK_DEFINITION, NewDefinition, Saved, StartSources, end_refused};
+use super::{
+    DefinitionRow, JsonText, LOCK as LOCK_DEFINITION, NewDefinition, Saved, StartSources, end_refused, refuse_readonly,
+};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -243,10 +245,32 @@ fn row_version(row: &Row) -> RowVersion {
     )
 }
 
+/// The newest version of a definition, without its body.
+pub(crate) struct HeadRow {
+    pub(crate) version: RowVersion,
+    pub(crate) is_readonly: bool,
+    pub(crate) is_system: bool,
+    /// A version that exists is published, or was.
+    pub(crate) was_published: bool,
+}
+
+impl HeadRow {
+    /// Refuses a client's publish of what belongs to the system, and of what is read-only. Only the first version of a
+    /// read-only definition is published: an import makes drafts, and nothing else could publish them.
+    pub(crate) fn refuse_publish(&self, id: &DefinitionId) -> Result<()> {
+        refuse_readonly(id, self.is_readonly && self.was_published, self.is_system)
+    }
+}
+
 /// The newest version of a definition.
-pub(crate) async fn head(pool: &Pool, tenant: &TenantId, id: &DefinitionId) -> Result<Option<RowVersion>> {
+pub(crate) async fn head(pool: &Pool, tenant: &TenantId, id: &DefinitionId) -> Result<Option<HeadRow>> {
     let row = pool.query_opt(HEAD, &[&tenant.as_str(), &id.as_str()]).await?;
-    Ok(row.as_ref().map(row_version))
+    Ok(row.map(|row| HeadRow {
+        version: row_version(&row),
+        is_readonly: row.get("is_readonly"),
+        is_system: row.get("is_system"),
+        was_published: row.get("was_published"),
+    }))
 }
 
 /// The version that a save of this definition makes, without saving it: the id and the number. `None`: the newest version is

@@ -104,7 +104,7 @@ pub(crate) struct NewDefinition {
     pub(crate) references: Vec<ReferenceRow>,
     /// A draft that is the newest version stays as it is.
     pub(crate) adds_version: bool,
-    /// It is refused if the newest version is read-only or belongs to the system.
+    /// It is refused if the newest version is another one that is read-only, or belongs to the system.
     pub(crate) guards_readonly: bool,
     pub(crate) body: Arc<Value>,
 }
@@ -141,7 +141,7 @@ impl<'a> StartSources<'a> {
 pub(crate) struct Saved {
     /// The newest version after the save.
     pub(crate) row: DefinitionRow,
-    /// Nothing was written: the newest version is published and equal.
+    /// Nothing was written: the newest version is equal, and published or not to be changed by clients.
     pub(crate) is_unchanged: bool,
 }
 

@@ -1,5 +1,7 @@
 //! Refreshes: what starts instances of the published version is computed and written again.
 
+use tokio_postgres::Row;
+
 use super::{StartSources, begin, save};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
@@ -25,11 +27,7 @@ pub(crate) async fn refresh(
         let row = client
             .query_opt(PUBLISHED_VERSION, &[&tenant.as_str(), &id.as_str()])
             .await?;
-        if row
-            .map(|row| VersionId::new(row.get::<_, String>("version_id")))
-            .as_ref()
-            != Some(version)
-        {
+        if row.as_ref().map(version_id).as_ref() != Some(version) {
             client.batch_execute("ROLLBACK").await?;
             return Ok(false);
         }
@@ -47,7 +45,11 @@ pub(crate) async fn published_version(pool: &Pool, tenant: &TenantId, id: &Defin
     let row = pool
         .query_opt(PUBLISHED_VERSION, &[&tenant.as_str(), &id.as_str()])
         .await?;
-    Ok(row.map(|row| VersionId::new(row.get::<_, String>("version_id"))))
+    Ok(row.as_ref().map(version_id))
+}
+
+fn version_id(row: &Row) -> VersionId {
+    VersionId::new(row.get::<_, String>("version_id"))
 }
 
 /// The ids of the published definitions after one of them, in their order.

@@ -27,7 +27,8 @@ const PUBLISH_MARK: &str = include_str!("../../../sql/queries/definition/publish
 const TRIGGER_WRITE: &str = include_str!("../../../sql/queries/trigger/write.sql");
 
 /// Saves a draft: changes the newest version if that was never published, else adds one. With `publish`, publishes it in the
-/// same transaction with its start sources. If the newest version is published and equal, nothing is written.
+/// same transaction with its start sources. If the newest version is equal, and published or not to be changed by clients,
+/// nothing is written.
 pub(crate) async fn save(
     pool: &Pool,
     lock_class: i32,
@@ -157,8 +158,21 @@ pub(super) async fn save_in(
 ) -> Result<Saved> {
     let (tenant, id, body) = (&new.tenant, &new.definition_id, &*new.body);
     let mut head = head(client, tenant, id).await?;
-    if let Some(head) = head.as_ref().filter(|_| new.guards_readonly) {
-        refuse_readonly(id, head.is_readonly, head.is_system)?;
+    if let Some(head) = head.as_mut().filter(|_| new.guards_readonly)
+        && let Err(refused) = refuse_readonly(id, head.is_readonly, head.is_system)
+    {
+        // A client that repeats an import is told that it is done.
+        let text = std::mem::take(&mut head.body.0);
+        if publish.is_some() || head.is_system || !is_same(text, Arc::clone(&new.body), is_equivalent).await? {
+            return Err(refused);
+        }
+        return Ok(Saved {
+            row: DefinitionRow {
+                is_published: head.is_published,
+                ..saved_row(new, head.version_id.clone(), head.version, head.created_at)
+            },
+            is_unchanged: true,
+        });
     }
     if let (Some(_), Some(published)) = (publish, head.as_ref().and_then(|head| head.published_version))
         && new.version > 0

@@ -15,7 +15,8 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::engine::Engine;
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::store::definition::composition::{self as store, ConsumerRow, Plan, PlannedWrite, ReferenceKey};
-use crate::store::definition::{NewDefinition, Saved, VersionSelector, read, refuse_readonly};
+use crate::store::definition::refresh::published_version;
+use crate::store::definition::{NewDefinition, Saved, read, refuse_readonly};
 use crate::{Error, Result};
 
 /// The most definitions that a publish updates.
@@ -86,29 +87,34 @@ impl Engine {
             Subject::Save(new, definition) => (NewDefinition::clone(new), WorkflowDefinition::clone(definition), None),
             Subject::Draft(id) | Subject::Consumers(id) => {
                 let head = store::head(pool, tenant, id).await?;
-                let Some((version, _)) = &head else {
-                    return Err(not_found(id));
-                };
+                let head = head.ok_or_else(|| not_found(id))?;
+                let is_consumers = matches!(subject, Subject::Consumers(_));
                 if self.guards_readonly {
-                    self.refuse_readonly(node, version).await?;
+                    if is_consumers {
+                        refuse_readonly(id, head.is_readonly, head.is_system)?;
+                    } else {
+                        head.refuse_publish(id)?;
+                    }
                 }
-                let version = match subject {
-                    Subject::Consumers(_) => match self.published_version(node, id).await? {
+                let version = if is_consumers {
+                    match published_version(pool, tenant, id).await? {
                         Some(published) => published,
                         // No consumer can name a published version.
                         None => return Ok(Some((Vec::new(), Vec::new()))),
-                    },
-                    _ => version.clone(),
+                    }
+                } else {
+                    head.version.0.clone()
                 };
                 let found = read::find_many(pool, tenant, &[version.as_str()], MOST_BYTES).await?;
                 let row = found.into_iter().next().ok_or_else(|| not_found(id))?;
                 let definition = model(&row)?;
                 let mut new = new_definition(tenant.clone(), &self.inner.interpreter, definition.clone())?;
                 new.version = 0;
-                (new, definition, Some((id, head)))
+                (new, definition, Some((id, head.version)))
             }
         };
-        new.guards_readonly = self.guards_readonly;
+        // Of a stored one it is decided above, and the transaction compares its row.
+        new.guards_readonly = self.guards_readonly && head.is_none();
         // A definition without an id gets one when it is saved.
         definition.definition_id = new.definition_id.clone();
         new.version_id.get_or_insert_with(VersionId::random);
@@ -135,6 +141,10 @@ impl Engine {
                     Subject::Consumers(_) => Some((definition.id.clone(), definition.version)),
                     Subject::Save(..) | Subject::Draft(_) => store::probe(pool, class, &new).await?,
                 };
+                if let Some((version, _)) = &becomes {
+                    // The id of a file may be another version's: the write has to take the same one instead as the probe.
+                    new.version_id = Some(version.clone());
+                }
             }
         }
         let mut updated = Vec::new();
@@ -176,7 +186,7 @@ impl Engine {
         let drafts = distinct(all().flat_map(|it| it.drafts.iter().cloned()));
         let plan = Plan {
             tenant,
-            head: head.as_ref().map(|(id, head)| (*id, head.as_ref())),
+            head: head.as_ref().map(|(id, head)| (*id, Some(head))),
             resolved: &resolved,
             drafts: &drafts,
             // Also none: the first consumer may be published meanwhile.
@@ -185,29 +195,6 @@ impl Engine {
         };
         let saved = store::write(pool, class, &plan).await?;
         Ok(saved.map(|saved| (saved, warnings)))
-    }
-
-    /// Refuses a version that is read-only or belongs to the system.
-    async fn refuse_readonly(&self, node: &NodeContext, version: &VersionId) -> Result<()> {
-        let wanted = VersionSelector {
-            version_id: Some(version.clone()),
-            ..Default::default()
-        };
-        match read::find(&node.database.pool, &self.inner.tenant, &wanted).await? {
-            Some(row) => refuse_readonly(&row.definition_id, row.is_readonly, row.is_system),
-            // It changes meanwhile, which the transaction notices.
-            None => Ok(()),
-        }
-    }
-
-    async fn published_version(&self, node: &NodeContext, id: &DefinitionId) -> Result<Option<VersionId>> {
-        let wanted = VersionSelector {
-            definition_id: Some(id.clone()),
-            published: true,
-            ..Default::default()
-        };
-        let row = read::find(&node.database.pool, &self.inner.tenant, &wanted).await?;
-        Ok(row.map(|row| row.version_id))
     }
 
     /// Rewrites the newest versions of the definitions that use `definition`, which is being published, through all levels.

@@ -32,54 +32,27 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Published, VersionOptions, is_plain};
 use crate::runtime::scheduler::decide::PublishedSchedules;
 use crate::signal::DefinitionChange;
-use crate::store::definition::composition::ReferenceRow;
+use crate::store::definition::composition::{ReferenceRow, head};
 use crate::store::definition::{
     self, DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow, VersionSelector,
 };
 use crate::{Error, Result, compute};
 
 /// A definition that can be saved as a draft.
-pub(crate) struct PreparedDraft {
-    new: NewDefinition,
-    /// Its save publishes it.
-    published: Option<Box<WorkflowDefinition>>,
-}
+pub(crate) struct PreparedDraft(NewDefinition);
 
 #[cfg(feature = "http")]
 impl PreparedDraft {
     /// The definition that it is a version of.
     pub(crate) fn definition_id(&self) -> &DefinitionId {
-        &self.new.definition_id
-    }
-
-    /// Other definitions can use it as an activity.
-    pub(crate) fn is_usable(&self) -> bool {
-        self.new.activity_type.is_some()
-    }
-
-    /// The same without a publish, so that those which use it find it.
-    pub(crate) fn writable(&self) -> Self {
-        let mut draft = Self {
-            new: self.new.clone(),
-            published: None,
-        };
-        draft.stay_writable();
-        draft
-    }
-
-    /// Its save publishes it.
-    pub(crate) fn is_publish(&self) -> bool {
-        self.published.is_some()
+        &self.0.definition_id
     }
 
     /// Its save does not make the definition read-only.
     pub(crate) fn stay_writable(&mut self) {
-        self.new.is_readonly = false;
-        if let Some(fields) = Arc::make_mut(&mut self.new.body).as_object_mut() {
+        self.0.is_readonly = false;
+        if let Some(fields) = Arc::make_mut(&mut self.0.body).as_object_mut() {
             fields.insert("isReadonly".to_owned(), false.into());
-        }
-        if let Some(definition) = &mut self.published {
-            definition.is_readonly = false;
         }
     }
 }
@@ -100,22 +73,16 @@ impl Engine {
     }
 
     async fn save_draft(&self, definition: WorkflowDefinition) -> Result<Published> {
-        let draft = self.prepare_draft(definition, false).await?;
-        self.save_new(&self.node()?, draft.new).await
+        let draft = self.prepare_draft(definition).await?;
+        self.save_new(&self.node()?, draft.0).await
     }
 
-    /// Checks a definition for a save as draft: whatever fails after this concerns the database. With `publish`, its save
-    /// publishes it, and may fail for that, too.
-    pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition, publish: bool) -> Result<PreparedDraft> {
+    /// Checks a definition for a save as draft: whatever fails after this concerns the database.
+    pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition) -> Result<PreparedDraft> {
         let tenant = self.inner.tenant.clone();
         let interpreter = self.inner.interpreter.clone();
         let preparing = compute::run(is_large(&definition), move || {
-            let mut published = publish.then(|| Box::new(definition.clone()));
-            let new = new_definition(tenant, &interpreter, definition)?;
-            if let Some(definition) = &mut published {
-                definition.definition_id = new.definition_id.clone();
-            }
-            Ok(PreparedDraft { new, published })
+            new_definition(tenant, &interpreter, definition).map(PreparedDraft)
         });
         preparing.await?
     }
@@ -123,28 +90,29 @@ impl Engine {
     /// Saves a draft that was checked.
     #[cfg(feature = "http")]
     pub(crate) async fn save_prepared(&self, draft: PreparedDraft) -> Result<Published> {
-        match draft.published {
-            Some(definition) => self.save_published(*definition).await,
-            None => self.save_new(&self.node()?, draft.new).await,
-        }
+        self.save_new(&self.node()?, draft.0).await
     }
 
-    /// Whether the newest version is what the save of this draft would leave, so that it is not needed.
+    /// Whether the newest version is what the save of this draft would leave, so that it is not needed; if not, a version that
+    /// is read-only or belongs to the system is refused.
     #[cfg(feature = "http")]
     pub(crate) async fn is_saved(&self, draft: &PreparedDraft) -> Result<bool> {
+        let new = &draft.0;
         let wanted = VersionSelector {
-            definition_id: Some(draft.new.definition_id.clone()),
+            definition_id: Some(new.definition_id.clone()),
             ..wanted(VersionOptions::Latest)
         };
         let found = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
-        let Some(row) = found.filter(|row| row.is_published || draft.published.is_none()) else {
-            return Ok(false);
-        };
-        let (stored, body) = (row.body, Arc::clone(&draft.new.body));
-        compute::run(compute::is_large(&stored), move || {
+        let Some(row) = found else { return Ok(false) };
+        let (stored, body) = (row.body, Arc::clone(&new.body));
+        let comparing = compute::run(compute::is_large(&stored), move || {
             definition::is_equivalent(&stored, &body)
-        })
-        .await
+        });
+        if !row.is_system && comparing.await? {
+            return Ok(true);
+        }
+        definition::refuse_readonly(&new.definition_id, row.is_readonly, row.is_system)?;
+        Ok(false)
     }
 
     /// Saves a draft that is prepared.
@@ -156,7 +124,7 @@ impl Engine {
         }
         Ok(Published {
             definition: self.shown(saved.row).await?,
-            already_published: saved.is_unchanged,
+            already_published: saved.is_unchanged && saved.row.is_published,
             warnings: Vec::new(),
             consumers_updated: Vec::new(),
         })
@@ -222,9 +190,10 @@ impl Engine {
             let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
                 .await?
                 .ok_or_else(|| not_found(id))?;
-            // They are part of the body, which the transaction compares.
-            if self.guards_readonly {
-                definition::refuse_readonly(id, row.is_readonly, row.is_system)?;
+            if self.guards_readonly && (row.is_readonly || row.is_system) {
+                // Both are part of the body, which the transaction compares, and no earlier version is published meanwhile.
+                let head = head(&node.database.pool, &self.inner.tenant, id).await?;
+                head.map_or(Ok(()), |head| head.refuse_publish(id))?;
             }
             if row.is_published {
                 return Ok(Published {

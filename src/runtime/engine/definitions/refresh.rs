@@ -11,7 +11,6 @@ use futures_util::{StreamExt, stream};
 
 use super::{PUBLISH_ATTEMPTS, announce_change};
 use crate::id::DefinitionId;
-use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::Refreshed;
 use crate::runtime::engine::Engine;
 use crate::runtime::scheduler::decide::RefreshedSchedules;
@@ -138,7 +137,9 @@ impl Engine {
             };
             let class = node.database.lock_class();
             if refresh::refresh(pool, class, tenant, id, &version, starts).await? {
-                self.announce_refresh(&node, id);
+                announce_change(&node, tenant, id);
+                // Its triggers may match events in the inbox.
+                node.inbox_matches.notify_one();
                 return Ok(true);
             }
         }
@@ -146,12 +147,6 @@ impl Engine {
             "definition-changing",
             "the published version keeps changing while it is refreshed; try again",
         ))
-    }
-
-    fn announce_refresh(&self, node: &NodeContext, id: &DefinitionId) {
-        announce_change(node, &self.inner.tenant, id);
-        // Its triggers may match events in the inbox.
-        node.inbox_matches.notify_one();
     }
 }
 
