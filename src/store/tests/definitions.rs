@@ -161,8 +161,8 @@ async fn a_refusal_keeps_its_connection() {
     let session = async || -> i32 { pool.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0) };
     let before = session().await;
     let other = NewDefinition {
-        name: Some("other".to_owned()),
-        ..readonly.clone()
+        guards_readonly: true,
+        ..definition("other")
     };
     let row = &saved.row.version_id;
     let refusals = [

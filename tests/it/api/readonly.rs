@@ -123,49 +123,69 @@ async fn a_batch_imports_all_of_a_readonly_definition_and_can_be_imported_again(
         flagged("own", "two", true),
         flagged("own", "three", true),
     );
-    // The last file cannot be published beside a newer version.
-    for text in ["a", "b"] {
-        save(http, &model("other", text), true).await.expect(200);
-    }
-    let mut other = flagged("other", "c", true);
-    other["version"] = json!(1);
-    let files = [&one, &two, &three, &other];
-    let answer = import_file(http, &files).await;
-    answer.assert_refused(409, "newer-version-published");
-    assert!(answer.body["errors"]["3.json"].is_array(), "{}", answer.body);
+    // Whatever a file says, it becomes a draft.
+    let files = [&one, &two, &three];
+    import_file(http, &files).await.expect(200);
     let imported = latest(http, "own").await;
-    assert_fields!(imported, {"version": 2, "isPublished": true, "isReadonly": true});
+    assert_fields!(imported, {"version": 1, "isPublished": false, "isReadonly": true});
     assert_eq!(imported["root"]["text"], literal("three"));
-    let executed = http.execute("own", &json!({})).await;
-    assert_eq!(executed["workflowState"]["subStatus"], "Finished");
-
-    // What has stopped it is gone: the same files are imported, and those that are saved stay as they are.
-    http.delete("workflow-definitions/other").await.expect(204);
+    // The same files are imported again, and those that are saved stay as they are.
     for _ in 0..2 {
-        let done = import_file(http, &files).await.expect(200);
+        let done = import_file(http, &[&one, &two, &three, &model("other", "a")]).await;
+        let done = done.expect(200);
         assert_eq!(done["count"], 4, "{done}");
         let done = done["files"].as_array().unwrap();
         assert!(done.iter().all(|file| file["isImported"] == true), "{done:?}");
     }
     assert_eq!(latest(http, "own").await, imported);
-    assert_fields!(latest(http, "other").await, {"version": 1, "isPublished": true, "isReadonly": true});
     // Any other last file is a change.
     refused(&import_file(http, &[&three, &two]).await);
     refused(&import_file(http, &[&one]).await);
-    // In an archive, a definition may come before what it uses.
-    let mut part = flagged("Zpart", "z", true);
+    // So it is with a file on its own.
+    assert_eq!(import(http, &three).await.expect(200)["id"], imported["id"]);
+    refused(&import(http, &two).await);
+    assert_eq!(latest(http, "own").await, imported);
+    node.assert_invariants();
+}
+
+#[tokio::test]
+async fn a_readonly_definition_is_published_once() {
+    let node = SingleNode::with_key(&[]).await;
+    let http = &node.http;
+    let flagged = |id: &str| {
+        let mut file = model(id, "a");
+        (file["isReadonly"], file["isPublished"]) = (json!(true), json!(true));
+        file
+    };
+    let mut part = flagged("Zpart");
     part["options"] = json!({"usableAsActivity": true});
-    let mut consumer = flagged("a-consumer", "a", true);
+    let mut consumer = flagged("a-consumer");
     consumer["root"] = json!({"id": "Use", "type": "Zpart", "version": 1, "workflowDefinitionId": "Zpart"});
-    import_file(http, &[&consumer, &part]).await.expect(200);
-    for id in ["a-consumer", "Zpart"] {
+    import_file(http, &[&consumer, &part, &flagged("single"), &flagged("many")])
+        .await
+        .expect(200);
+    let publish = async |id: &str| {
+        http.post(&format!("workflow-definitions/{id}/publish"), &json!({}))
+            .await
+    };
+    for id in ["Zpart", "a-consumer", "single"] {
+        assert_fields!(latest(http, id).await, {"isPublished": false});
+        publish(id).await.expect(200);
         assert_fields!(latest(http, id).await, {"version": 1, "isPublished": true, "isReadonly": true});
+        refused(&publish(id).await);
     }
-    // A file on its own, too, is published by its import.
-    let imported = import(http, &flagged("single", "a", true)).await.expect(200);
-    assert_fields!(imported, {"isReadonly": true, "isPublished": true});
-    let draft = import(http, &flagged("draft", "a", false)).await.expect(200);
-    assert_fields!(draft, {"isReadonly": true, "isPublished": false});
+    let path = "bulk-actions/publish/workflow-definitions/by-definition-ids";
+    let ids = json!({"definitionIds": ["single", "many"]});
+    let published = http.post(path, &ids).await.expect(200);
+    assert_fields!(published, {"published": ["many"], "alreadyPublished": ["single"], "skipped": []});
+    let executed = http.execute("a-consumer", &json!({})).await;
+    assert_eq!(executed["workflowState"]["subStatus"], "Finished");
+    // A retry of the import changes nothing of what is published since.
+    import(http, &flagged("single")).await.expect(200);
+    import_file(http, &[&consumer, &part]).await.expect(200);
+    for id in ["Zpart", "a-consumer", "single"] {
+        assert_fields!(latest(http, id).await, {"version": 1, "isPublished": true});
+    }
     node.assert_invariants();
 }
 

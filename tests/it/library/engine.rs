@@ -7,11 +7,12 @@ use mainspring::Engine;
 use mainspring::activity::{Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, Step};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::id::DefinitionId;
-use mainspring::runtime::{EventRequest, Page};
+use mainspring::runtime::{EventRequest, Page, VersionOptions};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::support::engine::{TestEngine, event, idempotency, resume_of, save, start, waits_for};
+use crate::support::single_node::literal;
 use crate::support::{TIMEOUT, TestDatabase, assert_fields, poll_until, wait_until};
 
 /// Notes which attempt it is, and waits for a permit.
@@ -271,5 +272,33 @@ async fn a_program_changes_its_own_read_only_definitions() {
         engine.retract(&flag.into()).await.unwrap();
         assert_eq!(engine.delete_definition(&flag.into()).await.unwrap(), 3);
     }
+    test.assert_clean_end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_with_a_stored_version_id_updates_its_consumers() {
+    let test = TestEngine::new().await;
+    let part = |text: &str| {
+        json!({
+            "definitionId": "Part", "id": "of-file", "name": "Part",
+            "options": {"usableAsActivity": true, "autoUpdateConsumingWorkflows": true},
+            "root": {"id": "Line", "type": "Elsa.WriteLine", "text": literal(text)},
+        })
+    };
+    test.publish(part("a")).await;
+    let used = json!({"id": "Use", "type": "Part", "version": 1, "workflowDefinitionId": "Part"});
+    test.publish(json!({"definitionId": "consumer", "root": used})).await;
+    let changed = WorkflowDefinition::from_value(part("b")).unwrap();
+    let saved = test.engine.save(changed, true).await.unwrap();
+    assert_eq!(saved.consumers_updated, [DefinitionId::new("consumer")]);
+    // Its version has an id of its own, which the consumer names.
+    let latest = VersionOptions::Latest;
+    let consumer = test
+        .engine
+        .definition(&DefinitionId::new("consumer"), latest)
+        .await
+        .unwrap();
+    assert_ne!(saved.definition["id"], "of-file");
+    assert_eq!(consumer["root"]["workflowDefinitionVersionId"], saved.definition["id"]);
     test.assert_clean_end().await;
 }
