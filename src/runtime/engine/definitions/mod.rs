@@ -123,8 +123,8 @@ impl Engine {
             announce_change(node, &new.tenant, &new.definition_id);
         }
         Ok(Published {
-            definition: self.shown(saved.row).await?,
             already_published: saved.is_unchanged && saved.row.is_published,
+            definition: self.shown(saved.row).await?,
             warnings: Vec::new(),
             consumers_updated: Vec::new(),
         })
