@@ -287,23 +287,25 @@ async fn bad_bodies_change_nothing() {
 async fn what_is_unknown_is_not_found() {
     let node = keyless_node().await;
     for path in [
-        "workflow-definitions/nobody",
-        "workflow-definitions/by-definition-id/nobody",
-        "workflow-definitions/by-id/nobody",
-        "workflow-definitions/nobody/execute",
-        "workflow-instances/nobody",
-        "workflow-instances/nobody/journal",
+        "workflow-definitions/none",
+        "workflow-definitions/by-definition-id/none",
+        "workflow-definitions/by-id/none",
+        "workflow-definitions/none/execute",
+        "workflow-instances/none",
+        "workflow-instances/none/journal",
+        "workflow-instances/none/variables",
     ] {
         let program = [("x-requested-with", "it")];
         let answer = node.http.send(Method::GET, path, &program, None).await.unwrap();
         assert_eq!(answer.status, 404, "{path}");
     }
     for path in [
-        "workflow-definitions/nobody/publish",
-        "workflow-definitions/nobody/execute",
-        "workflow-definitions/nobody/dispatch",
-        "workflow-instances/nobody/resume",
-        "cancel/workflow-instances/nobody",
+        "workflow-definitions/none/publish",
+        "workflow-definitions/none/execute",
+        "workflow-definitions/none/dispatch",
+        "workflow-instances/none/resume",
+        "cancel/workflow-instances/none",
+        "tasks/none/complete",
     ] {
         assert_eq!(node.http.post(path, &json!({})).await.status, 404, "{path}");
     }

@@ -4,9 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Difference;
-use super::run::{ID, executed, id_of, published};
+use super::run::{ID, executed, published};
 use crate::support::Http;
-use crate::support::cases::{event, line};
+use crate::support::cases::line;
 use crate::support::single_node::SingleNode;
 
 pub(super) const DIFFERENCES: &[Difference] = &[
@@ -24,7 +24,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         here: "keeps them: what runs goes on, and what has ended can be read",
         why: "a mistake in the list of definitions ends no order that is under way",
         other: "`POST /bulk-actions/delete/workflow-instances` with `{\"workflowDefinitionId\": \"x\"}`",
-        test: "it::differences::api::a_deleted_definition_keeps_its_instances",
+        test: "it::api::definitions::a_draft_runs_and_what_is_deleted_keeps_its_instances",
     },
     Difference {
         what: "Deleting a definition that another one uses as an activity",
@@ -32,7 +32,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         here: "409 `definition-used`",
         why: "no published workflow loses a part of it",
         other: "delete the consumers first (`GET /workflow-definitions/{id}/consumers`)",
-        test: "it::differences::api::a_definition_that_is_used_stays",
+        test: "it::composition::nested::a_consumer_is_published_looked_into_and_protects_what_it_uses",
     },
     Difference {
         what: "Publishing a read-only definition that has never been published",
@@ -80,7 +80,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         here: "404",
         why: "a misspelt id is no success",
         other: "take 404 as done",
-        test: "it::differences::api::an_unknown_id_is_not_found",
+        test: "it::api::workflows::what_is_unknown_is_not_found",
     },
     Difference {
         what: "`POST /tests/activities` of an activity that does not exist",
@@ -104,7 +104,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         here: "400",
         why: "a field with a wrong name deletes nothing",
         other: "name the definitions or the instances",
-        test: "it::differences::api::a_delete_without_criteria_is_refused",
+        test: "it::fencing::cancel_and_delete::bulk_actions_affect_exactly_the_selected_instances",
     },
     Difference {
         what: "An `input` of an execute that is no object",
@@ -212,41 +212,6 @@ async fn a_body_of_a_start_starts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_definition_keeps_its_instances() {
-    let node = published(event("Go")).await;
-    let http = &node.http;
-    let state = executed(http).await;
-    http.delete(&format!("workflow-definitions/{ID}")).await.expect(204);
-    let path = format!("workflow-instances/{}", id_of(&state));
-    assert_eq!(http.get(&path).await.expect(200)["subStatus"], "Suspended");
-    http.trigger("Go", &json!({})).await;
-    http.instance_becomes(id_of(&state), "Finished").await;
-    let all = json!({"workflowDefinitionId": ID});
-    let deleted = http
-        .post("bulk-actions/delete/workflow-instances", &all)
-        .await
-        .expect(200);
-    assert_eq!(deleted["deleted"], 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_definition_that_is_used_stays() {
-    let node = SingleNode::start(&[]).await;
-    let used =
-        json!({"definitionId": "used", "name": "Used", "root": line("a"), "options": {"usableAsActivity": true}});
-    node.http.publish(&used).await;
-    node.publish(ID, json!({"id": "use", "type": "Used", "workflowDefinitionId": "used"}))
-        .await;
-    let refused = node.http.delete("workflow-definitions/used").await;
-    refused.assert_refused(409, "definition-used");
-    node.http
-        .delete(&format!("workflow-definitions/{ID}"))
-        .await
-        .expect(204);
-    node.http.delete("workflow-definitions/used").await.expect(204);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_list_has_pages() {
     let node = published(line("a")).await;
     let many = json!({"definitionId": ID, "count": 101});
@@ -281,18 +246,6 @@ async fn a_bulk_action_takes_a_thousand_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_id_is_not_found() {
-    let node = SingleNode::start(&[]).await;
-    let http = &node.http;
-    for path in ["cancel/workflow-instances/none", "tasks/none/complete"] {
-        assert_eq!(http.post(path, &json!({})).await.status, 404, "{path}");
-    }
-    for path in ["workflow-instances/none/variables", "workflow-instances/none/journal"] {
-        assert_eq!(http.get(path).await.status, 404, "{path}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_version_needs_the_key() {
     let node = SingleNode::with_key(&[]).await;
     let stranger = Http::new(&format!("http://{}", node.address));
@@ -302,21 +255,6 @@ async fn the_version_needs_the_key() {
         .assert_refused(401, "unauthorized");
     stranger.get("/health/live").await.expect(200);
     node.http.get("package/version").await.expect(200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_delete_without_criteria_is_refused() {
-    let node = published(event("Go")).await;
-    let state = executed(&node.http).await;
-    let refused = node
-        .http
-        .post("bulk-actions/delete/workflow-instances", &json!({}))
-        .await;
-    assert_eq!(refused.status, 400, "{refused:?}");
-    node.http
-        .get(&format!("workflow-instances/{}", id_of(&state)))
-        .await
-        .expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,18 +9,10 @@ use crate::support::single_node::SingleNode;
 
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
-        what: "Values of scripts and templates",
-        elsa: "what Jint, Roslyn and Fluid give",
-        here: "the same but for the rows that [languages](languages.md) lists, with the reason of each",
-        why: "see there",
-        other: "see there",
-        test: "expression::language_tables::the_reference_has_the_batteries",
-    },
-    Difference {
         what: "A value that does not fit the type of its input, variable or output",
         elsa: "the default of the type (0, null, 0001-01-01), or an exception",
         here: "an incident, or a refusal with 400, that names the value and the type; [conversions](conversions.md) has all types",
-        why: "a 0 that nobody wrote is found late",
+        why: "a 0 that no definition has is found late",
         other: "a script that gives the default",
         test: "expression::coerce::tests::values_become_what_they_become_in_elsa",
     },

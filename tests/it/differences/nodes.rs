@@ -24,7 +24,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         what: "Control characters in what `Elsa.WriteLine` writes",
         elsa: "written as they are",
         here: "escaped: one line of a workflow is one line of the output",
-        why: "a workflow forges no line of the log, and drives no terminal",
+        why: "a workflow cannot add lines to the log or control a terminal",
         other: "–",
         test: "it::input::text::a_workflow_writes_one_line_per_line_and_none_of_the_programs",
     },

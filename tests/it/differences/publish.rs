@@ -31,7 +31,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         what: "A trigger whose inputs cannot be evaluated",
         elsa: "published; the log has a warning, and the trigger never starts anything",
         here: "refused (400 `invalid-trigger`, `invalid-schedule`)",
-        why: "nobody notices a workflow that is never started",
+        why: "a workflow that is never started gives no error",
         other: "set `canStartWorkflow` to `false`",
         test: "it::differences::publish::a_trigger_that_cannot_be_evaluated_is_refused",
     },
