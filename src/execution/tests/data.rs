@@ -304,6 +304,15 @@ async fn inputs_are_checked_against_their_types() {
     assert_eq!(instance.lines(), [r#"[3,["a"],5]"#]);
 }
 
+#[tokio::test]
+async fn a_script_has_the_bytes_of_an_input_in_base64() {
+    let inputs = json!([{"name": "File", "type": "Byte[]"}]);
+    let root = line("l", "`${getInput('File').byteLength} ${getInput('File')[0]}`");
+    let mut instance = InMemoryInstance::new(&definition(json!({"root": root, "inputs": inputs})));
+    assert_finished(&instance.run(start(object(json!({"File": "aGVsbG8="})))).await);
+    assert_eq!(instance.lines(), ["5 104"]);
+}
+
 #[test]
 fn variables_of_a_start_are_checked_against_their_types() {
     let variables = json!([

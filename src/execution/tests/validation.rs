@@ -150,6 +150,46 @@ fn a_duplicate_id_is_refused() {
 }
 
 #[test]
+fn what_is_ambiguous_unknown_or_endless_is_refused() {
+    let sequence = |activities: Value| json!({"id": "s", "type": "Elsa.Sequence", "activities": activities});
+    let variable = |id: &str| json!({"id": id, "name": "N", "typeName": "String"});
+    let number = |value: i64| json!({"typeName": "Int32", "expression": {"type": "Literal", "value": value}});
+    let counts = json!({"id": "f", "type": "Elsa.For", "end": number(3), "step": number(0), "body": write("a")});
+    let case = json!({"label": "A", "condition": {"type": "Literal", "value": "true"}, "activity": write("a")});
+    let switch = json!({"id": "switch", "type": "Elsa.Switch", "mode": text("Sometimes"), "cases": [case]});
+    let machine =
+        |second: Value| json!({"id": "m", "type": "Elsa.StateMachine", "states": [{"name": "A"}, {"name": second}]});
+    for (definition, expected) in [
+        (
+            json!({"root": sequence(json!([write("a"), write("a")]))}),
+            "The id a is used by more than one activity",
+        ),
+        (
+            json!({"root": write("a"), "variables": [variable("v"), variable("w")]}),
+            "The variable N is declared twice",
+        ),
+        (
+            json!({"root": write("a"), "options": {"activationStrategyType": "Sometimes"}}),
+            "The activation strategy Sometimes is unknown",
+        ),
+        (
+            json!({"root": write("a"), "options": {"incidentStrategyType": "Sometimes"}}),
+            "is Sometimes, which is unknown",
+        ),
+        (json!({ "root": switch }), "The mode Sometimes of the activity"),
+        (json!({ "root": counts }), "the loop would never end"),
+        (json!({"root": machine(json!("A"))}), "as that of states[0]"),
+        (
+            json!({"root": machine(json!(null))}),
+            "give the state a name of its own",
+        ),
+    ] {
+        let (_, message) = one(definition);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
 fn a_literal_of_the_wrong_type_is_refused() {
     let root = json!({"id": "d", "type": "Elsa.Delay", "timeSpan": {"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "soon"}}});
     let (activity, message) = one(json!({"root": root}));

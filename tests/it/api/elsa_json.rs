@@ -134,6 +134,8 @@ async fn an_instance_says_whether_it_executes_and_whether_it_is_the_systems() {
     assert_fields!(waiting, {"isExecuting": false, "isSystem": true});
     assert_fields!(waiting["workflowState"], {"isExecuting": false, "isSystem": true});
     assert_eq!(system(&http).await, ["i"]);
+    let with_false = http.post("workflow-instances", &json!({"isSystem": false})).await;
+    assert_eq!(with_false.expect(200)["items"][0]["id"], "i", "false has no effect");
     // The state after a burst does not say it.
     let ran = http.execute("walk", &json!({"input": {"n": 1}})).await;
     assert_eq!(ran["workflowState"]["isExecuting"], false);

@@ -43,6 +43,30 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "it::api::readonly::a_readonly_definition_is_published_once",
     },
     Difference {
+        what: "Deleting a version of a definition of the system by its id",
+        elsa: "204",
+        here: "403 `definition-readonly`",
+        why: "only the program that embeds the engine changes what belongs to the system",
+        other: "the program deletes it",
+        test: "it::api::readonly::what_belongs_to_the_system_is_changed_by_no_client",
+    },
+    Difference {
+        what: "The number of a new definition that an import creates",
+        elsa: "1",
+        here: "that of its file",
+        why: "instances and consumers may name it",
+        other: "leave `version` out of the file",
+        test: "it::api::readonly::a_new_definition_begins_at_one_with_a_sequence",
+    },
+    Difference {
+        what: "A start at an `activityHandle`",
+        elsa: "executes only that activity",
+        here: "begins at it, inside of its containers; `activityInstanceId`, or `activityHash` alone, is 400 `not-supported`",
+        why: "what stands behind the activity runs, too, and a new instance has no executions",
+        other: "a workflow of that activity alone",
+        test: "it::api::elsa_json::a_start_begins_at_the_activity_of_a_handle",
+    },
+    Difference {
         what: "Lists without `pageSize`, and with a large one",
         elsa: "everything; no maximum",
         here: "100 rows; more than 1,000 are refused (400)",
@@ -67,9 +91,17 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "store::instance::list::tests::a_count_above_ten_thousand_is_an_estimate_and_says_so",
     },
     Difference {
-        what: "A bulk action with many definitions",
+        what: "The filter `isSystem` of instances with the value `false`",
+        elsa: "leaves out those of the system",
+        here: "no effect",
+        why: "Elsa Studio sends it with every list, which stays quick, as versions of the system are rare",
+        other: "`isSystem` of each instance of the list",
+        test: "it::api::elsa_json::an_instance_says_whether_it_executes_and_whether_it_is_the_systems",
+    },
+    Difference {
+        what: "A bulk action with many definitions, a `bulk-dispatch` with a large `count`, and a retry of many instances",
         elsa: "no maximum",
-        here: "at most 1,000 ids (400)",
+        here: "at most 1,000 each (400)",
         why: "no request takes the memory of a node",
         other: "several requests",
         test: "it::differences::api::a_bulk_action_takes_a_thousand_ids",
@@ -163,6 +195,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "it::differences::api::a_retry_is_posted",
     },
     Difference {
+        what: "A retry of activities that have not faulted",
+        elsa: "executes the named activities anew",
+        here: "they are not executed, and the result says so (`not-faulted` if nothing of the instance has faulted); what has \
+               faulted keeps its execution and its idempotency key",
+        why: "no effect happens twice, and a service that is called again recognises the call",
+        other: "start a new instance at the activity (`triggerActivityId`)",
+        test: "execution::tests::retry::what_has_not_faulted_is_told_so_and_changes_nothing",
+    },
+    Difference {
         what: "`GET …/execute` of a server without an API key",
         elsa: "executes",
         here: "403 `header-required` without a header such as `X-Requested-With`",
@@ -243,6 +284,14 @@ async fn a_bulk_action_takes_a_thousand_ids() {
         let answer = node.http.post(path, &json!({ "definitionIds": ids })).await;
         assert_eq!(answer.status, status, "{answer:?}");
     }
+    node.publish(ID, line("a")).await;
+    let path = format!("workflow-definitions/{ID}/bulk-dispatch");
+    let refused = node.http.post(&path, &json!({"count": 1001})).await;
+    refused.assert_refused(400, "invalid-field");
+    let ids: Vec<String> = (0..1001).map(|number| format!("none-{number}")).collect();
+    let retry = json!({ "workflowInstanceIds": ids });
+    let refused = node.http.post("alterations/workflows/retry", &retry).await;
+    refused.assert_refused(400, "invalid-field");
 }
 
 #[tokio::test(flavor = "multi_thread")]

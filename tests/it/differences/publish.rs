@@ -5,13 +5,13 @@ use serde_json::json;
 use super::Difference;
 use super::run::ID;
 use crate::support::assert_contains;
-use crate::support::cases::{activity, arrow, flowchart, line, text};
+use crate::support::cases::{activity, arrow, flowchart, input, line, sequence, text};
 use crate::support::single_node::SingleNode;
 
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
-        what: "A Switch without cases, a SetVariable without a variable, a connection to a missing activity, and variables, \
-               inputs or outputs whose names differ in case only",
+        what: "A Switch without cases, a SetVariable without a variable, a Delay with `canStartWorkflow`, a connection to a missing \
+               activity, and variables, inputs or outputs whose names differ in case only",
         elsa: "published without a word; the connection is dropped",
         here: "published, with a warning for each",
         why: "it runs as in Elsa, and its author hardly intends it",
@@ -50,6 +50,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         why: "they need what a node does not have: an HTTP server of workflows, a terminal, or code of .NET",
         other: "what the message says: `Elsa.RunTask` for a program that does the step, `Elsa.Event` for what comes from outside",
         test: "execution::tests::validation::activities_of_elsa_that_do_not_run_are_refused_with_a_remedy",
+    },
+    Difference {
+        what: "An id of two activities, a name of two variables, an unknown strategy or mode, an `Elsa.For` with the step 0, and a \
+               state without a name of its own",
+        elsa: "published; the first of two is found, what is unknown has its default or faults, and the loop never ends",
+        here: "refused",
+        why: "it cannot do what it says",
+        other: "another id or name, a known strategy or mode, or another step",
+        test: "execution::tests::validation::what_is_ambiguous_unknown_or_endless_is_refused",
     },
     Difference {
         what: "A property of an activity with a name that resembles one of its inputs (`txet`)",
@@ -106,8 +115,18 @@ async fn what_does_nothing_is_published_with_warnings() {
     let node = SingleNode::start(&[]).await;
     let switch = activity("Elsa.Switch", "switch", json!({"cases": []}));
     let set = activity("Elsa.SetVariable", "set", json!({"value": text("x")}));
+    let delay = activity(
+        "Elsa.Delay",
+        "delay",
+        json!({"timeSpan": input("TimeSpan", "Literal", json!("00:00:00.001")), "canStartWorkflow": true}),
+    );
+    let never = activity(
+        "Elsa.If",
+        "if",
+        json!({"condition": input("Boolean", "Literal", json!(false)), "then": delay}),
+    );
     let root = flowchart(
-        &[switch, set, line("end")],
+        &[switch, set, sequence("end", &[never, line("last")])],
         &[
             arrow("switch", "Done", "set"),
             arrow("set", "Done", "end"),
@@ -127,6 +146,7 @@ async fn what_does_nothing_is_published_with_warnings() {
             "inputs no and No differ in case only",
             "has no cases",
             "names no variable",
+            "a delay only waits and starts nothing",
             "so it is dropped",
         ],
     );
