@@ -94,7 +94,7 @@ fn the_error_of_a_declaration_has_its_key() {
     let inner = json!({"id": "s", "type": "Elsa.Sequence", "variables": [number("a", "Inner"), 5]});
     let model = json!({"root": inner,
         "variables": [number("a", "Total"), {"id": "b", "name": "Twice"}, {"id": "c", "name": "Twice"}, {"id": "d"}],
-        "inputs": [{"name": "In"}, {"name": "in"}, {}], "outputs": [{"name": "Out"}, {"name": "Out"}]});
+        "inputs": [{"name": "In"}, {"name": "In"}, {}], "outputs": [{"name": "Out"}, {"name": "Out"}]});
     let errors = publish_errors(&model);
     let keys: Vec<String> = errors.iter().map(ValidationError::key).collect();
     assert_eq!(
@@ -102,7 +102,7 @@ fn the_error_of_a_declaration_has_its_key() {
         [
             "variables.Twice",
             "variables[3]",
-            "inputs.in",
+            "inputs.In",
             "inputs[2]",
             "outputs.Out",
             "s.variables[1]",
