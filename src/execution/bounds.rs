@@ -124,11 +124,9 @@ const LONGEST_NAME: usize = 1024;
 
 /// What is wrong with a name for an instance.
 pub(super) fn name_problem(name: &str) -> Option<String> {
-    let problem = format!(
-        "has {} bytes, and at most {LONGEST_NAME} are allowed; give it a shorter one",
-        name.len()
-    );
-    (name.len() > LONGEST_NAME).then_some(problem)
+    let bytes = name.len();
+    (bytes > LONGEST_NAME)
+        .then(|| format!("has {bytes} bytes, and at most {LONGEST_NAME} are allowed; give it a shorter one"))
 }
 
 /// Checks a name, or an id that people choose, before an instance keeps it.

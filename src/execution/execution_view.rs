@@ -88,7 +88,7 @@ impl ExecutionView<'_> {
     /// The names of the inputs whose functions variables cover: as in Elsa, those that are not declared, and inside a workflow
     /// as an activity all, as its own are variables there.
     fn covered_inputs(&self) -> Vec<String> {
-        let is_nested = scope::nested_in(self.program, self.state, self.context).is_some();
+        let is_nested = self.levels().iter().any(scope::Level::is_use);
         let declared = || self.program.inputs.iter();
         let is_declared = |name: &str| declared().any(|input| input.name.eq_ignore_ascii_case(name));
         let names = self.inputs().keys();

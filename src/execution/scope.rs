@@ -41,6 +41,11 @@ impl Level {
         state.contexts.get(&self.number)
     }
 
+    /// Whether it executes a workflow as an activity.
+    pub(super) fn is_use(&self) -> bool {
+        self.used.is_some()
+    }
+
     /// The value of a variable that it holds.
     pub(super) fn variable<'s>(&self, program: &Program, state: &'s InstanceState, name: &str) -> Option<&'s Value> {
         let context = self.context(state)?;

@@ -65,7 +65,7 @@ impl<'p> BurstRun<'p> {
             self.write_output(write);
         }
         // The inputs of the instance are shown, and those that repeat an input of a trigger may be made of a secret.
-        if self.program.reads_inputs {
+        if self.program.reads_inputs && !commands.workflow_inputs.is_empty() {
             let inputs = commands.workflow_inputs.into_iter();
             let inputs = inputs.filter(|(name, _)| !self.state.is_made_of_secret(number, name));
             let inputs = inputs.map(|(name, value)| (name.to_owned(), value)).collect();

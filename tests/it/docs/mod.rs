@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a code follows as the first literal: a constructor of `Error` or of the API's error.
-const CONSTRUCTORS: [&str; 12] = [
+const CONSTRUCTORS: [&str; 13] = [
+    "Error::forbidden(",
     "Error::invalid(",
     "Error::too_large(",
     "Error::over_budget(",
