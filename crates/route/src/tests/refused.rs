@@ -91,7 +91,7 @@ fn expressions_of_a_usual_size_are_compiled() {
     for source in [
         r"{a:regex(^[[a-z0-9]]{{1,64}}$)}",
         r"{a:regex(^[a-z0-9-]{{1,64}}$)}",
-        r"{a:regex(^\w{{1,32}}$)}",
+        r"{a:regex(^\w{{1,16}}$)}",
         r"{a:regex(^[a-z0-9]{{1,255}}$)}",
         r"{a:regex(^[\w.+-]+@\w+\.\w{{2,}}$)}",
         r"{a:regex(^(\d{{4}})-(\d{{2}})-(\d{{2}})$)}/{b:regex(^\d{{3}}-\d{{2}}-\d{{4}}$)}",
