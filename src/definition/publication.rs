@@ -48,12 +48,14 @@ impl ValidationError {
     }
 
     /// The message for an answer without details.
+    #[cfg(any(feature = "http", feature = "cli", test))]
     pub(crate) fn message_with_id(&self) -> String {
         with_id(&self.message, &self.activity_id)
     }
 }
 
 /// The message about an activity for an answer without details: it ends with the id, unless it names the activity by it.
+#[cfg(any(feature = "http", feature = "cli", test))]
 pub(crate) fn with_id(message: &str, id: &str) -> String {
     let is_of_id = |character: char| character.is_alphanumeric() || "_-.:[]".contains(character);
     let is_named = || {
