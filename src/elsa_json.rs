@@ -1,7 +1,7 @@
 //! JSON as Elsa's API writes it: what has no value is left out, and each point in time has its offset.
 //!
 //! A field of a type has `skip_serializing_if`, and one with a time `serialize_with`. Composed JSON passes [`without_nulls`].
-//! Neither looks into values of users: a null that they wrote stays, as an entry of a dictionary does in Elsa.
+//! Neither changes values of users: a null that they wrote stays, as an entry of a dictionary does in Elsa.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serializer;

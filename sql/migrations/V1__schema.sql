@@ -243,7 +243,7 @@ CREATE TABLE definition (
     -- The JSON as it was sent.
     body json NOT NULL,
     -- For lists, which read no body.
-    tool_version text GENERATED ALWAYS AS (body ->> 'toolVersion') STORED,
+    tool_version text GENERATED ALWAYS AS (left(body ->> 'toolVersion', 64)) STORED,
     -- The activation strategy: 0 always, 1 singleton, 2 correlated singleton, 3 correlation. Set by the publish.
     activation_strategy smallint NOT NULL DEFAULT 0 /* always */ CHECK (activation_strategy BETWEEN 0 AND 3),
     -- What is left to do after the strategy changed: 2 seed, add keys of instances that started before (starts are

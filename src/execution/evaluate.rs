@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::execution_view::ExecutionView;
 use super::program::Program;
 use super::scope;
-use super::state::{Context, ContextStatus, InstanceState};
+use super::state::{ContextStatus, InstanceState};
 use crate::activity::{
     ActivityNode, Child, ChildStatus, EvaluationFuture, Fault, InputEvaluator, NodeInput, plain_name,
 };
@@ -96,21 +96,12 @@ impl InputEvaluator for Evaluator<'_> {
         let Some(context) = self.state.contexts.get(&self.context) else {
             return Vec::new();
         };
-        let descriptor = |context: &Context| {
-            let node = self.program.tree.find(&context.node_id)?;
-            self.program.descriptor(node.index)
-        };
-        // What is around it gives it variables, which nothing inside has set.
-        let around = context.parent.and_then(|parent| self.state.contexts.get(&parent));
-        let around = around
-            .and_then(descriptor)
-            .map(|descriptor| &*descriptor.child_variables);
-        let is_given = |name: &str| around.unwrap_or_default().iter().any(|(given, _)| given == name);
-        let outputs = descriptor(context)
-            .into_iter()
-            .flat_map(|descriptor| &descriptor.outputs);
+        let own = scope::own_names_of_use(self.program, self.state, self.context);
+        let node = self.program.tree.find(&context.node_id);
+        let descriptor = node.and_then(|node| self.program.descriptor(node.index));
+        let outputs = descriptor.into_iter().flat_map(|descriptor| &descriptor.outputs);
         let unset = outputs.filter(|output| !context.outputs.contains_key(&output.name));
-        let unset = unset.filter(|output| !is_given(plain_name(&output.name)));
+        let unset = unset.filter(|output| own.contains(plain_name(&output.name)));
         let set = unset.filter_map(|output| {
             let value = context.variables.get(plain_name(&output.name))?;
             Some((output.name.clone(), value.clone()))

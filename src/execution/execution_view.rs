@@ -87,12 +87,13 @@ impl ExecutionView<'_> {
 impl ExecutionView<'_> {
     /// The names of the inputs whose functions variables cover: as in Elsa, those that are not declared, and inside a workflow
     /// as an activity all, as its own are variables there.
-    fn covered_inputs(&self) -> Vec<String> {
+    fn covered_inputs(&self) -> HashSet<String> {
         let is_nested = self.levels().iter().any(scope::Level::is_use);
-        let declared = || self.program.inputs.iter();
-        let is_declared = |name: &str| declared().any(|input| input.name.eq_ignore_ascii_case(name));
+        let declared = self.program.inputs.iter().filter(|_| !is_nested);
+        let declared: HashSet<String> = declared.map(|input| input.name.to_ascii_lowercase()).collect();
         let names = self.inputs().keys();
-        names.filter(|name| is_nested || !is_declared(name)).cloned().collect()
+        let covered = names.filter(|name| !declared.contains(&name.to_ascii_lowercase()));
+        covered.cloned().collect()
     }
 
     /// Only the inputs of the instance have declared types: those of a workflow as an activity have the types of its

@@ -27,7 +27,7 @@ pub(super) struct VariableLocation<'p> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     number: u64,
-    /// How many borders between a workflow and its use as an activity lie between it and the execution that looks. The use is
+    /// How many borders between a workflow and its use as an activity lie between it and the execution that reads. The use is
     /// between two of them: its inputs and outputs are variables.
     borders: usize,
     /// The workflow as an activity that it executes, with the node of the use.
@@ -97,6 +97,27 @@ impl Level {
         let resumed = resumed.map(|(name, value)| (name.as_str(), value));
         result.chain(given).chain(resumed)
     }
+}
+
+/// The names of the inputs and outputs of an execution that is a workflow as an activity, but those that what is around it
+/// gives: they are variables of the execution, too.
+pub(super) fn own_names_of_use<'p>(program: &'p Program, state: &InstanceState, number: u64) -> HashSet<&'p str> {
+    let descriptor_of = |context: &Context| program.descriptor(program.tree.find(&context.node_id)?.index);
+    let Some(context) = state.contexts.get(&number) else {
+        return HashSet::new();
+    };
+    let node = program.tree.find(&context.node_id);
+    let mut children = node.into_iter().flat_map(|node| &node.ports);
+    let is_use = children.any(|(_, child)| program.tree.get(*child).is_some_and(ActivityNode::is_workflow));
+    let Some(descriptor) = descriptor_of(context).filter(|_| is_use) else {
+        return HashSet::new();
+    };
+    let around = context.parent.and_then(|parent| state.contexts.get(&parent));
+    let given = around.and_then(descriptor_of).map(|around| &*around.child_variables);
+    let is_given = |name: &str| given.unwrap_or_default().iter().any(|(given, _)| given == name);
+    let inputs = descriptor.inputs.iter().map(|input| plain_name(&input.name));
+    let outputs = descriptor.outputs.iter().map(|output| plain_name(&output.name));
+    inputs.chain(outputs).filter(|name| !is_given(name)).collect()
 }
 
 /// The names of the outputs of a workflow as an activity.
@@ -306,17 +327,23 @@ pub(super) fn visible(levels: &[Level], program: &Program, state: &InstanceState
 
 /// The visible variables whose declared type makes more than text of their texts, innermost first.
 pub(super) fn kinds(levels: &[Level], program: &Program, state: &InstanceState) -> Vec<(String, (DeclaredKind, bool))> {
-    let mut kinds = Vec::new();
-    for (depth, level) in levels.iter().enumerate() {
+    let kind_of = |variable: &Variable| DeclaredKind::of(&variable.type_name, variable.is_array);
+    let typed = |level: &Level| {
+        declared(program, state, level.number)
+            .iter()
+            .any(|it| kind_of(it).is_some())
+    };
+    let Some(last) = levels.iter().rposition(typed) else {
+        return Vec::new();
+    };
+    let (mut kinds, mut inner) = (Vec::new(), HashSet::new());
+    for level in levels.iter().take(last + 1) {
         for variable in declared(program, state, level.number) {
-            let Some(kind) = DeclaredKind::of(&variable.type_name, variable.is_array) else {
-                continue;
-            };
-            let mut inner = levels.iter().take(depth);
-            if !inner.any(|level| level.variable(program, state, &variable.name).is_some()) {
+            if let Some(kind) = kind_of(variable).filter(|_| !inner.contains(variable.name.as_str())) {
                 kinds.push((variable.name.clone(), kind));
             }
         }
+        inner.extend(level.variables(program, state).map(|(name, _)| name));
     }
     kinds
 }

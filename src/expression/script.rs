@@ -42,7 +42,7 @@ pub struct ScriptScope {
     /// The workflow's inputs by name.
     pub inputs: Map<String, Value>,
     /// Those of them that have a function in JavaScript only where no variable has one of the same name.
-    pub covered_inputs: Vec<String>,
+    pub covered_inputs: HashSet<String>,
     /// The outputs of activities, by activity id and again by activity name: an object from output name to value each.
     pub outputs: Map<String, Value>,
     /// The ids and names of the workflow's activities; without any, `getOutputFrom` takes every name.

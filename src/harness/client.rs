@@ -8,6 +8,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -103,6 +104,13 @@ pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) async fn connect(authority: &str) -> Result<(http1::SendRequest<Body>, AbortOnDropHandle<()>), AnyError> {
     let stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
+    connect_over(stream).await
+}
+
+/// The same over a stream that is open.
+pub(crate) async fn connect_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<(http1::SendRequest<Body>, AbortOnDropHandle<()>), AnyError> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let driver = tokio::spawn(async move { drop(connection.await) });
     Ok((sender, AbortOnDropHandle::new(driver)))

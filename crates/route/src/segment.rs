@@ -2,6 +2,7 @@
 
 use crate::case::{folded, last_place};
 use crate::constraint::Constraint;
+use crate::pattern::LONGEST_VALUE;
 
 /// The most segments of a template: those of ASP.NET Core.
 pub(crate) const MOST_SEGMENTS: usize = 28;
@@ -173,6 +174,9 @@ type Captured<'v> = Vec<(&'v Parameter, &'v str)>;
 /// Without its last parameter and the point before it, where that is optional, a segment matches a text that does not end with
 /// that point.
 fn capture<'v>(parts: &'v [Part], text: &'v str) -> Option<Captured<'v>> {
+    if text.len() > LONGEST_VALUE {
+        return None;
+    }
     let all = capture_all(parts, text);
     if all.is_some() {
         return all;

@@ -33,6 +33,7 @@ use nodes::{JOIN, JoinMode};
 use scope::{FlowScope, FlowTarget};
 
 use super::{Activity, ActivityContext, ChildStatus, Descriptor, EndedChild, Fault, NodeIndex, Step};
+use crate::shortened::shortened;
 
 const SCOPE: &str = "FlowScope";
 
@@ -50,6 +51,9 @@ struct Chart {
 
 /// How many inputs the entry of a skipped join names.
 const NAMED: usize = 10;
+
+/// The most characters of a port in such an entry.
+const LONGEST_PORT: usize = 80;
 
 /// The maximum number of graphs that are kept of one flowchart.
 const MOST_GRAPHS: usize = 16;
@@ -199,7 +203,7 @@ fn reason_of_skip(
     for (connection, has_another) in scope.missing(graph, target) {
         let source = title_of(context, connection.source);
         let name = if has_another {
-            format!("the port {} of {source}", connection.port)
+            format!("the port {} of {source}", shortened(&connection.port, LONGEST_PORT))
         } else {
             source
         };

@@ -1,12 +1,18 @@
 //! Requests to the API of an Elsa server: only GET, with a limit of time and bytes, without redirects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, StatusCode};
 
-use crate::harness::client::{AnyError, connect};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::harness::client::{AnyError, connect, connect_over};
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 
@@ -22,6 +28,34 @@ pub(super) struct ElsaServer {
     /// The path of the API, without `/` at its end.
     path: String,
     authorization: Option<HeaderValue>,
+    tls: Option<Tls>,
+}
+
+/// How the server is reached over TLS, and the name that its certificate must have.
+struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// The certificates of the machine, or those of `SSL_CERT_FILE`, say which server is trusted.
+    fn to(host: &str) -> Result<Self, Failure> {
+        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(name)
+            .map_err(|_| Failure::usage(format!("{host} is no name of a host that a certificate can have")))?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Failure::failed(format!("TLS cannot be set up: {error}")))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            name,
+        })
+    }
 }
 
 /// Why a request has no answer that can be used.
@@ -73,10 +107,9 @@ type Exchanged = (StatusCode, String, Result<Vec<u8>, axum::Error>);
 impl ElsaServer {
     /// The server of a URL. Errors: wrong usage.
     pub(super) fn of(url: &str, key: Option<&Secret>) -> Result<Self, Failure> {
-        let Some(rest) = url.strip_prefix("http://") else {
-            return Err(Failure::usage(
-                "this command reads from http:// only: give an address of the Elsa server without TLS, or a folder of exports",
-            ));
+        let (rest, is_tls) = match url.strip_prefix("https://") {
+            Some(rest) => (rest, true),
+            None => (url.strip_prefix("http://").unwrap_or_default(), false),
         };
         let is_plain = rest
             .bytes()
@@ -88,12 +121,16 @@ impl ElsaServer {
             ));
         }
         let has_port = host.rsplit_once(']').map_or(host, |(_, after)| after).contains(':');
+        let name = host
+            .rsplit_once(':')
+            .filter(|_| has_port)
+            .map_or(host, |(name, _)| name);
         let path = path.trim_end_matches('/');
         Ok(Self {
             address: if has_port {
                 host.to_owned()
             } else {
-                format!("{host}:80")
+                format!("{host}:{}", if is_tls { 443 } else { 80 })
             },
             host: host.to_owned(),
             path: if path.is_empty() {
@@ -102,12 +139,14 @@ impl ElsaServer {
                 format!("/{path}")
             },
             authorization: key.map(authorization).transpose()?,
+            tls: is_tls.then(|| Tls::to(name)).transpose()?,
         })
     }
 
     /// The URL of a path below the API.
     pub(super) fn url(&self, path: &str) -> String {
-        format!("http://{}{}/{path}", self.host, self.path)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}/{path}", self.host, self.path)
     }
 
     /// The body of the answer to a GET, of at most so many bytes.
@@ -116,7 +155,11 @@ impl ElsaServer {
         let (status, kind, body) = match tokio::time::timeout(TIMEOUT, self.exchange(path, most_bytes)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let message = format!("{url}: {error}; is the server running there?");
+                let certificate = match self.tls {
+                    Some(_) => " With a certificate of a private authority, name its file in SSL_CERT_FILE",
+                    None => "",
+                };
+                let message = format!("{url}: {error}; is the server running there?{certificate}");
                 return Err(NoAnswer::silent(message));
             }
             Err(_) => {
@@ -159,7 +202,13 @@ impl ElsaServer {
     }
 
     async fn exchange(&self, path: &str, most_bytes: usize) -> Result<Exchanged, AnyError> {
-        let (mut sender, _driver) = connect(&self.address).await?;
+        let (mut sender, _driver) = match &self.tls {
+            None => connect(&self.address).await?,
+            Some(tls) => {
+                let stream = TcpStream::connect(&self.address).await?;
+                connect_over(tls.connector.connect(tls.name.clone(), stream).await?).await?
+            }
+        };
         let mut request = Request::builder()
             .uri(format!("{}/{path}", self.path))
             .header(HOST, &self.host)
@@ -199,12 +248,15 @@ mod tests {
             ("http://h", "h:80", "http://h/x"),
             ("http://[::1]/api", "[::1]:80", "http://[::1]/api/x"),
             ("http://[::1]:7/api", "[::1]:7", "http://[::1]:7/api/x"),
+            ("https://h/api", "h:443", "https://h/api/x"),
+            ("https://[::1]:7/api", "[::1]:7", "https://[::1]:7/api/x"),
         ] {
             let server = ElsaServer::of(url, None).unwrap();
             assert_eq!((server.address.as_str(), server.url("x").as_str()), (address, list));
         }
         for url in [
-            "https://h/api",
+            "ftp://h/api",
+            "https://h_/\u{e4}",
             "http://",
             "http:///api",
             "http://u:p@h/api",

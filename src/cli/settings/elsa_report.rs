@@ -17,7 +17,7 @@ pub(crate) enum ElsaCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ReportSettings {
     /// A folder with exports (.json, and .zip archives of them), one such file, or the root of the API of a running Elsa
-    /// server, such as http://host:5001/elsa/api
+    /// server, such as https://host/elsa/api. The certificates of this machine, or those of SSL_CERT_FILE, are trusted
     #[arg(value_name = "DIR|FILE|URL")]
     pub(crate) source: String,
     /// A file with the API key of the Elsa server

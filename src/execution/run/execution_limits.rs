@@ -1,5 +1,5 @@
-//! The limits of what an instance executes without waiting and at once. Each message names its setting, so that whoever has
-//! such a workflow on purpose can raise it.
+//! The limits of what an instance executes without waiting and at once. Each message names its setting, so that an
+//! operator can raise it for a workflow that needs more.
 
 use serde_json::Value;
 

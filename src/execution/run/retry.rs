@@ -14,6 +14,7 @@ use crate::execution::bookmark::Bookmark;
 use crate::execution::cause::{Cause, InstructionOrigin};
 use crate::execution::child::AwaitedChild;
 use crate::execution::journal::EntryDetails;
+use crate::execution::scope;
 use crate::execution::state::{ContextStatus, Halted, Incident, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::{ActivityId, InstanceId};
@@ -221,7 +222,10 @@ impl BurstRun<'_> {
 
     /// Executes an activity anew in its execution. Its variables are those that it has left.
     pub(super) async fn begin_again(&mut self, number: u64, node: &ActivityNode) {
+        let own = scope::own_names_of_use(self.program, &self.state, number);
         if let Some(context) = self.state.contexts.get_mut(&number) {
+            // The inputs and outputs of a workflow as an activity, which something inside has set as variables.
+            context.variables.retain(|name, _| !own.contains(name.as_str()));
             context.properties = Map::new();
             context.inputs = Map::new();
             context.outputs = Map::new();

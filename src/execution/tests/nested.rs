@@ -18,7 +18,7 @@ fn line(id: &str, text: &str) -> Value {
 }
 
 /// A definition that can be used as an activity.
-fn usable(id: &str, mut fields: Value) -> WorkflowDefinition {
+pub(super) fn usable(id: &str, mut fields: Value) -> WorkflowDefinition {
     fields["id"] = format!("{id}-v1").into();
     fields["definitionId"] = id.into();
     fields["name"] = id.into();
@@ -26,7 +26,7 @@ fn usable(id: &str, mut fields: Value) -> WorkflowDefinition {
     definition(fields)
 }
 
-fn using(id: &str, of: &str) -> Value {
+pub(super) fn using(id: &str, of: &str) -> Value {
     json!({"type": of, "id": id, "workflowDefinitionId": of, "version": 1})
 }
 

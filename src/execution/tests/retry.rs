@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::activities::{event, guarded, line, literal, parallel, sequence};
 use super::in_memory::{InMemoryInstance, definition, start};
+use super::nested::{usable, using};
 use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
 use crate::execution::{
     ActivityRetry, BurstResult, InstanceState, Instruction, InstructionOrigin, InterpreterOptions, SubStatus,
@@ -74,6 +75,31 @@ async fn retry(instance: &mut InMemoryInstance, activities: &[&str]) -> (Vec<Act
 fn refusals(retries: &[ActivityRetry]) -> Vec<&str> {
     let refused = retries.iter().filter_map(|retry| retry.attempt.as_ref().err());
     refused.map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_retried_workflow_as_an_activity_begins_with_its_inputs_and_without_outputs() {
+    let script = "setVariable('N', getInput('N') * 2); setRound(getRound() + 1); \
+        if (getRound() == 1) setVariable('Out', 'no number'); return `${getVariable('N')}`";
+    let print = json!({"type": "Elsa.WriteLine", "id": "print",
+        "text": {"typeName": "String", "expression": {"type": "JavaScript", "value": script}}});
+    let broken = usable(
+        "Broken",
+        json!({"inputs": [{"name": "N", "type": "Int32"}], "outputs": [{"name": "Out", "type": "Int32"}], "root": print}),
+    );
+    let mut used = using("use", "Broken");
+    used["n"] = 5.into();
+    used["out"] = json!({"typeName": "Int32", "memoryReference": {"id": "o"}});
+    let consumer = definition(json!({"definitionId": "consumer", "root": used, "variables": [
+        {"id": "o", "name": "O", "typeName": "Int32"}, {"id": "r", "name": "Round", "typeName": "Int32", "value": 0}]}));
+    let mut instance = InMemoryInstance::nesting(&consumer, &[broken], Catalogue::standard());
+    let first = begin(&mut instance).await;
+    assert_eq!((first.sub_status, first.incident_count), (SubStatus::Faulted, 1));
+    assert_eq!(first.state.incidents()[0].activity_id.as_str(), "use");
+    let (_, again) = retry(&mut instance, &[]).await;
+    let again = again.unwrap();
+    assert_eq!(again.sub_status, SubStatus::Finished, "{:?}", again.state.incidents());
+    assert_eq!(instance.lines(), ["10", "10"]);
 }
 
 #[tokio::test]

@@ -1,16 +1,17 @@
 //! Starts of many instances of one workflow.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::{StreamExt, stream};
 
 use super::Engine;
-use crate::id::InstanceId;
+use crate::id::{ActivityId, InstanceId};
 use crate::runtime::context::request::{Idempotency, StartRequest};
 use crate::{Error, Result, weight};
 
-/// The most instances of one call, and the most bytes of the inputs and variables of all of them.
+/// The most instances of one call, and the most bytes that all of them are given.
 const MOST_INSTANCES: u32 = 1_000;
 const MOST_BYTES: usize = 64 << 20;
 
@@ -31,10 +32,17 @@ impl Engine {
         if count == 0 || count > MOST_INSTANCES {
             return Err(invalid(format!("1 to {MOST_INSTANCES} instances are started at once")));
         }
-        let bytes: usize = weight::map(&request.input) + weight::map(&request.variables);
+        let ids = [
+            request.correlation_id.as_deref(),
+            request.name.as_deref(),
+            request.trigger_activity_id.as_ref().map(ActivityId::as_str),
+            request.trigger_node_id.as_deref(),
+        ];
+        let texts: usize = ids.into_iter().flatten().map(weight::text).sum();
+        let bytes: usize = weight::map(&request.input) + weight::map(&request.variables) + texts;
         if bytes.saturating_mul(count as usize) > MOST_BYTES {
             return Err(invalid(format!(
-                "the inputs and variables of all instances have more than {MOST_BYTES} bytes together; start fewer at once"
+                "the inputs, variables and names of all instances have more than {MOST_BYTES} bytes together; start fewer at once"
             )));
         }
         let (engine, request) = (self.clone(), Arc::new(request));
@@ -49,20 +57,18 @@ impl Engine {
                 has_failed.fetch_or(accepted.is_err(), Relaxed);
                 Some(accepted)
             };
-            let starts = stream::iter(0..count).map(start).buffered(concurrent);
-            starts
-                .filter_map(std::future::ready)
-                .collect::<Vec<Result<InstanceId>>>()
-                .await
-        });
-        let accepted = starting.await.map_err(|_| Error::internal("the starts failed"))?;
-        let (mut ids, mut first) = (Vec::with_capacity(accepted.len()), None);
-        for accepted in accepted {
-            match accepted {
-                Ok(id) => ids.push(id),
-                Err(error) => first = first.or(Some(error)),
+            let mut starts = pin!(stream::iter(0..count).map(start).buffered(concurrent));
+            let (mut ids, mut first) = (Vec::new(), None);
+            while let Some(accepted) = starts.next().await {
+                match accepted {
+                    Some(Ok(id)) => ids.push(id),
+                    Some(Err(error)) => first = first.or(Some(error)),
+                    None => {}
+                }
             }
-        }
+            (ids, first)
+        });
+        let (ids, first) = starting.await.map_err(|_| Error::internal("the starts failed"))?;
         match first {
             None => Ok(ids),
             Some(error) => Err(error.field("count", format!("{} of {count} starts were accepted", ids.len()))),

@@ -13,7 +13,7 @@ use super::start_admission::{
     AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, in_task, invalid_input,
 };
 use crate::execution::StartValues;
-use crate::id::{ActivityId, InstanceId};
+use crate::id::InstanceId;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use crate::runtime::worker::instruction::StartBody;
@@ -113,10 +113,9 @@ impl Engine {
                 None => Err(invalid_input(checked.problems)),
             };
         }
-        // Without a published version there is none. If one is published before the start is accepted, it is checked for an
-        // activity with the place as its id, which it does not have.
-        let named = checked.trigger.or(request.trigger_activity_id);
-        let trigger_activity_id = named.or_else(|| request.trigger_node_id.map(ActivityId::new));
+        // Without a published version there is none at the node id. If one is published before the start is accepted, the start is
+        // checked again.
+        let trigger_activity_id = checked.trigger.or(request.trigger_activity_id);
         let body = StartBody {
             correlation_id: request.correlation_id,
             name: request.name,
@@ -132,6 +131,7 @@ impl Engine {
             definition_id: request.definition_id,
             version_id,
             checked_version: Some(checked.version),
+            trigger_node_id: request.trigger_node_id,
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: key,

@@ -234,14 +234,17 @@ async fn accept_checked(node: &NodeContext, acceptor: &Acceptor, mut start: NewS
 }
 
 async fn check_again(node: &NodeContext, mut start: NewStart, version: VersionId) -> Result<NewStart> {
-    let body: StartBody = serde_json::from_value(start.body.clone())
+    let mut body: StartBody = serde_json::from_value(start.body.clone())
         .map_err(|error| Error::internal("a start cannot be read").caused_by(error))?;
     let values = StartValues {
         input: &body.input,
         variables: &body.variables,
-        trigger: body.trigger_activity_id.as_ref(),
-        // Checked before the start was accepted.
-        trigger_node_id: None,
+        // The activity at a node id may be another one in this version.
+        trigger: body
+            .trigger_activity_id
+            .as_ref()
+            .filter(|_| start.trigger_node_id.is_none()),
+        trigger_node_id: start.trigger_node_id.as_deref(),
     };
     let programs = &node.caches.programs;
     if start.version_id.is_none() {
@@ -253,6 +256,11 @@ async fn check_again(node: &NodeContext, mut start: NewStart, version: VersionId
         return Err(invalid_input(checked.problems));
     }
     start.checked_version = Some(checked.version);
+    if checked.trigger.is_some() {
+        body.trigger_activity_id = checked.trigger;
+        start.body = serde_json::to_value(&body)
+            .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?;
+    }
     Ok(start)
 }
 

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 const PUBLISHED_VERSION: &str = include_str!("../../../sql/queries/definition/published_version.sql");
 const LIST_PUBLISHED: &str = include_str!("../../../sql/queries/definition/list_published.sql");
 
-/// Writes the start sources of the published version again, as its publish has, and tells all nodes that it has changed. The
+/// Writes the start sources of the published version again, as its publish has, and notifies all nodes of the change. The
 /// planner decides which schedules stay. Returns false, and writes nothing, if another version is published.
 pub(crate) async fn refresh(
     pool: &Pool,

@@ -161,7 +161,7 @@ pub(super) async fn save_in(
     if let Some(head) = head.as_mut().filter(|_| new.guards_readonly)
         && let Err(refused) = refuse_readonly(id, head.is_readonly, head.is_system)
     {
-        // A client that repeats an import is told that it is done.
+        // The repeat of an import is answered as the import was.
         let text = std::mem::take(&mut head.body.0);
         if publish.is_some() || head.is_system || !is_same(text, Arc::clone(&new.body), is_equivalent).await? {
             return Err(refused);

@@ -56,6 +56,8 @@ pub(crate) struct NewStart {
     pub(crate) version_id: Option<VersionId>,
     /// The version for which its values were checked, an empty one if none was published then; `None` means any.
     pub(crate) checked_version: Option<VersionId>,
+    /// The node id at which it begins, for another check; the body has the id of the activity there.
+    pub(crate) trigger_node_id: Option<String>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
     /// The caller chose the id, so another start may have the same.

@@ -37,6 +37,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         definition_id: DefinitionId::new("d"),
         version_id: None,
         checked_version: None,
+        trigger_node_id: None,
         body: json!({}),
         request: key.map(|key| idempotency_key("start", key)),
         has_chosen_id: false,

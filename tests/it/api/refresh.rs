@@ -64,7 +64,7 @@ async fn triggers_are_read_again_and_timers_keep_their_next_occurrence() {
         json!({"refreshed": ["a"], "notFound": ["none", "draft"], "failed": {}})
     );
     assert_eq!(triggers().await, ["a", "broken"]);
-    assert_eq!(revision().await, counted + 1, "all nodes are told");
+    assert_eq!(revision().await, counted + 1, "all nodes are notified");
     // At the other node, too, its event starts it.
     first.trigger("a", &json!({})).await;
     wait_until("the event to start an instance", async || {

@@ -126,7 +126,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         what: "`GET /package/version` without credentials",
         elsa: "200",
         here: "401, like all routes of the API",
-        why: "a version tells an attacker what to try",
+        why: "the version is a hint for attackers",
         other: "send the key, or read `GET /health/live`, which needs none",
         test: "it::differences::api::the_version_needs_the_key",
     },

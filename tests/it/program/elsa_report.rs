@@ -1,17 +1,26 @@
 //! `mainspring elsa report`: what runs of a folder, and of a server, without a database.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::support::certificates::Certificates;
 use crate::support::{Child, LONG_TIMEOUT, TestDatabase, assert_contains};
 
 /// The exit code, standard output and standard error.
 fn report(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut child = Child::start(&[&["elsa", "report"], arguments].concat(), &[]);
+    report_with(arguments, &[])
+}
+
+fn report_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let mut child = Child::start(&[&["elsa", "report"], arguments].concat(), environment);
     let code = child.wait(LONG_TIMEOUT).code();
     (code, child.stdout().join("\n"), child.stderr().join("\n"))
 }
@@ -165,7 +174,6 @@ fn what_is_not_there_is_wrong_usage() {
     for (arguments, hint) in [
         (&["/nowhere/at-all"][..], "/nowhere/at-all"),
         (&[folder.path()], "no .json or .zip"),
-        (&["https://localhost/elsa/api"], "http://"),
         (&["http://user:secret@h/elsa/api"], "without user"),
         (&[folder.path(), "--api-key-file", "/nowhere/key"], "--api-key-file"),
         (&[folder.path(), "--import"], "no database is given"),
@@ -192,11 +200,16 @@ const KEY: &str = "k-of-the-elsa-server";
 
 /// Serves until the test ends; each connection is one request. Returns the root of its API.
 fn serve(fake: Fake) -> String {
+    format!("http://{}", serve_over(fake, |stream| stream))
+}
+
+/// The same over streams that are made of the connections; returns the address with the path.
+fn serve_over<S: Read + Write>(fake: Fake, open: impl Fn(TcpStream) -> S + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/elsa/api", listener.local_addr().unwrap());
+    let url = format!("{}/elsa/api", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
+            let mut stream = open(stream.unwrap());
             let mut head = Vec::new();
             let mut byte = [0];
             while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
@@ -205,6 +218,10 @@ fn serve(fake: Fake) -> String {
             let head = String::from_utf8_lossy(&head).into_owned();
             let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
             let has_key = head.contains(&format!("ApiKey {KEY}\r\n"));
+            // A client that does not trust the certificate sends no request.
+            if head.is_empty() {
+                continue;
+            }
             assert!(head.starts_with("GET "), "{head}");
             let (status, kind, body) = match fake {
                 Fake::Html => ("200 OK", "text/html", "<!doctype html><p>Elsa".to_owned()),
@@ -273,6 +290,36 @@ fn a_running_server_is_read_page_by_page() {
     assert!(!err.contains("another-key") && !err.contains(KEY), "{err}");
     let (code, _, err) = report(&[&url]);
     assert!(code == Some(2) && err.contains("wants an API key"), "{err}");
+}
+
+#[test]
+fn a_server_is_read_over_tls_if_its_certificate_is_trusted() {
+    let certificates = Certificates::make();
+    let pem = |name: &str| certificates.path(name);
+    let chain = CertificateDer::pem_file_iter(pem("server.pem")).unwrap();
+    let chain = chain.map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(pem("server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let config = Arc::new(config);
+    let open = move |stream| StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+    let url = format!("https://{}", serve_over(Fake::Pages, open));
+    let folder = Folder::create();
+    folder.write("key", KEY);
+    let key = folder.0.join("key");
+    let arguments = [&url, "--json", "--api-key-file", key.to_str().unwrap()];
+    let (_, out, err) = report_with(&arguments, &[("SSL_CERT_FILE", &pem("ca.pem"))]);
+    let document: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+    assert_eq!(document["summary"]["runs"], 119);
+    // An authority that is not known.
+    let (code, out, err) = report(&arguments);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert_contains(&err, &[&url, "certificate", "SSL_CERT_FILE"]);
 }
 
 #[test]

@@ -31,7 +31,7 @@ const MOST_FAILED: usize = 1_000;
 
 impl Engine {
     /// Computes the triggers and schedules of published definitions again and writes them, each definition in a transaction
-    /// of its own, and tells all nodes to read it again; `None` means all definitions. An equal schedule stays as it is, with
+    /// of its own, and notifies all nodes, which read it again; `None` means all definitions. An equal schedule stays as it is, with
     /// its next occurrence, and so does one that is computed by an expression, as long as its activity has the same type and
     /// the same kind of schedule. Those that fail stay as they are, and are reported.
     ///
@@ -157,7 +157,7 @@ fn stopping() -> Error {
     )
 }
 
-/// What a client is told: a defect is described in the log only.
+/// What the response says: a defect is described in the log only.
 fn reported(error: &Error) -> String {
     let is_known = error.is_invalid() || error.is_conflict() || error.is_too_large() || error.is_transient();
     let message = if is_known {
