@@ -35,7 +35,8 @@
 //! (rows, SQL, connections), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
 //! messages), `elsa_json` (times and absent
-//! values in JSON), `refusals` (repeated refusals), `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
+//! values in JSON), `refusals` (repeated refusals), `spool` (large files),
+//! `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
 //! benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
@@ -92,6 +93,7 @@ pub mod runtime;
 pub mod schedule;
 mod shortened;
 pub mod signal;
+mod spool;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::answer::{Answer, AnswerStatus};
 use super::console::Console;
 use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
@@ -214,6 +215,8 @@ pub(crate) struct ActivityCommands {
     pub(crate) burns: bool,
     pub(crate) bookmarks: Vec<BookmarkRequest>,
     pub(crate) events: Vec<EventPublication>,
+    /// The answer to the request of this run.
+    pub(crate) answer: Option<Answer>,
     /// The children to start; those that are waited for resume the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     /// A child to run after the call, which has then waited. The activity is resumed with its result.
@@ -256,6 +259,7 @@ pub struct ActivityContext<'a> {
     pub(crate) flowchart_mode: FlowchartMode,
     /// Determined on the first request: a loop over many items has as many children.
     pub(crate) children: OnceLock<Vec<Child>>,
+    pub(crate) answer_status: AnswerStatus,
     pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,
     /// The names of properties that this call has set.
@@ -480,6 +484,21 @@ impl<'a> ActivityContext<'a> {
     /// Adds an input to those of the instance, as in Elsa a trigger does with what has started or resumed it.
     pub(crate) fn set_workflow_input(&mut self, name: &'static str, value: impl Into<Value>) {
         self.commands.workflow_inputs.push((name, value.into()));
+    }
+
+    /// Whether the request of this run can be answered.
+    #[allow(dead_code, reason = "an activity of the next commit calls it")]
+    pub(crate) fn answer_status(&self) -> AnswerStatus {
+        match self.commands.answer {
+            Some(_) => AnswerStatus::Answered,
+            None => self.answer_status,
+        }
+    }
+
+    /// Answers the request of this run with the commit of this burst. The activity has made sure that it is open.
+    #[allow(dead_code, reason = "an activity of the next commit calls it")]
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        self.commands.answer = Some(answer);
     }
 
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first

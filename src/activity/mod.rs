@@ -9,12 +9,14 @@
 //! # Layout
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `enumeration`: values of Elsa's enumerations, by name or number.
+//! - `answer`: the answer to an HTTP request.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
 //!   activity; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
+mod answer;
 mod catalogue;
 mod composition;
 mod console;
@@ -46,6 +48,8 @@ use std::future::{Future, ready};
 
 use serde_json::{Map, Value};
 
+#[allow(unused_imports, reason = "the next commits use it")]
+pub(crate) use answer::{Answer, AnswerBody, AnswerStatus};
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, converter_requirement, is_elsa_type, requirement};
 pub(crate) use composition::{

@@ -21,8 +21,8 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
 use crate::activity::{
-    ActivityCommands, ActivityContext, ActivityNode, ChildRequest, EndedChild, EventPublication, Fault, InputEvaluator,
-    Resumption, Step,
+    ActivityCommands, ActivityContext, ActivityNode, AnswerStatus, ChildRequest, EndedChild, EventPublication, Fault,
+    InputEvaluator, Resumption, Step,
 };
 use crate::error::panic_text;
 use crate::execution::bounds::{self, InterpreterOptions, admit, admit_name};
@@ -509,6 +509,7 @@ impl BurstRun<'_> {
             is_breaking: context.is_breaking,
             flowchart_mode: self.program.flowchart_mode(node).unwrap_or(self.options.flowchart_mode),
             children: OnceLock::new(),
+            answer_status: AnswerStatus::NoRequest,
             pending_notifications: self
                 .notifications
                 .iter()

@@ -25,6 +25,7 @@ const GROUND: [&str; 11] = [
     "id",
     "failpoint",
     "open_files",
+    "spool",
     "private_file",
     "shortened",
     "watchdog",
