@@ -18,7 +18,7 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 11] = [
+const GROUND: [&str; 12] = [
     "compute",
     "elsa_json",
     "error",
