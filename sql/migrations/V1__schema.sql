@@ -11,6 +11,7 @@
 -- Definitions
 --   definition         the versions of each workflow definition, with their JSON
 --   definition_reference  what each version uses as activities
+--   purged_version     the ids of versions that are gone, which no import takes again
 --   revision           one counter; grows with each publish, so that every node notices it
 --   trigger            the stimuli that start a published definition
 --   schedule           the timers, cron expressions and points in time that start a published definition
@@ -292,6 +293,13 @@ CREATE TABLE definition_reference (
 CREATE INDEX definition_reference_used ON definition_reference (used_definition_id, tenant_id);
 CREATE INDEX definition_reference_version ON definition_reference (used_version_id, tenant_id)
     WHERE used_version_id IS NOT NULL;
+
+-- Nodes keep what they have compiled by the id of the version, so an id that was published or started means one body for ever.
+CREATE TABLE purged_version (
+    tenant_id text COLLATE "C" NOT NULL,
+    version_id text COLLATE "C" NOT NULL,
+    PRIMARY KEY (version_id, tenant_id)
+);
 
 -- A row and no sequence: it grows in the transaction of the publish, and a sequence would show 2 before 1 is
 -- committed.

@@ -247,20 +247,28 @@ pub(super) async fn save_in(
                 .await?;
             let spare = VersionId::random();
             let wanted = new.version_id.as_ref().unwrap_or(&spare);
-            let params: [&(dyn ToSql + Sync); 11] = [
-                &tenant.as_str(),
-                &wanted.as_str(),
-                &spare.as_str(),
-                &id.as_str(),
-                &version,
-                &new.name,
-                &new.description,
-                &body,
-                &new.is_readonly,
-                &new.is_system,
-                &new.activity_type,
-            ];
-            let row = client.query_one(INSERT_DRAFT, &params).await?;
+            let (tenant, id, spare) = (tenant.as_str(), id.as_str(), spare.as_str());
+            let mut row = None;
+            for wanted in [wanted.as_str(), spare] {
+                let params: [&(dyn ToSql + Sync); 11] = [
+                    &tenant,
+                    &wanted,
+                    &spare,
+                    &id,
+                    &version,
+                    &new.name,
+                    &new.description,
+                    &body,
+                    &new.is_readonly,
+                    &new.is_system,
+                    &new.activity_type,
+                ];
+                row = client.query_opt(INSERT_DRAFT, &params).await?;
+                if row.is_some() {
+                    break;
+                }
+            }
+            let row = row.ok_or_else(|| Error::internal("a new version has found no id"))?;
             saved_row(
                 new,
                 VersionId::new(row.get::<_, String>("version_id")),

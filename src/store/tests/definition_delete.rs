@@ -3,7 +3,7 @@
 use super::definitions::{definition, start, trigger};
 use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::store::definition::delete::{DeleteGuard, definition_of, delete, purge, purge_all};
-use crate::store::definition::{self, StartSources, VersionSelector};
+use crate::store::definition::{self, NewDefinition, StartSources, VersionSelector};
 use crate::store::start::{AcceptedStart, Acceptor};
 use crate::testing::store::Fixture;
 
@@ -158,4 +158,57 @@ async fn the_version_before_a_deleted_one_becomes_the_newest() {
         .unwrap()
         .is_empty()
     );
+}
+
+#[tokio::test]
+async fn the_id_of_a_purged_version_is_not_used_again() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let (tenant, id) = (TenantId::default(), DefinitionId::new("d"));
+    let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
+    let of_file = VersionId::new("of a file");
+    let import = |name| NewDefinition {
+        version_id: Some(of_file.clone()),
+        ..definition(name)
+    };
+    // A draft is compiled by nobody.
+    let draft = definition::save(&pool, class, &import("draft"), None).await.unwrap();
+    assert_eq!(draft.row.version_id, of_file);
+    let deleted = delete(&pool, class, &tenant, &id, None, DeleteGuard::None)
+        .await
+        .unwrap();
+    assert_eq!(purge(&pool, &tenant, &deleted).await.unwrap(), 1);
+    let first = definition::save(&pool, class, &import("first"), Some(StartSources::by(&[]))).await;
+    assert_eq!(first.unwrap().row.version_id, of_file);
+    let deleted = delete(&pool, class, &tenant, &id, None, DeleteGuard::None)
+        .await
+        .unwrap();
+    assert_eq!(purge(&pool, &tenant, &deleted).await.unwrap(), 1);
+    // Nodes may still have the program of the first one under this id.
+    let second = definition::save(&pool, class, &import("second"), Some(StartSources::by(&[]))).await;
+    assert_ne!(second.unwrap().row.version_id, of_file);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn two_imports_at_once_of_one_version_id_are_two_versions() {
+    let fixture = Fixture::new().await;
+    let class = fixture.base.schema().lock_class();
+    let pool = crate::db::Pool::new(&fixture.base, 4).unwrap();
+    let of_file = VersionId::new("of a file");
+    let other = "INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, body)
+        VALUES ('', 'of a file', 'other', 1, true, false, '{}')";
+    let blocker = fixture.begin(other).await;
+    let saves = tokio::spawn({
+        let pool = pool.clone();
+        let new = NewDefinition {
+            version_id: Some(of_file.clone()),
+            ..definition("n")
+        };
+        async move { definition::save(&pool, class, &new, None).await }
+    });
+    fixture.a_session_waits().await;
+    blocker.client.batch_execute("COMMIT").await.unwrap();
+    assert_ne!(saves.await.unwrap().unwrap().row.version_id, of_file);
+    fixture.is_sound().await;
 }
