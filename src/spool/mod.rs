@@ -1,23 +1,128 @@
 //! Files of this process that are too large for memory: bodies of requests, and what workflows download.
 //!
-//! A file lives as long as anything holds its [`SpoolFile`]; the last holder deletes it. Files of an earlier process are deleted
-//! when the spool is opened. All files together have a limit.
+//! A file lives as long as anything holds its [`SpoolFile`]; the last holder deletes it. All files together have a limit.
+//! Each process has a folder of its own under the directory, and a locked file that says that it lives: what a dead process
+//! has left is deleted when another one opens the directory.
+//!
+//! # Layout
+//! `folder`: the folder of this process, and those of dead ones · `room`: what all files may take · `writer`: a file that is
+//! being written · `file`: a complete one.
 #![allow(dead_code, reason = "the next commits use it")]
 
-use std::sync::Arc;
+mod file;
+mod folder;
+mod room;
+#[cfg(test)]
+mod tests;
+mod writer;
 
-/// A complete file.
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::OnceCell;
+
+pub(crate) use file::SpoolFile;
+use file::Stored;
+use folder::Folder;
+use room::Room;
+pub(crate) use writer::SpoolWriter;
+
+use crate::{Error, Result};
+
+/// What all files may take together, in bytes, where nothing else is set (1 GiB).
+pub(crate) const DEFAULT_LIMIT: u64 = 1 << 30;
+
+/// The files of this process. Clones are the same spool.
 #[derive(Clone, Debug)]
-pub(crate) struct SpoolFile(Arc<Held>);
+pub(crate) struct Spool(Arc<Shared>);
 
 #[derive(Debug)]
-struct Held {
-    length: u64,
+struct Shared {
+    /// Where the folder of this process is made; a folder in that of the system for temporary files if there is none.
+    directory: Option<PathBuf>,
+    limit: u64,
+    opened: OnceCell<Arc<Opened>>,
 }
 
-impl SpoolFile {
-    /// Its bytes.
-    pub(crate) fn length(&self) -> u64 {
-        self.0.length
+/// A spool that has its folder. Its files hold it, so that the folder is deleted after the last of them.
+#[derive(Debug)]
+struct Opened {
+    folder: Folder,
+    room: Arc<Room>,
+    files: Mutex<HashMap<String, Weak<Stored>>>,
+}
+
+impl Opened {
+    fn files(&self) -> MutexGuard<'_, HashMap<String, Weak<Stored>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Default for Spool {
+    fn default() -> Self {
+        Self::lazy(None, DEFAULT_LIMIT)
+    }
+}
+
+impl Spool {
+    /// A spool whose folder is made for its first file. `limit`: what all files may take, in bytes.
+    pub(crate) fn lazy(directory: Option<PathBuf>, limit: u64) -> Self {
+        Self(Arc::new(Shared {
+            directory,
+            limit,
+            opened: OnceCell::new(),
+        }))
+    }
+
+    /// A spool in `directory`, which is created if it is missing, with what dead processes have left there deleted.
+    /// Errors: `spool-unavailable` if nothing can be written there.
+    pub(crate) async fn open(directory: &Path, limit: u64) -> Result<Self> {
+        let spool = Self::lazy(Some(directory.to_owned()), limit);
+        spool.opened().await?;
+        Ok(spool)
+    }
+
+    async fn opened(&self) -> Result<&Arc<Opened>> {
+        let open = async {
+            let directory = self.0.directory.clone();
+            let folder = tokio::task::spawn_blocking(move || Folder::make(directory.as_deref())).await;
+            let folder = folder.map_err(|error| Error::internal("opening the spool panicked").caused_by(error))?;
+            Ok(Arc::new(Opened {
+                folder: folder?,
+                room: Arc::new(Room::new(self.0.limit)),
+                files: Mutex::default(),
+            }))
+        };
+        self.0.opened.get_or_try_init(|| open).await
+    }
+
+    /// Begins a file. Errors: `spool-full`, `spool-unavailable`.
+    pub(crate) async fn create(&self) -> Result<SpoolWriter> {
+        SpoolWriter::create(Arc::clone(self.opened().await?)).await
+    }
+
+    /// A complete file of this process that something holds.
+    pub(crate) fn find(&self, id: &str) -> Option<SpoolFile> {
+        let stored = self.0.opened.get()?.files().get(id)?.upgrade()?;
+        Some(SpoolFile(stored))
+    }
+
+    /// What all files take now, and may take, in bytes.
+    #[allow(dead_code, reason = "a gauge of the next commits reads it")]
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        let used = self.0.opened.get().map_or(0, |opened| opened.room.used());
+        (used, self.0.limit)
+    }
+}
+
+/// The error of a disk that refuses. A full one is a full spool.
+fn refused(path: &Path, error: std::io::Error) -> Error {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    if matches!(error.kind(), StorageFull | QuotaExceeded) {
+        return Error::unavailable("spool-full", "The disk of the spool is full; try again later.").caused_by(error);
+    }
+    tracing::error!(path = %path.display(), %error, "the spool cannot be used");
+    let message = "The spool of this node cannot be used; its log has the details.";
+    Error::unavailable("spool-unavailable", message).caused_by(error)
 }

@@ -1,0 +1,74 @@
+//! What all files of a spool may take together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Error, Result};
+
+/// What an empty file takes, in bytes: files without a byte would be without end.
+const FILE_BYTES: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct Room {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Room {
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            used: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The place of a file, which is still empty.
+    pub(super) fn file(self: &Arc<Self>) -> Result<Place> {
+        let mut place = Place {
+            room: Arc::clone(self),
+            bytes: 0,
+        };
+        place.grow(FILE_BYTES)?;
+        Ok(place)
+    }
+}
+
+/// What one file takes; dropping it gives that back.
+#[derive(Debug)]
+pub(super) struct Place {
+    room: Arc<Room>,
+    bytes: u64,
+}
+
+impl Place {
+    /// Takes more bytes. Errors: `spool-full`; nothing is taken.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<()> {
+        let limit = self.room.limit;
+        let grown = self
+            .room
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|&used| used <= limit)
+            });
+        if grown.is_err() {
+            metrics::counter!("mainspring_spool_refused_total").increment(1);
+            let message = format!(
+                "The files of other requests use the spool of this node, which holds {} MiB (spool-mib); try again later.",
+                limit >> 20
+            );
+            return Err(Error::unavailable("spool-full", message));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
