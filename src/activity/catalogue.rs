@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Activity, ActivityContext, Choice, ConverterDescriptor, Descriptor, EndedChild, Fault, OutputConverter,
-    RegisteredConverter, Resumption, Step, composition, control_flow, flowchart, generic, parallel, primitives,
-    publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
+    RegisteredConverter, Resumption, Step, TriggerStimulus, composition, control_flow, flowchart, generic, parallel,
+    primitives, publish_event, run_task, scheduling, scripting, state_machine, switch, try_catch,
 };
 use crate::Error;
 use crate::expression::{language_requirements, script_activities};
@@ -26,7 +26,7 @@ pub(crate) trait ErasedActivity: Send + Sync {
     fn resumed<'a>(&'a self, context: &'a mut ActivityContext<'_>, resumption: Resumption) -> StepFuture<'a>;
     fn child_completed<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
     fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
-    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value>;
+    fn trigger_stimuli(&self, inputs: &Map<String, Value>) -> Result<Vec<TriggerStimulus>, Vec<String>>;
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>>;
     fn choices<'a>(&'a self, input: &'a str, values: &'a Map<String, Value>) -> ChoicesFuture<'a>;
 }
@@ -48,8 +48,8 @@ impl<A: Activity> ErasedActivity for A {
         Box::pin(Activity::child_cancelled(self, context, child))
     }
 
-    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
-        Activity::trigger_payload(self, inputs)
+    fn trigger_stimuli(&self, inputs: &Map<String, Value>) -> Result<Vec<TriggerStimulus>, Vec<String>> {
+        Activity::trigger_stimuli(self, inputs)
     }
 
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>> {

@@ -130,8 +130,10 @@ pub struct Resumption {
 pub struct BookmarkRequest {
     /// The name of the stimulus; the activity's type unless another is given.
     pub name: Option<String>,
-    /// The payload that a stimulus must have to match.
+    /// The payload that a stimulus must have to match, unless there is a key.
     pub payload: Value,
+    /// What a stimulus must have to match, if that is not the payload.
+    pub key: Option<Value>,
     /// A published stimulus of the same name and payload resumes it.
     pub publishable: bool,
     /// It is resumed after this time, counted from the commit.
@@ -148,6 +150,7 @@ impl BookmarkRequest {
         Self {
             name: None,
             payload: payload.into(),
+            key: None,
             publishable: true,
             delay: None,
             due: None,

@@ -8,6 +8,7 @@
 //!
 //! # Layout
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
+//! - `route`: the route of an HTTP endpoint.
 //! - `enumeration`: values of Elsa's enumerations, by name or number.
 //! - `answer`: the answer to an HTTP request.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
@@ -33,6 +34,7 @@ mod parallel;
 mod placeholder;
 mod primitives;
 mod publish_event;
+mod route;
 mod run_task;
 mod scheduling;
 mod scripting;
@@ -77,6 +79,10 @@ pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name
 pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
+#[cfg(feature = "http")]
+#[allow(unused_imports, reason = "the next commits use it")]
+pub(crate) use route::EndpointRoute;
+pub(crate) use route::HTTP_ENDPOINT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scheduling::inputs_of_trigger;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
@@ -99,6 +105,15 @@ impl Step {
     pub fn outcome(name: impl Into<String>) -> Self {
         Self::Outcomes(vec![name.into()])
     }
+}
+
+/// A stimulus that starts an instance at a trigger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TriggerStimulus {
+    /// What a stimulus must have, of which the hash is made.
+    pub key: Value,
+    /// What the trigger keeps: the key, or more than that.
+    pub payload: Value,
 }
 
 /// An activity type.
@@ -156,6 +171,21 @@ pub trait Activity: Send + Sync + 'static {
     fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
         let _ = inputs;
         None
+    }
+
+    /// For a trigger: every stimulus that starts an instance here, from the evaluated inputs. By default the one of
+    /// [`Self::trigger_payload`], whose payload is its key.
+    ///
+    /// # Errors
+    /// Why there is none, each a sentence that goes on after "The trigger cannot be used: ".
+    fn trigger_stimuli(&self, inputs: &Map<String, Value>) -> Result<Vec<TriggerStimulus>, Vec<String>> {
+        match self.trigger_payload(inputs) {
+            Some(payload) => Ok(vec![TriggerStimulus {
+                key: payload.clone(),
+                payload,
+            }]),
+            None => Err(vec!["it names no stimulus to wait for".to_owned()]),
+        }
     }
 
     /// For a trigger by time: the schedule of its starts, from the evaluated inputs. Such a trigger has no payload; it

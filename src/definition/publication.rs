@@ -136,7 +136,7 @@ pub struct Trigger {
     pub activity_type: String,
     /// The hash that a stimulus must have.
     pub hash: StimulusHash,
-    /// The payload of the stimulus: `{"eventName": …}`.
+    /// The payload of the stimulus, `{"eventName": …}`, or what the trigger keeps in its place.
     pub payload: Value,
 }
 

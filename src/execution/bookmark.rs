@@ -25,8 +25,11 @@ pub struct Bookmark {
     pub name: String,
     /// The hash that a stimulus must have.
     pub hash: StimulusHash,
-    /// The payload that is hashed.
+    /// The payload, which is hashed unless there is a key.
     pub payload: Value,
+    /// What is hashed in place of the payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Value>,
     /// Whether published stimuli can match it; false for delays.
     pub publishable: bool,
     /// A timer resumes it this long after the commit's `now()`.

@@ -1,6 +1,6 @@
 //! The interpreter: compiles and validates definitions, and runs bursts.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,11 +26,14 @@ use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use super::validate;
-use crate::activity::{ActivityKind, AllPublished, Catalogue, NodeInput};
+use crate::activity::{
+    ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeIndex, NodeInput, TriggerStimulus,
+};
 use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{LANGUAGES, ScriptEngine, ScriptSession};
-use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
+use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash, VersionId};
 use crate::schedule::Schedule;
+use crate::shortened::shortened;
 use crate::{Error, Result};
 
 /// How long the triggers of a definition are computed before other tasks of the thread run.
@@ -43,6 +46,41 @@ pub struct WorkflowTriggers {
     pub triggers: Vec<Trigger>,
     /// Triggers that start an instance on a schedule.
     pub schedules: Vec<ScheduledTrigger>,
+}
+
+impl WorkflowTriggers {
+    /// Adds a stimulus of a trigger. `endpoints` has the title of the first activity with each route. Returns what is wrong: of
+    /// two endpoints with one route, either could answer a request.
+    fn add(
+        &mut self,
+        node: &ActivityNode,
+        stimulus: TriggerStimulus,
+        endpoints: &mut HashMap<StimulusHash, (NodeIndex, String)>,
+    ) -> Option<String> {
+        let hash = stimulus_hash(&node.type_name, &stimulus.key, None);
+        if node.type_name == HTTP_ENDPOINT {
+            match endpoints.get(&hash) {
+                // It names a method twice.
+                Some((index, _)) if *index == node.index => return None,
+                Some((_, other)) => {
+                    let text = |name: &str| stimulus.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+                    let (path, method) = (shortened(text("path"), 100), text("method").to_uppercase());
+                    return Some(format!(
+                        "its path {path} with the method {method} is also that of the {other}, so that a request would be \
+                         ambiguous; give one of them another path or method"
+                    ));
+                }
+                None => endpoints.insert(hash, (node.index, node.title().to_string())),
+            };
+        }
+        self.triggers.push(Trigger {
+            activity_id: ActivityId::new(node.id.clone()),
+            activity_type: node.type_name.clone(),
+            hash,
+            payload: stimulus.payload,
+        });
+        None
+    }
 }
 
 /// A trigger with a schedule.
@@ -245,6 +283,7 @@ impl Interpreter {
         let evaluator = Evaluator::of(program, &state, &session, 0);
         let mut triggers = WorkflowTriggers::default();
         let mut errors = Problems::default();
+        let mut endpoints = HashMap::new();
         let mut begun = Instant::now();
         for node in program.tree.iter() {
             if errors.is_full() {
@@ -297,14 +336,13 @@ impl Interpreter {
                         let fields = error.fields().iter();
                         problems.extend(fields.map(|(input, error)| format!("the input {input} is invalid: {error}")));
                     }
-                    None if node.can_start => match activity.trigger_payload(&inputs) {
-                        Some(payload) => triggers.triggers.push(Trigger {
-                            activity_id: ActivityId::new(node.id.clone()),
-                            activity_type: node.type_name.clone(),
-                            hash: stimulus_hash(&node.type_name, &payload, None),
-                            payload,
-                        }),
-                        None => problems.push("it names no stimulus to wait for".to_owned()),
+                    None if node.can_start => match activity.trigger_stimuli(&inputs) {
+                        Ok(stimuli) => {
+                            for stimulus in stimuli {
+                                problems.extend(triggers.add(node, stimulus, &mut endpoints));
+                            }
+                        }
+                        Err(why) => problems.extend(why),
                     },
                     None => {}
                 }

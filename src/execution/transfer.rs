@@ -143,7 +143,8 @@ impl InstanceState {
             return Err(format!("no activity waits at the bookmark {}", bookmark.id));
         }
         let execution = (!bookmark.publishable).then_some(&own);
-        if stimulus_hash(&bookmark.name, &bookmark.payload, execution) != bookmark.hash {
+        let key = bookmark.key.as_ref().unwrap_or(&bookmark.payload);
+        if stimulus_hash(&bookmark.name, key, execution) != bookmark.hash {
             return Err(format!(
                 "the hash of the bookmark {} is not that of its payload",
                 bookmark.id

@@ -4,13 +4,17 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::case::{folded, is_folded};
-use crate::segment::MOST_SEGMENTS;
+use crate::parse::LONGEST_TEMPLATE;
+use crate::segment::{MOST_SEGMENTS, push_literal};
 
 /// In bytes: the longest path. Kestrel's longest request line is as long.
 pub const LONGEST_PATH: usize = 8 << 10;
 
 /// The segments that are looked at one by one: those of the longest template, and one more.
 const SEGMENTS: usize = MOST_SEGMENTS + 1;
+
+/// In bytes: no anchor of a template is longer. Without its case a character may have three times as many bytes.
+const LONGEST_ANCHOR: usize = 3 * LONGEST_TEMPLATE + 4;
 
 /// The path of a request, in segments.
 ///
@@ -105,6 +109,39 @@ impl<'p> RequestPath<'p> {
     /// The path without escapes, as the values of catch-alls are taken from it.
     pub fn as_str(&self) -> &str {
         if self.text.is_empty() { "/" } else { &self.text }
+    }
+
+    /// The shape of the template that has this path only; `None` if it has more segments than a template can have.
+    pub fn shape(&self) -> Option<String> {
+        if self.count > MOST_SEGMENTS {
+            return None;
+        }
+        let mut shape = String::with_capacity(self.text.len());
+        for at in 0..self.count {
+            if at > 0 {
+                shape.push('/');
+            }
+            push_literal(self.folded(at), &mut shape);
+        }
+        Some(shape)
+    }
+
+    /// The [`Template::anchor`](crate::Template::anchor) of each template that may match the path: at most 407.
+    pub fn anchors(&self) -> Vec<String> {
+        let count = self.count.min(MOST_SEGMENTS);
+        let mut anchors = vec![String::new()];
+        for first in 0..count {
+            let mut anchor = first.to_string();
+            for at in first..count {
+                anchor.push('/');
+                anchor.push_str(self.folded(at));
+                if anchor.len() > LONGEST_ANCHOR {
+                    break;
+                }
+                anchors.push(anchor.clone());
+            }
+        }
+        anchors
     }
 
     /// The number of segments.

@@ -158,7 +158,7 @@ impl Segment {
     }
 }
 
-fn push_literal(literal: &str, key: &mut String) {
+pub(crate) fn push_literal(literal: &str, key: &mut String) {
     for c in literal.chars() {
         key.push(c);
         if matches!(c, '{' | '}') {

@@ -249,13 +249,18 @@ impl<T> RouteTable<T> {
         Some(route.value)
     }
 
-    /// The best routes for a request.
-    ///
-    /// A route of a worse precedence is found if those of better ones have other methods, as in ASP.NET Core.
-    pub fn lookup<'t>(&'t self, path: &RequestPath<'_>, method: &str) -> Lookup<'t, T> {
+    /// Gives the routes for a request to `accept`, those of one precedence together, the best precedence first, until it
+    /// returns true. Returns the other methods of the routes that the path matches, as far as these were seen.
+    pub fn visit<'t>(
+        &'t self,
+        path: &RequestPath<'_>,
+        method: &str,
+        mut accept: impl FnMut(&mut Vec<&'t Route<T>>) -> bool,
+    ) -> BTreeSet<&'t str> {
         let mut found: Vec<&Route<T>> = Vec::new();
         let mut others: BTreeSet<&str> = BTreeSet::new();
         Search::new(path).run(&self.root, &mut |endings: &[Ending]| {
+            found.clear();
             for route in endings.iter().filter_map(|ending| self.at(ending.slot)) {
                 if route.methods.has(method) {
                     found.push(route);
@@ -263,14 +268,26 @@ impl<T> RouteTable<T> {
                     others.extend(route.methods.iter());
                 }
             }
-            !found.is_empty()
+            if found.iter().any(|route| !route.methods.is_any()) {
+                found.retain(|route| !route.methods.is_any());
+            }
+            if found.len() > 1 {
+                found.sort_unstable_by_key(|route| route.id.number);
+            }
+            !found.is_empty() && accept(&mut found)
         });
-        if found.iter().any(|route| !route.methods.is_any()) {
-            found.retain(|route| !route.methods.is_any());
-        }
-        if found.len() > 1 {
-            found.sort_unstable_by_key(|route| route.id.number);
-        }
+        others
+    }
+
+    /// The best routes for a request.
+    ///
+    /// A route of a worse precedence is found if those of better ones have other methods, as in ASP.NET Core.
+    pub fn lookup<'t>(&'t self, path: &RequestPath<'_>, method: &str) -> Lookup<'t, T> {
+        let mut found: Vec<&Route<T>> = Vec::new();
+        let others = self.visit(path, method, |routes| {
+            found.append(routes);
+            true
+        });
         match (found.is_empty(), others.is_empty()) {
             (false, _) => Lookup::Found(found),
             (true, false) => Lookup::OtherMethods(others),

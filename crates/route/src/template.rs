@@ -67,6 +67,32 @@ impl Template {
         shape
     }
 
+    /// Whether it has no parameter: its one path is found by its [`Self::shape`] alone, see [`RequestPath::shape`].
+    pub fn is_literal(&self) -> bool {
+        self.segments
+            .iter()
+            .all(|segment| matches!(segment, Segment::Literal(_)))
+    }
+
+    /// A key by which the template can be found in a store: each path that it matches has it among its
+    /// [`RequestPath::anchors`]. It is the first run of literal segments, with its place; empty if there is none.
+    pub fn anchor(&self) -> String {
+        let literals = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(literal) => Some(&**literal),
+            _ => None,
+        });
+        let mut literals = literals.enumerate().skip_while(|(_, literal)| literal.is_none());
+        let Some((place, Some(first))) = literals.next() else {
+            return String::new();
+        };
+        let mut anchor = format!("{place}/{first}");
+        for literal in literals.map_while(|(_, literal)| literal) {
+            anchor.push('/');
+            anchor.push_str(literal);
+        }
+        anchor
+    }
+
     pub(crate) fn segments(&self) -> &[Segment] {
         &self.segments
     }

@@ -335,6 +335,9 @@ impl<'p> BurstRun<'p> {
             &request.payload,
             self.options.max_value_bytes,
         )?;
+        if let Some(key) = &request.key {
+            admit("The key of the bookmark", key, self.options.max_value_bytes)?;
+        }
         check_name("The name of the bookmark", request.name.as_deref())?;
         let ends = |delay| self.now().checked_add_signed(TimeDelta::from_std(delay).ok()?);
         let ends = request.delay.map(ends).into_iter().chain(request.due.map(Some));
@@ -356,10 +359,11 @@ impl<'p> BurstRun<'p> {
             id: BookmarkId::default(),
             activity_id: ActivityId::new(node.id.clone()),
             node_id: node.node_id.clone(),
-            hash: stimulus_hash(&name, &request.payload, own),
+            hash: stimulus_hash(&name, request.key.as_ref().unwrap_or(&request.payload), own),
             activity_execution_id: execution,
             name,
             payload: request.payload,
+            key: request.key,
             publishable: request.publishable,
             delay: request.delay,
             due: request.due,

@@ -16,6 +16,7 @@
 //! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
+//! - `http_routes`: which endpoint an HTTP request is for.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
 //!   same services.
 
@@ -35,6 +36,8 @@ mod delete;
 mod designer;
 pub(crate) mod event_token;
 mod events;
+#[cfg(feature = "http")]
+pub(crate) mod http_routes;
 mod incarnation;
 mod instance_list;
 mod instances;
