@@ -28,6 +28,7 @@ pub(crate) trait ErasedActivity: Send + Sync {
     fn child_cancelled<'a>(&'a self, context: &'a mut ActivityContext<'_>, child: EndedChild) -> StepFuture<'a>;
     fn trigger_stimuli(&self, inputs: &Map<String, Value>) -> Result<Vec<TriggerStimulus>, Vec<String>>;
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>>;
+    fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String>;
     fn choices<'a>(&'a self, input: &'a str, values: &'a Map<String, Value>) -> ChoicesFuture<'a>;
 }
 
@@ -54,6 +55,10 @@ impl<A: Activity> ErasedActivity for A {
 
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<Schedule>> {
         Activity::trigger_schedule(self, inputs)
+    }
+
+    fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String> {
+        Activity::input_problems(self, inputs)
     }
 
     fn choices<'a>(&'a self, input: &'a str, values: &'a Map<String, Value>) -> ChoicesFuture<'a> {
@@ -125,6 +130,8 @@ impl Catalogue {
             .register(composition::DispatchWorkflow)
             .register(composition::BulkDispatchWorkflows)
             .register(composition::ExecuteWorkflow);
+        #[cfg(feature = "http")]
+        catalogue.register_http(&Arc::default());
         for (type_name, language) in script_activities() {
             catalogue.register(scripting::RunScript(type_name, language));
         }

@@ -15,7 +15,7 @@
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
-//!   activity; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
+//!   activity; `http/`: endpoints and responses; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod answer;
 mod catalogue;
@@ -28,6 +28,8 @@ mod enumeration;
 mod fault;
 mod flowchart;
 mod generic;
+#[cfg(feature = "http")]
+pub(crate) mod http;
 mod nested;
 mod output_converter;
 mod parallel;
@@ -193,6 +195,13 @@ pub trait Activity: Send + Sync + 'static {
     fn trigger_schedule(&self, inputs: &Map<String, Value>) -> Option<crate::Result<crate::schedule::Schedule>> {
         let _ = inputs;
         None
+    }
+
+    /// What is wrong with inputs beyond their types, each as a clause: "the input Limit is below zero". A publish is refused with
+    /// it. `inputs` has those whose value is known then: literal ones, and those without an expression.
+    fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String> {
+        let _ = inputs;
+        Vec::new()
     }
 
     /// For an input that is [refreshed](InputDescriptor::refreshed): the choices that a designer offers now. `values` has the

@@ -25,7 +25,7 @@ struct Named {
 fn sources() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/activity");
     let mut files = Vec::new();
-    for folder in [folder.clone(), folder.join("flowchart")] {
+    for folder in [folder.clone(), folder.join("flowchart"), folder.join("http")] {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             // What a workflow as an activity reads is in its definition.

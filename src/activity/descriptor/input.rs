@@ -40,6 +40,8 @@ pub struct InputDescriptor {
     pub is_lazy: bool,
     /// Not an expression: the property is read unchanged.
     pub is_raw: bool,
+    /// Definitions have the value as it is, not as an expression: `"isLocal": true`. It is evaluated as a literal.
+    pub is_bare: bool,
     /// The value is not converted to the type; the activity converts it.
     pub is_as_given: bool,
     /// Publishing a definition without it fails, and a null value is a fault.
@@ -66,6 +68,7 @@ impl InputDescriptor {
             is_sensitive: false,
             is_lazy: false,
             is_raw: false,
+            is_bare: false,
             is_as_given: false,
             is_required: false,
         }
@@ -169,6 +172,13 @@ impl InputDescriptor {
     #[must_use]
     pub fn as_given(mut self) -> Self {
         self.is_as_given = true;
+        self
+    }
+
+    /// Lets definitions have the value as it is, as Elsa has some flags, instead of an expression.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.is_bare = true;
         self
     }
 

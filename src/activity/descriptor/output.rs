@@ -16,6 +16,8 @@ pub struct OutputDescriptor {
     pub description: String,
     /// Not shown by the designer.
     pub is_hidden: bool,
+    /// A fact for designers: whether Elsa writes its value to the journal.
+    pub is_serializable: bool,
 }
 
 impl OutputDescriptor {
@@ -28,6 +30,7 @@ impl OutputDescriptor {
             type_name: type_name.into(),
             description: String::new(),
             is_hidden: false,
+            is_serializable: true,
         }
     }
 
@@ -42,6 +45,13 @@ impl OutputDescriptor {
     #[must_use]
     pub fn describe(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
+        self
+    }
+
+    /// Tells designers that Elsa does not write its value to the journal.
+    #[must_use]
+    pub fn not_serializable(mut self) -> Self {
+        self.is_serializable = false;
         self
     }
 

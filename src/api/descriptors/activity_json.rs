@@ -67,7 +67,7 @@ fn input(input: &InputDescriptor, place: u16) -> Value {
         "order": input.order.unwrap_or(place.into()),
         "isBrowsable": !input.is_hidden,
         "isSynthetic": false,
-        "isWrapped": !input.is_raw,
+        "isWrapped": !input.is_raw && !input.is_bare,
         "uiHint": input.ui_hint.as_str(),
         "category": input.category.as_deref().unwrap_or_default(),
         "defaultValue": input.default,
@@ -90,7 +90,7 @@ fn output(output: &OutputDescriptor, place: u16) -> Value {
         "order": place,
         "isBrowsable": !output.is_hidden,
         "isSynthetic": false,
-        "isSerializable": true,
+        "isSerializable": output.is_serializable,
     })
 }
 

@@ -68,7 +68,13 @@ pub(super) fn validate(
         errors.extend(unknown_activity_strategy(node).map(|problem| ValidationError::of(&node.id, problem)));
         guards.check(node, &mut errors);
         scripts(program, node, &mut errors);
-        inputs(node, &mut errors);
+        let known = inputs(node, &mut errors);
+        if let Some(activity) = program.activity(node.index) {
+            errors.extend(activity.input_problems(&known).into_iter().map(|problem| {
+                let message = format!("The activity {} cannot be used: {problem}", node.title());
+                ValidationError::of(&node.id, message)
+            }));
+        }
         converters::check(catalogue, &targets, node, &mut errors);
         let custom = node.property("customProperties").and_then(Value::as_object);
         persistence(&node.id, custom, &mut errors);
@@ -202,12 +208,19 @@ fn variables(node: &ActivityNode, errors: &mut Problems) {
     }
 }
 
-fn inputs(node: &ActivityNode, errors: &mut Problems) {
+/// The problems of literal inputs. Returns the values that are known: those of literals, and those without an expression.
+fn inputs(node: &ActivityNode, errors: &mut Problems) -> Map<String, Value> {
+    let mut known = Map::new();
     for input in &node.inputs {
         if errors.is_full() {
-            return;
+            return known;
         }
-        let Some(expression) = &input.expression else { continue };
+        let Some(expression) = &input.expression else {
+            if input.memory_reference.is_none() {
+                known.insert(input.name.clone(), input.default.clone().unwrap_or_default());
+            }
+            continue;
+        };
         let value = match expression.kind.as_str() {
             "Literal" => Ok(expression.value.clone()),
             "Object" => object(&expression.value, &input.convert_to).map_err(|fault| fault.message),
@@ -235,17 +248,19 @@ fn inputs(node: &ActivityNode, errors: &mut Problems) {
             }
         };
         let value = value.and_then(|value| coerce(value, &input.convert_to).map_err(|mismatch| mismatch.to_string()));
-        if let Err(problem) = value {
-            errors.push(ValidationError::of(
+        match value {
+            Ok(value) => drop(known.insert(input.name.clone(), value)),
+            Err(problem) => errors.push(ValidationError::of(
                 &node.id,
                 format!(
                     "The input {} of the activity {} is invalid: {problem}",
                     input.name,
                     node.title()
                 ),
-            ));
+            )),
         }
     }
+    known
 }
 
 /// The problems of scripts, each with its place.

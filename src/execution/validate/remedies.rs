@@ -1,7 +1,7 @@
 //! Elsa's activity types that this engine does not run, each with its module and what to do instead.
 
 /// The remedy by type. A program that registers a type of that name runs it.
-const REMEDIES: [(&str, &str); 14] = [
+const REMEDIES: [(&str, &str); 11] = [
     (
         "Elsa.ReadLine",
         "a server has no console to read from; wait for an Elsa.Event or an Elsa.RunTask, whose payload or result is the line",
@@ -28,10 +28,6 @@ const REMEDIES: [(&str, &str); 14] = [
         "wait for an Elsa.Event, and let the sender publish it by POST /events/{name}/trigger",
     ),
     (
-        "Elsa.HttpEndpoint",
-        "start the workflow by POST /workflow-definitions/{id}/execute, or wait for an Elsa.Event",
-    ),
-    (
         "Elsa.SendHttpRequest",
         "let a program send it as an Elsa.RunTask, or register an activity of a program",
     ),
@@ -42,14 +38,6 @@ const REMEDIES: [(&str, &str); 14] = [
     (
         "Elsa.DownloadHttpFile",
         "let a program download it as an Elsa.RunTask, or register an activity of a program",
-    ),
-    (
-        "Elsa.WriteHttpResponse",
-        "set an output of the workflow by Elsa.SetOutput, which the response to an execute contains",
-    ),
-    (
-        "Elsa.WriteFileHttpResponse",
-        "set an output of the workflow by Elsa.SetOutput, which the response to an execute contains",
     ),
     (
         "Elsa.HttpRequest",

@@ -1,0 +1,437 @@
+//! `Elsa.HttpEndpoint`: starts a workflow by a request, or waits for one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainspring_route::Template;
+use serde_json::{Map, Value, json};
+
+use super::body_kind::{BodyKind, read_json};
+use super::content::type_of_variable;
+use super::file_value::FileValue;
+use super::form::dictionary;
+use super::header_fields::is_token;
+use super::options::{RequestProblem, RouteOptions};
+use super::received::{ReceivedBody, ReceivedRequest};
+use super::services::HttpServices;
+use crate::activity::{
+    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, Fault, InputDescriptor,
+    OutputDescriptor, Resumption, Step, UiHint,
+};
+use crate::expression::{TimeSpan, TypeName};
+
+/// The type of the activity, which is the name of its triggers and bookmarks.
+pub(crate) const HTTP_ENDPOINT: &str = "Elsa.HttpEndpoint";
+
+/// The methods that an endpoint can have: the registered ones that a server answers. A wrong one would wait for ever.
+const METHODS: [&str; 20] = [
+    "GET",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "HEAD",
+    "OPTIONS",
+    "TRACE",
+    "QUERY",
+    "COPY",
+    "LINK",
+    "LOCK",
+    "MKCOL",
+    "MOVE",
+    "PROPFIND",
+    "PROPPATCH",
+    "REPORT",
+    "SEARCH",
+    "UNLINK",
+    "UNLOCK",
+];
+
+/// The first segment below the base path that belongs to links which resume a workflow.
+const RESERVED: &str = "resume";
+
+/// The longest time that a request can wait: as long as its answer would be kept.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Debug)]
+pub(super) struct HttpEndpoint(pub(super) Arc<HttpServices>);
+
+impl Activity for HttpEndpoint {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(HTTP_ENDPOINT)
+            .display_name("HTTP Endpoint")
+            .describe(
+                "HTTP",
+                "Wait for an inbound HTTP request that matches the specified path and methods.",
+            )
+            .kind(ActivityKind::Trigger)
+            .input(
+                InputDescriptor::new("Path", "String")
+                    .hint(self.path_hint())
+                    .describe("The path to associate with the workflow."),
+            )
+            .input(
+                InputDescriptor::new("SupportedMethods", "String[]")
+                    .hint(UiHint::CheckList(
+                        ["GET", "POST", "PUT", "HEAD", "DELETE"].map(Choice::from).into(),
+                    ))
+                    .default(json!(["GET"]))
+                    .describe("The HTTP methods to accept."),
+            )
+            .input(
+                InputDescriptor::new("Authorize", "Boolean")
+                    .category("Security")
+                    .default(false)
+                    .describe("Allow authenticated requests only."),
+            )
+            .input(
+                InputDescriptor::new("Policy", "String")
+                    .category("Security")
+                    .describe("Provide a policy to evaluate. If the policy fails, the request is forbidden."),
+            )
+            .input(upload("RequestTimeout", "TimeSpan", "The maximum time allowed to process the request."))
+            .input(upload("RequestSizeLimit", "Int64", "The maximum request size allowed in bytes."))
+            .input(upload("FileSizeLimit", "Int64", "The maximum file size allowed in bytes for an individual file."))
+            .input(upload(
+                "AllowedFileExtensions",
+                "String[]",
+                "Only file extensions in this list are allowed. Leave empty to allow all extensions",
+            ))
+            .input(upload(
+                "BlockedFileExtensions",
+                "String[]",
+                "File extensions in this list are forbidden. Leave empty to not block any extension.",
+            ))
+            .input(upload(
+                "AllowedMimeTypes",
+                "String[]",
+                "Only MIME types in this list are allowed. Leave empty to allow all types",
+            ))
+            .input(outcome("ExposeRequestTooLargeOutcome", RequestProblem::RequestTooLarge))
+            .input(outcome("ExposeFileTooLargeOutcome", RequestProblem::FileTooLarge))
+            .input(outcome("ExposeInvalidFileExtensionOutcome", RequestProblem::InvalidFileExtension))
+            .input(outcome("ExposeInvalidFileMimeTypeOutcome", RequestProblem::InvalidFileMimeType))
+            .input(
+                InputDescriptor::new("WaitForResponse", "TimeSpan")
+                    .category("Response")
+                    .describe(
+                        "How long the request waits for a response of a later step, after a delay or a child. Leave empty to answer \
+                         202 as soon as the workflow waits.",
+                    ),
+            )
+            .output(OutputDescriptor::new("ParsedContent", "Object").describe("The parsed request content, if any."))
+            .output(
+                OutputDescriptor::new("Files", "FormFile[]")
+                    .describe("The uploaded files, if any.")
+                    .not_serializable(),
+            )
+            .output(
+                OutputDescriptor::new("File", "FormFile")
+                    .describe("The first uploaded file, if any.")
+                    .not_serializable(),
+            )
+            .output(OutputDescriptor::new("RouteData", "ObjectDictionary").describe("The parsed route data, if any."))
+            .output(
+                OutputDescriptor::new("QueryStringData", "ObjectDictionary").describe("The querystring data, if any."),
+            )
+            .output(OutputDescriptor::new("Headers", "ObjectDictionary").describe("The headers, if any."))
+            .output(
+                OutputDescriptor::new("Result", "HttpRequest")
+                    .describe("The request.")
+                    .not_serializable(),
+            )
+            .fault_category("HTTP")
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        if let Some(payload) = context.started_by().cloned() {
+            return receive(&self.0, context, &payload);
+        }
+        let routes = routes(context.inputs());
+        let routes = routes.map_err(|problems| {
+            Fault::new(format!("The endpoint cannot wait for a request: {}", problems.join("; "))).category("HTTP")
+        })?;
+        for route in routes {
+            context.bookmark(route.bookmark());
+        }
+        Ok(Step::Wait)
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        receive(&self.0, context, &resumption.payload.unwrap_or_default())
+    }
+
+    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
+        let routes = routes(inputs).ok()?;
+        routes.first().map(EndpointRoute::key)
+    }
+
+    fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String> {
+        routes(inputs).err().unwrap_or_default()
+    }
+}
+
+impl HttpEndpoint {
+    /// A line of text behind the URL that is before it, which a designer copies with it.
+    fn path_hint(&self) -> UiHint {
+        let adornment = json!({"adornmentText": self.0.complete_base_url(), "enableCopyAdornment": true});
+        let specifications = json!({"singleline": adornment, "Refresh": true});
+        match specifications {
+            Value::Object(specifications) => UiHint::Custom(UiHint::SingleLine.as_str().to_owned(), specifications),
+            _ => UiHint::SingleLine,
+        }
+    }
+}
+
+fn upload(name: &str, type_name: &str, description: &str) -> InputDescriptor {
+    InputDescriptor::new(name, type_name)
+        .category("Upload")
+        .describe(description)
+}
+
+fn outcome(name: &str, problem: RequestProblem) -> InputDescriptor {
+    let description = format!("A value indicating whether to expose the \"{}\" outcome.", problem.outcome());
+    let input = InputDescriptor::new(name, "Boolean").category("Outcomes").bare();
+    input.default(false).describe(description)
+}
+
+/// A template and a method.
+struct EndpointRoute {
+    shape: String,
+    options: RouteOptions,
+}
+
+impl EndpointRoute {
+    fn key(&self) -> Value {
+        RouteOptions::key(&self.shape, &self.options.method)
+    }
+
+    fn bookmark(&self) -> BookmarkRequest {
+        BookmarkRequest {
+            name: Some(HTTP_ENDPOINT.to_owned()),
+            ..BookmarkRequest::new(self.key())
+        }
+    }
+}
+
+/// The routes of an endpoint, one for each method. An input that is missing here has no known value yet and is not checked.
+/// Errors: what is wrong with the inputs.
+fn routes(inputs: &Map<String, Value>) -> Result<Vec<EndpointRoute>, Vec<String>> {
+    let mut problems = Vec::new();
+    let shape = inputs.get("Path").map(|path| shape(path, &mut problems));
+    let methods = inputs
+        .get("SupportedMethods")
+        .map(|methods| methods_of(methods, &mut problems));
+    if let Some(policy) = inputs.get("Policy").and_then(Value::as_str).filter(|policy| !policy.trim().is_empty()) {
+        problems.push(format!(
+            "the policy {policy:?} is unknown: this server has no policies yet; clear Policy, and set Authorize so that a request needs \
+             a credential of the API"
+        ));
+    }
+    let flag = |value: Option<&Value>| value == Some(&Value::Bool(true));
+    let exposed = [
+        (inputs.get("ExposeRequestTooLargeOutcome"), RequestProblem::RequestTooLarge),
+        (inputs.get("ExposeFileTooLargeOutcome"), RequestProblem::FileTooLarge),
+        (inputs.get("ExposeInvalidFileExtensionOutcome"), RequestProblem::InvalidFileExtension),
+        (inputs.get("ExposeInvalidFileMimeTypeOutcome"), RequestProblem::InvalidFileMimeType),
+    ];
+    let exposed = exposed.into_iter().filter(|(value, _)| flag(*value));
+    let extensions = |value: Option<&Value>| {
+        let with_dot = |text: String| if text.starts_with('.') { text } else { format!(".{text}") };
+        texts(value).into_iter().map(with_dot).collect::<Vec<String>>()
+    };
+    let options = RouteOptions {
+        path: inputs.get("Path").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        authorize: flag(inputs.get("Authorize")),
+        request_timeout: length_of_time("RequestTimeout", inputs.get("RequestTimeout"), &mut problems),
+        request_size_limit: size("RequestSizeLimit", inputs.get("RequestSizeLimit"), &mut problems),
+        file_size_limit: size("FileSizeLimit", inputs.get("FileSizeLimit"), &mut problems),
+        allowed_file_extensions: extensions(inputs.get("AllowedFileExtensions")),
+        blocked_file_extensions: extensions(inputs.get("BlockedFileExtensions")),
+        allowed_mime_types: texts(inputs.get("AllowedMimeTypes")),
+        exposed: exposed.map(|(_, problem)| problem).collect(),
+        wait_for_response: length_of_time("WaitForResponse", inputs.get("WaitForResponse"), &mut problems),
+        ..RouteOptions::default()
+    };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let routes = methods.unwrap_or_default().into_iter().map(|method| EndpointRoute {
+        shape: shape.clone().unwrap_or_default(),
+        options: RouteOptions {
+            method,
+            ..options.clone()
+        },
+    });
+    Ok(routes.collect())
+}
+
+fn shape(path: &Value, problems: &mut Vec<String>) -> String {
+    let Some(path) = path.as_str().filter(|path| !path.trim().is_empty()) else {
+        problems.push("the input Path is empty; write the path below the base path, as orders/{id}, or / for the base path".to_owned());
+        return String::new();
+    };
+    match Template::parse(path) {
+        Ok(template) => {
+            let shape = template.shape();
+            if shape.split('/').next() == Some(RESERVED) {
+                problems.push(format!(
+                    "the path {path:?} begins with {RESERVED}, which belongs to links that resume a workflow; use another first segment"
+                ));
+            }
+            shape
+        }
+        Err(error) => {
+            problems.push(format!("the path {path:?} is no route template: {error}"));
+            String::new()
+        }
+    }
+}
+
+/// In lower case, each once.
+fn methods_of(value: &Value, problems: &mut Vec<String>) -> Vec<String> {
+    let named = match value {
+        Value::Null => vec!["GET".to_owned()],
+        value => texts(Some(value)),
+    };
+    if named.is_empty() {
+        problems.push("the input SupportedMethods is empty, so no request would ever match; choose a method".to_owned());
+    }
+    let mut methods: Vec<String> = Vec::new();
+    for method in named {
+        let is_known = METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method));
+        if !is_known {
+            let reason = if is_token(&method) { "is unknown" } else { "is no method of HTTP" };
+            problems.push(format!(
+                "the method {method:?} in SupportedMethods {reason}; use {}",
+                METHODS.join(", ")
+            ));
+        }
+        let method = method.to_ascii_lowercase();
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    methods
+}
+
+fn texts(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    let texts = items.filter_map(Value::as_str).map(str::trim);
+    texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+fn size(name: &str, value: Option<&Value>, problems: &mut Vec<String>) -> Option<u64> {
+    let value = value.filter(|value| !value.is_null())?;
+    let size = value.as_u64();
+    if size.is_none() {
+        problems.push(format!("the input {name} is {value}, which is no number of bytes; use 0 or more, or leave it empty"));
+    }
+    size
+}
+
+/// .NET's text of a length of time; zero is none.
+fn length_of_time(name: &str, value: Option<&Value>, problems: &mut Vec<String>) -> Option<String> {
+    let text = value?.as_str().filter(|text| !text.trim().is_empty())?;
+    let span = TimeSpan::parse(text);
+    match span.and_then(TimeSpan::to_duration) {
+        Some(Duration::ZERO) => None,
+        Some(length) if length <= LONGEST_WAIT => span.map(|span| span.to_string()),
+        Some(_) => {
+            problems.push(format!("the input {name} is {text}; at most 1.00:00:00 (a day) is possible"));
+            None
+        }
+        None => {
+            problems.push(format!(
+                "the input {name} is {text}, which is no length of time above zero; write it as 00:00:30"
+            ));
+            None
+        }
+    }
+}
+
+/// Goes on with a request.
+fn receive(services: &HttpServices, context: &mut ActivityContext<'_>, payload: &Value) -> Result<Step, Fault> {
+    // A client can start or resume at an endpoint by the API, which brings no request.
+    let Ok(request) = ReceivedRequest::read(payload) else {
+        return Ok(Step::Done);
+    };
+    if request.method.is_empty() {
+        return Ok(Step::Done);
+    }
+    context.set_workflow_input("Path", request.path.clone());
+    context.set_output("Result", request.to_value());
+    context.set_output("RouteData", request.route.clone());
+    context.set_output("QueryStringData", request.query_values());
+    context.set_output("Headers", request.header_values());
+    if request.problem == Some(RequestProblem::RequestTooLarge) {
+        return Ok(Step::outcome(RequestProblem::RequestTooLarge.outcome()));
+    }
+    let kind = BodyKind::of(request.content_type());
+    match &request.body {
+        ReceivedBody::None => {}
+        ReceivedBody::Text(text) => {
+            let value = parsed(context, kind, text)?;
+            context.set_output("ParsedContent", value);
+        }
+        ReceivedBody::Form { fields, .. } => {
+            context.set_output("ParsedContent", dictionary(fields.iter().cloned()));
+        }
+        ReceivedBody::File(file) if kind.is_text() => {
+            let text = text_of(services, context, kind, &request, file)?;
+            let value = parsed(context, kind, &text)?;
+            context.set_output("ParsedContent", value);
+        }
+        ReceivedBody::File(file) => context.set_output("ParsedContent", file.to_value()),
+    }
+    if let Some(problem) = request.problem {
+        return Ok(Step::outcome(problem.outcome()));
+    }
+    if let Some(first) = request.body.files().first() {
+        let files: Vec<Value> = request.body.files().iter().map(FileValue::to_value).collect();
+        context.set_output("Files", files);
+        context.set_output("File", first.to_value());
+    }
+    Ok(Step::Done)
+}
+
+/// The value of a body of text. JSON is text where the variable that receives it is.
+fn parsed(context: &ActivityContext<'_>, kind: BodyKind, text: &str) -> Result<Value, Fault> {
+    if kind != BodyKind::Json || text.trim().is_empty() || wants_text(context) {
+        return Ok(text.into());
+    }
+    read_json(text).map_err(|malformed| Fault::new(malformed.message).code("malformed-body").category("HTTP"))
+}
+
+/// Whether the parsed content is bound to a variable of text.
+fn wants_text(context: &ActivityContext<'_>) -> bool {
+    let mut bound = context.node.outputs.iter().filter(|output| output.name == "ParsedContent");
+    let target = bound.next().map(|output| output.target.as_str());
+    let kind = target.and_then(|target| type_of_variable(context.node, context.tree, target));
+    kind == Some(TypeName::Text)
+}
+
+/// The text of a body that was too large for the row of its request.
+fn text_of(
+    services: &HttpServices,
+    context: &ActivityContext<'_>,
+    kind: BodyKind,
+    request: &ReceivedRequest,
+    file: &FileValue,
+) -> Result<String, Fault> {
+    let most = context.max_value_bytes();
+    if u64::try_from(most).is_ok_and(|most| file.length > most) {
+        let message = format!(
+            "The body has {} bytes, and a value of a workflow has at most {most} (the setting value-kib); let the client send it as \
+             application/octet-stream, which the workflow receives as a file",
+            file.length
+        );
+        return Err(Fault::new(message).code("body-too-large").category("HTTP"));
+    }
+    let bytes = match services.content_of(file)? {
+        AnswerBody::Bytes(bytes) => bytes,
+        AnswerBody::File(_) => Vec::new(),
+    };
+    let decoded = kind.decode(request.content_type(), bytes);
+    decoded.map_err(|malformed| Fault::new(malformed.message).code("malformed-body").category("HTTP"))
+}

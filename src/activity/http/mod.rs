@@ -1,0 +1,51 @@
+//! Elsa's HTTP activities: workflows behind URLs.
+//!
+//! An endpoint never sees a connection. The room that serves workflows reads a request, and gives it to a start or a resume as its
+//! payload; the answer is a command of the activity that writes it, which leaves the process after the commit of the burst.
+//!
+//! # Layout
+//! - `endpoint`: `Elsa.HttpEndpoint`; `options`: what its route requires of a request; `received`: the request that it receives.
+//! - `response`, `file_response`: `Elsa.WriteHttpResponse` and `Elsa.WriteFileHttpResponse`; `ranges`: parts of a file;
+//!   `zip_file`: several files as one.
+//! - `body_kind`: how a body is read, by its content type; `content`: how a value is written; `file_value`: a file as a value;
+//!   `form`: encoded names and values; `media_types`: those of files, by their names.
+//! - `header_fields`: header fields as values; `status_code`: .NET's names of status codes.
+//! - `services`: what the activities share.
+#![allow(dead_code, unused_imports, reason = "the next commits use it")]
+
+mod body_kind;
+mod content;
+mod endpoint;
+mod file_value;
+mod form;
+mod header_fields;
+mod options;
+mod received;
+mod response;
+mod services;
+mod status_code;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub(crate) use body_kind::{BodyKind, MalformedBody};
+pub(crate) use content::{CONTENT_TYPES, Unmatched, WrittenContent};
+pub(crate) use endpoint::HTTP_ENDPOINT;
+pub(crate) use file_value::{FileContent, FileValue};
+pub(crate) use form::{decode_pairs, dictionary};
+pub(crate) use header_fields::{HeaderFields, written_name};
+pub(crate) use options::{RequestProblem, RouteOptions};
+pub(crate) use received::{ReceivedBody, ReceivedRequest};
+pub(crate) use services::HttpServices;
+pub(crate) use status_code::StatusCode;
+
+use super::Catalogue;
+
+impl Catalogue {
+    /// Adds the HTTP activities with these services; those that are registered are replaced.
+    pub(crate) fn register_http(&mut self, services: &Arc<HttpServices>) -> &mut Self {
+        self.register(endpoint::HttpEndpoint(services.clone()))
+            .register(response::WriteHttpResponse(services.clone()))
+    }
+}

@@ -1,0 +1,49 @@
+//! What the HTTP activities share.
+
+use super::file_value::{FileContent, FileValue};
+use crate::activity::{AnswerBody, Fault};
+
+/// What the HTTP activities share: where workflows are served, and the files of this process.
+#[derive(Debug)]
+pub(crate) struct HttpServices {
+    /// Scheme and authority under which clients reach the server, perhaps with a path, without a slash at the end.
+    pub(crate) base_url: String,
+    /// The path below which workflows are served: `/workflows`; empty if there is none.
+    pub(crate) base_path: String,
+}
+
+impl Default for HttpServices {
+    fn default() -> Self {
+        Self {
+            base_url: "http://localhost:5001".to_owned(),
+            base_path: "/workflows".to_owned(),
+        }
+    }
+}
+
+impl HttpServices {
+    /// What stands before the path of an endpoint: `http://localhost:5001/workflows/`.
+    pub(crate) fn complete_base_url(&self) -> String {
+        let parts = [self.base_url.trim_end_matches('/'), self.base_path.trim_matches('/')];
+        let complete = parts.iter().filter(|part| !part.is_empty());
+        complete.map(|part| format!("{part}/")).collect()
+    }
+
+    /// The content of a file.
+    /// Errors: it was kept in the spool, and is gone.
+    pub(crate) fn content_of(&self, file: &FileValue) -> Result<AnswerBody, Fault> {
+        match &file.content {
+            FileContent::Inline(bytes) => Ok(AnswerBody::Bytes(bytes.clone())),
+            FileContent::Spooled(_) => Err(gone(file)),
+        }
+    }
+}
+
+fn gone(file: &FileValue) -> Fault {
+    let message = format!(
+        "The file {:?} ({} bytes) is gone: a file of this size is kept only for the burst that received it, and the workflow has \
+         waited since; use it before the workflow waits, or store it elsewhere and keep a reference",
+        file.filename, file.length
+    );
+    Fault::new(message).code("file-gone").category("HTTP")
+}
