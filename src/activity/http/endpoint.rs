@@ -3,25 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainspring_route::Template;
 use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt;
 
 use super::body_kind::{BodyKind, read_json};
 use super::content::type_of_variable;
 use super::file_value::FileValue;
 use super::form::dictionary;
-use super::header_fields::is_token;
 use super::options::{RequestProblem, RouteOptions};
 use super::received::{ReceivedBody, ReceivedRequest};
 use super::services::HttpServices;
 use crate::activity::{
-    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, Fault, InputDescriptor,
-    OutputDescriptor, Resumption, Step, UiHint,
+    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, EndpointRoute, Fault,
+    HTTP_ENDPOINT, InputDescriptor, OutputDescriptor, Resumption, Step, TriggerStimulus, UiHint,
 };
 use crate::expression::{TimeSpan, TypeName};
-
-/// The type of the activity, which is the name of its triggers and bookmarks.
-pub(crate) const HTTP_ENDPOINT: &str = "Elsa.HttpEndpoint";
 
 /// The methods that an endpoint can have: the registered ones that a server answers. A wrong one would wait for ever.
 const METHODS: [&str; 20] = [
@@ -46,9 +42,6 @@ const METHODS: [&str; 20] = [
     "UNLINK",
     "UNLOCK",
 ];
-
-/// The first segment below the base path that belongs to links which resume a workflow.
-const RESERVED: &str = "resume";
 
 /// The longest time that a request can wait: as long as its answer would be kept.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -145,25 +138,33 @@ impl Activity for HttpEndpoint {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         if let Some(payload) = context.started_by().cloned() {
-            return receive(&self.0, context, &payload);
+            return receive(&self.0, context, &payload).await;
         }
         let routes = routes(context.inputs());
         let routes = routes.map_err(|problems| {
             Fault::new(format!("The endpoint cannot wait for a request: {}", problems.join("; "))).category("HTTP")
         })?;
-        for route in routes {
-            context.bookmark(route.bookmark());
+        for (route, options) in routes {
+            context.bookmark(BookmarkRequest {
+                name: Some(HTTP_ENDPOINT.to_owned()),
+                key: Some(route.key()),
+                ..BookmarkRequest::new(options.to_payload())
+            });
         }
         Ok(Step::Wait)
     }
 
     async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
-        receive(&self.0, context, &resumption.payload.unwrap_or_default())
+        receive(&self.0, context, &resumption.payload.unwrap_or_default()).await
     }
 
-    fn trigger_payload(&self, inputs: &Map<String, Value>) -> Option<Value> {
-        let routes = routes(inputs).ok()?;
-        routes.first().map(EndpointRoute::key)
+    fn trigger_stimuli(&self, inputs: &Map<String, Value>) -> Result<Vec<TriggerStimulus>, Vec<String>> {
+        let stimuli = routes(inputs)?.into_iter();
+        let stimuli = stimuli.map(|(route, options)| TriggerStimulus {
+            key: route.key(),
+            payload: options.to_payload(),
+        });
+        Ok(stimuli.collect())
     }
 
     fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String> {
@@ -195,33 +196,28 @@ fn outcome(name: &str, problem: RequestProblem) -> InputDescriptor {
     input.default(false).describe(description)
 }
 
-/// A template and a method.
-struct EndpointRoute {
-    shape: String,
-    options: RouteOptions,
-}
-
-impl EndpointRoute {
-    fn key(&self) -> Value {
-        RouteOptions::key(&self.shape, &self.options.method)
-    }
-
-    fn bookmark(&self) -> BookmarkRequest {
-        BookmarkRequest {
-            name: Some(HTTP_ENDPOINT.to_owned()),
-            ..BookmarkRequest::new(self.key())
-        }
-    }
-}
-
 /// The routes of an endpoint, one for each method. An input that is missing here has no known value yet and is not checked.
 /// Errors: what is wrong with the inputs.
-fn routes(inputs: &Map<String, Value>) -> Result<Vec<EndpointRoute>, Vec<String>> {
+fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOptions)>, Vec<String>> {
     let mut problems = Vec::new();
-    let shape = inputs.get("Path").map(|path| shape(path, &mut problems));
-    let methods = inputs
-        .get("SupportedMethods")
-        .map(|methods| methods_of(methods, &mut problems));
+    let path = inputs.get("Path").map(|path| path.as_str().unwrap_or_default());
+    if path.is_some_and(|path| path.trim().is_empty()) {
+        let remedy = "write the path below the base path, as orders/{id}, or / for the base path itself";
+        problems.push(format!("the input Path is empty; {remedy}"));
+    }
+    let methods = inputs.get("SupportedMethods");
+    let methods = methods.map_or_else(Vec::new, |methods| methods_of(methods, &mut problems));
+    let mut routes = Vec::new();
+    for method in &methods {
+        match path.filter(|path| !path.trim().is_empty()).map(|path| EndpointRoute::new(path, method)) {
+            Some(Ok(route)) => routes.push(route),
+            Some(Err(problem)) => {
+                problems.push(problem);
+                break;
+            }
+            None => {}
+        }
+    }
     if let Some(policy) = inputs.get("Policy").and_then(Value::as_str).filter(|policy| !policy.trim().is_empty()) {
         problems.push(format!(
             "the policy {policy:?} is unknown: this server has no policies yet; clear Policy, and set Authorize so that a request needs \
@@ -241,7 +237,7 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<EndpointRoute>, Vec<String>
         texts(value).into_iter().map(with_dot).collect::<Vec<String>>()
     };
     let options = RouteOptions {
-        path: inputs.get("Path").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        path: path.unwrap_or_default().to_owned(),
         authorize: flag(inputs.get("Authorize")),
         request_timeout: length_of_time("RequestTimeout", inputs.get("RequestTimeout"), &mut problems),
         request_size_limit: size("RequestSizeLimit", inputs.get("RequestSizeLimit"), &mut problems),
@@ -256,39 +252,17 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<EndpointRoute>, Vec<String>
     if !problems.is_empty() {
         return Err(problems);
     }
-    let routes = methods.unwrap_or_default().into_iter().map(|method| EndpointRoute {
-        shape: shape.clone().unwrap_or_default(),
-        options: RouteOptions {
-            method,
+    let with_options = routes.into_iter().map(|route| {
+        let options = RouteOptions {
+            method: route.method().to_owned(),
             ..options.clone()
-        },
+        };
+        (route, options)
     });
-    Ok(routes.collect())
+    Ok(with_options.collect())
 }
 
-fn shape(path: &Value, problems: &mut Vec<String>) -> String {
-    let Some(path) = path.as_str().filter(|path| !path.trim().is_empty()) else {
-        problems.push("the input Path is empty; write the path below the base path, as orders/{id}, or / for the base path".to_owned());
-        return String::new();
-    };
-    match Template::parse(path) {
-        Ok(template) => {
-            let shape = template.shape();
-            if shape.split('/').next() == Some(RESERVED) {
-                problems.push(format!(
-                    "the path {path:?} begins with {RESERVED}, which belongs to links that resume a workflow; use another first segment"
-                ));
-            }
-            shape
-        }
-        Err(error) => {
-            problems.push(format!("the path {path:?} is no route template: {error}"));
-            String::new()
-        }
-    }
-}
-
-/// In lower case, each once.
+/// Known ones in lower case, each once.
 fn methods_of(value: &Value, problems: &mut Vec<String>) -> Vec<String> {
     let named = match value {
         Value::Null => vec!["GET".to_owned()],
@@ -299,13 +273,10 @@ fn methods_of(value: &Value, problems: &mut Vec<String>) -> Vec<String> {
     }
     let mut methods: Vec<String> = Vec::new();
     for method in named {
-        let is_known = METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method));
-        if !is_known {
-            let reason = if is_token(&method) { "is unknown" } else { "is no method of HTTP" };
-            problems.push(format!(
-                "the method {method:?} in SupportedMethods {reason}; use {}",
-                METHODS.join(", ")
-            ));
+        if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method)) {
+            let known = METHODS.join(", ");
+            problems.push(format!("the method {method:?} in SupportedMethods is none that a server answers; use {known}"));
+            continue;
         }
         let method = method.to_ascii_lowercase();
         if !methods.contains(&method) {
@@ -351,7 +322,7 @@ fn length_of_time(name: &str, value: Option<&Value>, problems: &mut Vec<String>)
 }
 
 /// Goes on with a request.
-fn receive(services: &HttpServices, context: &mut ActivityContext<'_>, payload: &Value) -> Result<Step, Fault> {
+async fn receive(services: &HttpServices, context: &mut ActivityContext<'_>, payload: &Value) -> Result<Step, Fault> {
     // A client can start or resume at an endpoint by the API, which brings no request.
     let Ok(request) = ReceivedRequest::read(payload) else {
         return Ok(Step::Done);
@@ -378,7 +349,7 @@ fn receive(services: &HttpServices, context: &mut ActivityContext<'_>, payload: 
             context.set_output("ParsedContent", dictionary(fields.iter().cloned()));
         }
         ReceivedBody::File(file) if kind.is_text() => {
-            let text = text_of(services, context, kind, &request, file)?;
+            let text = text_of(services, context, kind, &request, file).await?;
             let value = parsed(context, kind, &text)?;
             context.set_output("ParsedContent", value);
         }
@@ -412,7 +383,7 @@ fn wants_text(context: &ActivityContext<'_>) -> bool {
 }
 
 /// The text of a body that was too large for the row of its request.
-fn text_of(
+async fn text_of(
     services: &HttpServices,
     context: &ActivityContext<'_>,
     kind: BodyKind,
@@ -430,7 +401,11 @@ fn text_of(
     }
     let bytes = match services.content_of(file)? {
         AnswerBody::Bytes(bytes) => bytes,
-        AnswerBody::File(_) => Vec::new(),
+        AnswerBody::File(spooled) => {
+            let mut bytes = Vec::new();
+            spooled.open().await?.take(file.length).read_to_end(&mut bytes).await?;
+            bytes
+        }
     };
     let decoded = kind.decode(request.content_type(), bytes);
     decoded.map_err(|malformed| Fault::new(malformed.message).code("malformed-body").category("HTTP"))

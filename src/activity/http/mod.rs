@@ -16,26 +16,31 @@
 mod body_kind;
 mod content;
 mod endpoint;
+mod file_response;
 mod file_value;
 mod form;
 mod header_fields;
+mod media_types;
 mod options;
+mod ranges;
 mod received;
 mod response;
 mod services;
 mod status_code;
+mod zip_file;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 pub(crate) use body_kind::{BodyKind, MalformedBody};
-pub(crate) use content::{CONTENT_TYPES, Unmatched, WrittenContent};
-pub(crate) use endpoint::HTTP_ENDPOINT;
+pub(crate) use content::{CONTENT_TYPES, Unmatched, WrittenBody, WrittenContent, content_type_hint};
 pub(crate) use file_value::{FileContent, FileValue};
 pub(crate) use form::{decode_pairs, dictionary};
 pub(crate) use header_fields::{HeaderFields, written_name};
+pub(crate) use media_types::media_type_of;
 pub(crate) use options::{RequestProblem, RouteOptions};
+pub(crate) use ranges::{Conditions, Part, is_divisible, part};
 pub(crate) use received::{ReceivedBody, ReceivedRequest};
 pub(crate) use services::HttpServices;
 pub(crate) use status_code::StatusCode;
@@ -47,5 +52,6 @@ impl Catalogue {
     pub(crate) fn register_http(&mut self, services: &Arc<HttpServices>) -> &mut Self {
         self.register(endpoint::HttpEndpoint(services.clone()))
             .register(response::WriteHttpResponse(services.clone()))
+            .register(file_response::WriteFileHttpResponse(services.clone()))
     }
 }

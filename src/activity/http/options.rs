@@ -1,7 +1,7 @@
 //! What the route of an endpoint requires of a request: the payload of its triggers and bookmarks.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::file_value::FileValue;
 
@@ -93,11 +93,6 @@ impl RouteOptions {
     /// The payload of a trigger or a bookmark.
     pub(crate) fn to_payload(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// What the hash of a route is made of: nothing but the shape of its template and its method.
-    pub(crate) fn key(shape: &str, method: &str) -> Value {
-        json!({"path": shape, "method": method.to_ascii_lowercase()})
     }
 
     /// Whether a request with this problem runs the workflow.

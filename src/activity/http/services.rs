@@ -2,6 +2,7 @@
 
 use super::file_value::{FileContent, FileValue};
 use crate::activity::{AnswerBody, Fault};
+use crate::spool::Spool;
 
 /// What the HTTP activities share: where workflows are served, and the files of this process.
 #[derive(Debug)]
@@ -10,6 +11,8 @@ pub(crate) struct HttpServices {
     pub(crate) base_url: String,
     /// The path below which workflows are served: `/workflows`; empty if there is none.
     pub(crate) base_path: String,
+    /// The files that are too large for memory.
+    pub(crate) spool: Spool,
 }
 
 impl Default for HttpServices {
@@ -17,6 +20,7 @@ impl Default for HttpServices {
         Self {
             base_url: "http://localhost:5001".to_owned(),
             base_path: "/workflows".to_owned(),
+            spool: Spool::default(),
         }
     }
 }
@@ -34,7 +38,10 @@ impl HttpServices {
     pub(crate) fn content_of(&self, file: &FileValue) -> Result<AnswerBody, Fault> {
         match &file.content {
             FileContent::Inline(bytes) => Ok(AnswerBody::Bytes(bytes.clone())),
-            FileContent::Spooled(_) => Err(gone(file)),
+            FileContent::Spooled(id) => match self.spool.find(id) {
+                Some(found) => Ok(AnswerBody::File(found)),
+                None => Err(gone(file)),
+            },
         }
     }
 }

@@ -1,0 +1,206 @@
+//! Several files as one zip, made piece by piece: no file is whole in memory.
+//!
+//! The same files in the same order make the same bytes, whenever that is: a download can go on in another request.
+
+use std::io::Write;
+
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+
+/// 1980-01-01 00:00, the first time that a zip can say.
+const NO_TIME: [u8; 4] = [0, 0, 0x21, 0];
+
+/// Names are UTF-8, and sizes stand behind the content.
+const FLAGS: u16 = 0x0808;
+
+/// Sizes of 8 bytes are read by this version of the format.
+const VERSION: u16 = 45;
+
+/// Deflated.
+const METHOD: u16 = 8;
+
+/// The most files of a zip of the form that every program reads.
+pub(super) const MOST_FILES: usize = 65_534;
+
+/// A zip in progress. Each call appends bytes of the zip, which [`ZipFile::take`] gives away.
+pub(super) struct ZipFile {
+    out: Vec<u8>,
+    /// What has been given away.
+    given: u64,
+    /// The list of the files at the end.
+    directory: Vec<u8>,
+    files: u64,
+    names: std::collections::HashSet<String>,
+    current: Option<Entry>,
+}
+
+struct Entry {
+    name: String,
+    offset: u64,
+    begins: u64,
+    length: u64,
+    crc: Crc,
+    encoder: DeflateEncoder<Vec<u8>>,
+    packed: u64,
+}
+
+impl ZipFile {
+    pub(super) fn new() -> Self {
+        Self {
+            out: Vec::new(),
+            given: 0,
+            directory: Vec::new(),
+            files: 0,
+            names: std::collections::HashSet::new(),
+            current: None,
+        }
+    }
+
+    fn at(&self) -> u64 {
+        self.given + u64::try_from(self.out.len()).unwrap_or(u64::MAX)
+    }
+
+    /// The bytes since the last call.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.given = self.at();
+        std::mem::take(&mut self.out)
+    }
+
+    /// Begins a file. A name without a path; one that is there already gets a number.
+    pub(super) fn begin(&mut self, name: &str) -> std::io::Result<()> {
+        self.end()?;
+        let name = self.unused(name);
+        let offset = self.at();
+        self.out.extend(b"PK\x03\x04");
+        put16(&mut self.out, VERSION);
+        put16(&mut self.out, FLAGS);
+        put16(&mut self.out, METHOD);
+        self.out.extend(NO_TIME);
+        put32(&mut self.out, 0);
+        // The sizes are in the extra field and behind the content, each in 8 bytes.
+        put32(&mut self.out, u32::MAX);
+        put32(&mut self.out, u32::MAX);
+        put16(&mut self.out, length16(&name));
+        put16(&mut self.out, 20);
+        self.out.extend(name.as_bytes());
+        put16(&mut self.out, 1);
+        put16(&mut self.out, 16);
+        put64(&mut self.out, 0);
+        put64(&mut self.out, 0);
+        self.current = Some(Entry {
+            name,
+            offset,
+            begins: self.at(),
+            length: 0,
+            crc: Crc::new(),
+            encoder: DeflateEncoder::new(Vec::new(), Compression::default()),
+            packed: 0,
+        });
+        Ok(())
+    }
+
+    /// More of the content of the file.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let Some(entry) = &mut self.current else {
+            return Ok(());
+        };
+        entry.crc.update(bytes);
+        entry.length += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        entry.encoder.write_all(bytes)?;
+        let packed = std::mem::take(entry.encoder.get_mut());
+        self.out.extend(packed);
+        Ok(())
+    }
+
+    fn end(&mut self) -> std::io::Result<()> {
+        let Some(mut entry) = self.current.take() else {
+            return Ok(());
+        };
+        self.out.extend(entry.encoder.finish()?);
+        entry.packed = self.at() - entry.begins;
+        self.out.extend(b"PK\x07\x08");
+        put32(&mut self.out, entry.crc.sum());
+        put64(&mut self.out, entry.packed);
+        put64(&mut self.out, entry.length);
+        let list = &mut self.directory;
+        list.extend(b"PK\x01\x02");
+        put16(list, VERSION);
+        put16(list, VERSION);
+        put16(list, FLAGS);
+        put16(list, METHOD);
+        list.extend(NO_TIME);
+        put32(list, entry.crc.sum());
+        put32(list, u32::MAX);
+        put32(list, u32::MAX);
+        put16(list, length16(&entry.name));
+        put16(list, 28);
+        list.extend([0; 10]);
+        list.extend([0; 2]);
+        put32(list, u32::MAX);
+        list.extend(entry.name.as_bytes());
+        put16(list, 1);
+        put16(list, 24);
+        put64(list, entry.length);
+        put64(list, entry.packed);
+        put64(list, entry.offset);
+        self.files += 1;
+        Ok(())
+    }
+
+    /// Ends the zip.
+    pub(super) fn finish(&mut self) -> std::io::Result<()> {
+        self.end()?;
+        let (begins, length) = (self.at(), u64::try_from(self.directory.len()).unwrap_or(u64::MAX));
+        let directory = std::mem::take(&mut self.directory);
+        self.out.extend(directory);
+        let end = self.at();
+        self.out.extend(b"PK\x06\x06");
+        put64(&mut self.out, 44);
+        put16(&mut self.out, VERSION);
+        put16(&mut self.out, VERSION);
+        self.out.extend([0; 8]);
+        put64(&mut self.out, self.files);
+        put64(&mut self.out, self.files);
+        put64(&mut self.out, length);
+        put64(&mut self.out, begins);
+        self.out.extend(b"PK\x06\x07\0\0\0\0");
+        put64(&mut self.out, end);
+        put32(&mut self.out, 1);
+        self.out.extend(b"PK\x05\x06\0\0\0\0");
+        put16(&mut self.out, u16::MAX);
+        put16(&mut self.out, u16::MAX);
+        put32(&mut self.out, u32::MAX);
+        put32(&mut self.out, u32::MAX);
+        put16(&mut self.out, 0);
+        Ok(())
+    }
+
+    fn unused(&mut self, name: &str) -> String {
+        let mut unused: String = name.chars().take(200).collect();
+        let mut number = 1;
+        while !self.names.insert(unused.to_lowercase()) {
+            number += 1;
+            unused = match name.rsplit_once('.') {
+                Some((begin, end)) => format!("{begin} ({number}).{end}"),
+                None => format!("{name} ({number})"),
+            };
+        }
+        unused
+    }
+}
+
+fn put16(out: &mut Vec<u8>, number: u16) {
+    out.extend(number.to_le_bytes());
+}
+
+fn put32(out: &mut Vec<u8>, number: u32) {
+    out.extend(number.to_le_bytes());
+}
+
+fn put64(out: &mut Vec<u8>, number: u64) {
+    out.extend(number.to_le_bytes());
+}
+
+fn length16(name: &str) -> u16 {
+    u16::try_from(name.len()).unwrap_or(u16::MAX)
+}
