@@ -179,6 +179,8 @@ fn named() -> BTreeMap<String, Named> {
         let inputs = &mut all.get_mut(type_name).unwrap().inputs;
         inputs.extend(["StartNewTrace", "ChannelName"].map(str::to_owned));
     }
+    let file_response = &mut all.get_mut("Elsa.WriteFileHttpResponse").unwrap().inputs;
+    file_response.insert("DownloadCorrelationId".to_owned());
     // The designer draws these outcomes, and no code reads them.
     for (type_name, _) in script_activities() {
         let inputs = &mut all.get_mut(&type_name).unwrap().inputs;

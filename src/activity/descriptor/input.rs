@@ -40,6 +40,8 @@ pub struct InputDescriptor {
     pub is_lazy: bool,
     /// Not an expression: the property is read unchanged.
     pub is_raw: bool,
+    /// For a flag: the outcome that the activity has where the flag is set.
+    pub adds_outcome: Option<String>,
     /// Definitions have the value as it is, not as an expression: `"isLocal": true`. It is evaluated as a literal.
     pub is_bare: bool,
     /// The value is not converted to the type; the activity converts it.
@@ -69,6 +71,7 @@ impl InputDescriptor {
             is_lazy: false,
             is_raw: false,
             is_bare: false,
+            adds_outcome: None,
             is_as_given: false,
             is_required: false,
         }
@@ -172,6 +175,13 @@ impl InputDescriptor {
     #[must_use]
     pub fn as_given(mut self) -> Self {
         self.is_as_given = true;
+        self
+    }
+
+    /// Gives the activity this outcome where the flag is set, besides those that it always has.
+    #[must_use]
+    pub fn adds_outcome(mut self, name: impl Into<String>) -> Self {
+        self.adds_outcome = Some(name.into());
         self
     }
 

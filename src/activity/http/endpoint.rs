@@ -193,7 +193,8 @@ fn upload(name: &str, type_name: &str, description: &str) -> InputDescriptor {
 fn outcome(name: &str, problem: RequestProblem) -> InputDescriptor {
     let description = format!("A value indicating whether to expose the \"{}\" outcome.", problem.outcome());
     let input = InputDescriptor::new(name, "Boolean").category("Outcomes").bare();
-    input.default(false).describe(description)
+    let input = input.default(false).describe(description);
+    input.adds_outcome(problem.outcome())
 }
 
 /// The routes of an endpoint, one for each method. An input that is missing here has no known value yet and is not checked.

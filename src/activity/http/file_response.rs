@@ -62,8 +62,10 @@ impl Activity for WriteFileHttpResponse {
         let is_bytes = reads_bytes(context, "Content");
         let mut files = Vec::new();
         collect(context.input("Content"), is_bytes, 0, &mut files).map_err(invalid)?;
-        let given = |name: &str| context.text(name).filter(|text| !text.trim().is_empty());
-        let (filename, content_type, e_tag) = (given("Filename"), given("ContentType"), given("EntityTag"));
+        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let filename = given(context.text("Filename"));
+        let content_type = given(context.text("ContentType"));
+        let e_tag = given(context.text("EntityTag"));
         let is_resumable = context.input("EnableResumableDownloads") == &Value::Bool(true);
         let Some(first) = files.first() else {
             context.answer(Answer {

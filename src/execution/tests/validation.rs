@@ -102,12 +102,9 @@ fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
         ("NotFoundActivity", "replace it"),
         ("BpmnProcess", "Elsa.Flowchart"),
         ("WebhookEventReceived", "Elsa.Event"),
-        ("HttpEndpoint", "/execute"),
         ("SendHttpRequest", "Elsa.RunTask"),
         ("FlowSendHttpRequest", "Elsa.RunTask"),
         ("DownloadHttpFile", "Elsa.RunTask"),
-        ("WriteHttpResponse", "Elsa.SetOutput"),
-        ("WriteFileHttpResponse", "Elsa.SetOutput"),
     ] {
         let type_name = format!("Elsa.{type_name}");
         let root =

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::activity::{ActivityKind, ActivityNode, CASES, Catalogue, UiHint, camel_case};
+use crate::activity::{ActivityKind, ActivityNode, CASES, Catalogue, Descriptor, UiHint, camel_case};
 use crate::definition::{Connection, InputBinding, Problems, ValidationError};
 use crate::execution::id_bounds::short;
 use crate::execution::program::Program;
@@ -22,6 +22,12 @@ const MOST_STEPS: usize = 5_000_000;
 
 /// The types of this engine, as they are without a program's own.
 static STANDARD: LazyLock<Catalogue> = LazyLock::new(Catalogue::standard);
+
+/// Whether two types of one name have their outcomes from the same facts: a designer may see other texts of each.
+fn has_same_outcomes(one: &Descriptor, other: &Descriptor) -> bool {
+    let names = |it: &Descriptor| it.inputs.iter().map(|input| input.name.clone()).collect::<Vec<String>>();
+    one.outcomes == other.outcomes && one.ports == other.ports && names(one) == names(other)
+}
 
 pub(super) fn warn(program: &Program, node: &ActivityNode, warnings: &mut Problems) {
     let children = node.activities.iter().filter_map(|index| program.tree.get(*index));
@@ -102,7 +108,8 @@ impl<'p> Chart<'p> {
         let descriptor = self.program.descriptor(child.index)?;
         // An activity of a program may have outcomes that it does not declare, a script sets its own, and the workflow itself
         // has those of its root.
-        let is_ours = STANDARD.descriptor(&child.type_name, child.version) == Some(descriptor);
+        let standard = STANDARD.descriptor(&child.type_name, child.version);
+        let is_ours = standard.is_some_and(|standard| has_same_outcomes(standard, descriptor));
         if !is_ours || child.type_name.starts_with("Elsa.Run") || child.type_name == "Elsa.Workflow" {
             return None;
         }
@@ -124,6 +131,14 @@ impl<'p> Chart<'p> {
         if outcomes.is_empty() && !descriptor.is_terminal {
             outcomes.push(DONE.to_owned());
         }
+        let flags = descriptor.inputs.iter().filter_map(|input| {
+            let outcome = input.adds_outcome.as_ref()?;
+            let binding = InputBinding::parse(child.property(&camel_case(&input.name)))?;
+            let is_unset = |value: &Value| [&Value::Null, &Value::Bool(false)].contains(&value) || value == "false";
+            let value = binding.expression.map(|expression| expression.value).unwrap_or_default();
+            (!is_unset(&value)).then(|| outcome.clone())
+        });
+        outcomes.extend(flags);
         Some(outcomes)
     }
 
