@@ -18,7 +18,7 @@
 //!
 //! # Layout
 //! - `thread_pool`: sessions and their queues; `script_queue`: a queue and its thread's state;
-//!   `script_thread`: the loop of a thread; `task`: one evaluation.
+//!   `script_thread`: the loop of a thread; `task`: one evaluation; `brief_scripts`: those that need no other thread.
 //! - `slow_scripts`: slots, time slices and the backlog; `interrupt`: whether a running script may go on.
 //! - `language`: JavaScript as one of the languages; `declarations`: the names that scripts can use, as TypeScript for
 //!   an editor.
@@ -32,6 +32,7 @@
 //!   JavaScript; `locale_compare`: the order of words.
 
 mod accessor;
+mod brief_scripts;
 mod compiled_scripts;
 mod convert;
 mod declarations;

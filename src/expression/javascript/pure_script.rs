@@ -53,12 +53,39 @@ const REFUSED: &[&str] = &[
     "prototype",
 ];
 
+/// Members that brief scripts may call: what they take grows with the length of the text or number.
+const BRIEF_MEMBERS: &[&str] = &[
+    "charAt",
+    "endsWith",
+    "slice",
+    "startsWith",
+    "substring",
+    "toFixed",
+    "toLowerCase",
+    "toString",
+    "toUpperCase",
+    "trim",
+];
+
 /// A longer text is not searched.
 const MAX_TEXT: usize = 4 << 10;
+
+/// The longest brief script.
+const MAX_BRIEF: usize = 1 << 10;
+
+/// How deep parentheses and templates of a brief script are: its parser recurses.
+const MAX_BRIEF_DEPTH: usize = 16;
 
 /// Whether nothing that this script does outlives it in a realm whose built-in objects are frozen.
 pub(super) fn is_pure(script: &str) -> bool {
     script.len() <= MAX_TEXT && Scanner::of(script).finds_nothing_else()
+}
+
+/// Whether a script is pure and takes little time, if the values that it reads are small: it calls only functions whose work grows
+/// with their arguments, waits for nothing, and has no BigInt.
+pub(super) fn is_brief(script: &str) -> bool {
+    let mut scanner = Scanner::of(script);
+    script.len() <= MAX_BRIEF && scanner.finds_nothing_else() && scanner.is_brief
 }
 
 /// What the scanner is inside of.
@@ -77,6 +104,12 @@ struct Scanner<'s> {
     /// The last token is an operand, so a `/` divides; otherwise it would begin a regular expression, in which quotes
     /// and brackets have no meaning.
     is_operand: bool,
+    /// The last token is `Math`.
+    is_math: bool,
+    /// The last token is a function that a brief script may call.
+    is_brief_function: bool,
+    /// Nothing was found that a brief script has not.
+    is_brief: bool,
 }
 
 impl<'s> Scanner<'s> {
@@ -86,11 +119,14 @@ impl<'s> Scanner<'s> {
             inside: Vec::new(),
             is_member: false,
             is_operand: false,
+            is_math: false,
+            is_brief_function: false,
+            is_brief: true,
         }
     }
 
     /// Whether the text contains only what is known to be pure.
-    fn finds_nothing_else(mut self) -> bool {
+    fn finds_nothing_else(&mut self) -> bool {
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
             let Some(first) = self.rest.chars().next() else {
@@ -126,7 +162,9 @@ impl<'s> Scanner<'s> {
     fn word(&mut self) -> bool {
         let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
         self.is_operand = true;
+        let is_of_math = std::mem::replace(&mut self.is_math, word == "Math");
         if std::mem::take(&mut self.is_member) {
+            self.is_brief_function = is_of_math || BRIEF_MEMBERS.contains(&word);
             return !REFUSED.contains(&word) && !word.starts_with("__");
         }
         let is_function = || {
@@ -138,13 +176,18 @@ impl<'s> Scanner<'s> {
             })
         };
         self.is_operand = !matches!(word, "new" | "typeof");
-        GLOBALS.contains(&word) || is_function()
+        let is_function = is_function();
+        // A secret is read from a file.
+        self.is_brief_function = is_function && word != "getSecret";
+        self.is_brief &= word != "new";
+        GLOBALS.contains(&word) || is_function
     }
 
     /// Digits, and a fraction. A member of a number is not recognized.
     fn number(&mut self) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        self.take(is_part);
+        let digits = self.take(is_part);
+        self.is_brief &= !digits.ends_with('n');
         let fraction = self.rest.strip_prefix('.');
         if fraction.is_some_and(|fraction| fraction.starts_with(|c: char| c.is_ascii_digit())) {
             self.skip(1);
@@ -188,6 +231,7 @@ impl<'s> Scanner<'s> {
                 return self.skip(1);
             }
             if self.rest.starts_with("${") {
+                self.is_brief &= self.inside.len() < MAX_BRIEF_DEPTH;
                 self.inside.push(Inside::Template);
                 self.is_operand = false;
                 return self.skip(2);
@@ -209,8 +253,10 @@ impl<'s> Scanner<'s> {
         }
         let next = self.rest.chars().nth(1);
         let was_operand = std::mem::replace(&mut self.is_operand, matches!(first, ')' | '['));
+        let is_called = std::mem::take(&mut self.is_brief_function);
         match (first, next) {
             ('(', _) => {
+                self.is_brief &= (!was_operand || is_called) && self.inside.len() < MAX_BRIEF_DEPTH;
                 self.inside.push(Inside::Parentheses);
                 self.skip(1)
             }
@@ -282,7 +328,48 @@ fn is_pure_operator(operator: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_pure;
+    use super::{is_brief, is_pure};
+
+    #[test]
+    fn scripts_that_only_read_and_compute_are_brief() {
+        for script in [
+            "1 + 2",
+            "`V is ${variables.V + 1}`",
+            "getCounter() + 1 > 3 && !getDone()",
+            "getVariable('A') ?? \"none\"",
+            "Math.max(getA(), .5) / 2 >= 3 && !isNullOrEmpty(getB())",
+            "variables.price.toFixed(2)",
+            "variables.order.lines[0].price * 1.19",
+            "(getA() + getB()) * 2",
+            "setOutcome('Done')",
+        ] {
+            assert!(is_brief(script), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_may_take_long_is_not_brief() {
+        for script in [
+            "'a'.repeat(1e9)",
+            "('a'.repeat)(1e9)",
+            "(1 ? 'a'.repeat : getA)(1e9)",
+            "9n ** 9999999n",
+            "getText().split('')",
+            "getText().indexOf('aaaa')",
+            "new Date().getTime()",
+            "JSON.stringify(variables.x)",
+            "JSON.parse(getText())",
+            "await getSecret('x')",
+            "getSecret('x')",
+            "'a'?.padStart(1e9)",
+            "variables.list.map(String)",
+            "x = 1",
+        ] {
+            assert!(!is_brief(script), "{script}");
+        }
+        assert!(!is_brief(&format!("{}1{}", "(".repeat(20), ")".repeat(20))));
+        assert!(!is_brief(&"1+".repeat(600)));
+    }
 
     #[test]
     fn ordinary_expressions_are_pure() {

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::brief_scripts::run_brief;
 use super::script_queue::ScriptQueue;
 use super::script_thread;
 use super::slow_scripts::SlowScripts;
@@ -113,6 +114,10 @@ impl PoolSession {
         if let Some(problem) = too_long_script(script) {
             return Err(ScriptError::new(ScriptErrorKind::Syntax, problem));
         }
+        let scope = match run_brief(&self.pool.slow, script, scope) {
+            Ok(evaluated) => return Ok(evaluated),
+            Err(scope) => scope,
+        };
         let queue = self.queue()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");
         let handle = Arc::new(TaskHandle::new(&scope.workflow, script));

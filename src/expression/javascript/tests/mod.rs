@@ -2,6 +2,7 @@
 
 mod battery;
 mod big_integers;
+mod brief_scripts;
 mod declarations;
 mod event_urls;
 mod instances;
