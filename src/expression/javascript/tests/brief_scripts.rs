@@ -66,19 +66,22 @@ async fn brief_scripts_have_the_results_of_the_pool() {
 
 #[tokio::test]
 async fn a_brief_script_needs_no_other_thread() {
-    let engine = engine();
-    for n in 0..50 {
-        let session = engine.session();
-        let mut scope = scope(0);
-        scope.variables.insert("count".to_owned(), json!(n));
-        let evaluated = session.evaluate("getCount() + 1", scope).await.expect("a value");
-        assert_eq!(evaluated.value, json!(n + 1));
+    // A busy machine may stop this thread for longer than a brief script may take, but not each time.
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        let engine = engine();
+        for n in 0..20 {
+            let mut scope = scope(0);
+            scope.variables.insert("count".to_owned(), json!(n));
+            let evaluated = engine.session().evaluate("getCount() + 1", scope).await;
+            assert_eq!(evaluated.expect("a value").value, json!(n + 1));
+        }
+        made.push(engine.realms());
+        let large = engine.session().evaluate("getCount() + 1", scope(20 << 10)).await;
+        assert_eq!(large.expect("a value").value, json!(3));
+        assert_eq!(engine.realms(), 1);
     }
-    // A busy machine may stop this thread for longer than a brief script may take. A realm of the pool is kept.
-    assert!(engine.realms() <= 1);
-    let large = engine.session().evaluate("getCount() + 1", scope(20 << 10)).await;
-    assert_eq!(large.expect("a value").value, json!(3));
-    assert_eq!(engine.realms(), 1);
+    assert!(made.contains(&0), "a thread of the pool has made a realm each time");
 }
 
 #[tokio::test]
