@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+#[cfg(feature = "http")]
+use super::http::HttpServices;
 use super::{
     Activity, ActivityContext, Choice, ConverterDescriptor, Descriptor, EndedChild, Fault, OutputConverter,
     RegisteredConverter, Resumption, Step, TriggerStimulus, composition, control_flow, flowchart, generic, parallel,
@@ -78,6 +80,9 @@ pub(crate) struct RegisteredActivity {
 pub struct Catalogue {
     types: HashMap<String, BTreeMap<i32, RegisteredActivity>>,
     converters: BTreeMap<String, RegisteredConverter>,
+    /// What the HTTP activities share.
+    #[cfg(feature = "http")]
+    pub(super) http: Arc<HttpServices>,
 }
 
 impl Catalogue {

@@ -52,7 +52,6 @@ use std::future::{Future, ready};
 
 use serde_json::{Map, Value};
 
-#[allow(unused_imports, reason = "the next commits use it")]
 pub(crate) use answer::{Answer, AnswerBody, AnswerStatus};
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, converter_requirement, is_elsa_type, requirement};
@@ -75,6 +74,8 @@ pub(crate) use descriptor::{
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
+#[cfg(feature = "http")]
+pub use http::HttpOptions;
 pub use flowchart::FlowchartMode;
 pub(crate) use flowchart::MergeMode;
 pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};

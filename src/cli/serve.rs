@@ -132,7 +132,8 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .claimed_bytes(settings.limits.claimed_bytes())
         .interpreter(settings.limits.interpreter())
         .activity_timeout(settings.activity_timeout)
-        .flowchart_mode(settings.flowchart_mode.into());
+        .flowchart_mode(settings.flowchart_mode.into())
+        .http(settings.http.options(settings.public_url.as_deref()));
     let builder = match settings.token_secret() {
         Some(secret) => builder.token_secret(secret),
         None => builder,

@@ -79,8 +79,17 @@ impl Spool {
     /// Errors: `spool-unavailable` if nothing can be written there.
     pub(crate) async fn open(directory: &Path, limit: u64) -> Result<Self> {
         let spool = Self::lazy(Some(directory.to_owned()), limit);
-        spool.opened().await?;
+        spool.prepare().await?;
         Ok(spool)
+    }
+
+    /// Makes the folder now, if its directory was chosen.
+    /// Errors: `spool-unavailable` if nothing can be written there.
+    pub(crate) async fn prepare(&self) -> Result<()> {
+        if self.0.directory.is_some() {
+            self.opened().await?;
+        }
+        Ok(())
     }
 
     async fn opened(&self) -> Result<&Arc<Opened>> {

@@ -10,7 +10,7 @@
 //! - `body_kind`: how a body is read, by its content type; `content`: how a value is written; `file_value`: a file as a value;
 //!   `form`: encoded names and values; `media_types`: those of files, by their names.
 //! - `header_fields`: header fields as values; `status_code`: .NET's names of status codes.
-//! - `services`: what the activities share.
+//! - `services`: what the activities share; `http_options`: what a program sets of it.
 #![allow(dead_code, unused_imports, reason = "the next commits use it")]
 
 mod body_kind;
@@ -20,6 +20,7 @@ mod file_response;
 mod file_value;
 mod form;
 mod header_fields;
+mod http_options;
 mod media_types;
 mod options;
 mod ranges;
@@ -38,6 +39,8 @@ pub(crate) use content::{CONTENT_TYPES, Unmatched, WrittenBody, WrittenContent, 
 pub(crate) use file_value::{FileContent, FileValue};
 pub(crate) use form::{decode_pairs, dictionary};
 pub(crate) use header_fields::{HeaderFields, written_name};
+pub use http_options::HttpOptions;
+pub(crate) use http_options::base_path;
 pub(crate) use media_types::media_type_of;
 pub(crate) use options::{RequestProblem, RouteOptions};
 pub(crate) use ranges::{Conditions, Part, is_divisible, part};
@@ -48,8 +51,14 @@ pub(crate) use status_code::StatusCode;
 use super::Catalogue;
 
 impl Catalogue {
+    /// What the HTTP activities share.
+    pub(crate) fn http_services(&self) -> &Arc<HttpServices> {
+        &self.http
+    }
+
     /// Adds the HTTP activities with these services; those that are registered are replaced.
     pub(crate) fn register_http(&mut self, services: &Arc<HttpServices>) -> &mut Self {
+        self.http = Arc::clone(services);
         self.register(endpoint::HttpEndpoint(services.clone()))
             .register(response::WriteHttpResponse(services.clone()))
             .register(file_response::WriteFileHttpResponse(services.clone()))

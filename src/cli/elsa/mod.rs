@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 
 use clap::Command;
 
+use super::settings::public_url;
+use crate::activity::http::base_path;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::duration;
@@ -50,6 +52,10 @@ pub(super) struct ElsaEnvironment {
     lock_expiry: Option<u64>,
     /// The variable, and the address in it.
     listen: Option<(String, Result<SocketAddr, ()>)>,
+    /// Where workflows are served: the variable and the path in it.
+    http_base_path: Option<(String, Result<String, String>)>,
+    /// Where clients reach the server.
+    public_url: Option<(String, Result<String, String>)>,
     log: Option<String>,
     ignored: Vec<String>,
     warnings: Vec<String>,
@@ -85,6 +91,8 @@ impl ElsaEnvironment {
                 "ASPNETCORE_URLS" => listens[0] = Some((name, value)),
                 "ASPNETCORE_HTTP_PORTS" => listens[1] = Some((name, value)),
                 "HTTP_PORTS" if listens[1].is_none() => listens[1] = Some((name, value)),
+                "HTTP__BASEPATH" => found.http_base_path = Some((name, base_path(&value))),
+                "HTTP__BASEURL" => found.public_url = Some((name, public_url(&value))),
                 "ELSA__LOCKING__PROVIDER" => found.provider(name, &value),
                 "CONNECTIONSTRINGS__REDIS" | "REDIS__CONNECTIONSTRING" => {
                     found.redis_url.get_or_insert(Secret::from(value));
@@ -186,6 +194,16 @@ impl ElsaEnvironment {
                 serve.mut_arg("lock_expiry", |argument| argument.default_value(expiry))
             });
         }
+        for (argument, value) in [
+            ("http_base_path", &self.http_base_path),
+            ("public_url", &self.public_url),
+        ] {
+            if let Some((_, Ok(value))) = value {
+                let value = leak(value.clone());
+                let set = |serve: Command| serve.mut_arg(argument, |argument| argument.default_value(value));
+                program = program.mut_subcommand("serve", set);
+            }
+        }
         if let Some((_, Ok(listen))) = &self.listen {
             let listen = leak(listen.to_string());
             let set = |serve: Command| serve.mut_arg("listen", |argument| argument.default_value(listen));
@@ -219,6 +237,11 @@ impl ElsaEnvironment {
                 "{name} is not valid: give http://*:8080 or a port"
             )));
         }
+        for (name, value) in [&self.http_base_path, &self.public_url].into_iter().flatten() {
+            if let Err(problem) = value {
+                return Err(Failure::usage(format!("{name} is not valid: {problem}")));
+            }
+        }
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
@@ -234,7 +257,7 @@ impl ElsaEnvironment {
     }
 }
 
-/// Leaks a default value; there are only three.
+/// Leaks a default value; there are few.
 fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }

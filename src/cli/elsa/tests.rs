@@ -219,3 +219,24 @@ fn redis_keeps_the_locks_only_where_the_provider_says_so() {
         LockProviderName::Postgres
     );
 }
+
+#[test]
+fn the_urls_of_workflows_are_those_of_elsa() {
+    let found = of(&[
+        ("Http__BasePath", "/flows/"),
+        ("HTTP__BASEURL", "https://workflows.example/"),
+    ]);
+    assert!(found.warnings.is_empty() && found.ignored.is_empty(), "{found:?}");
+    let (_, set) = serve(&found, &[]);
+    let options = set.http.options(set.public_url.as_deref());
+    assert_eq!(
+        (options.base_path.as_str(), options.base_url.as_str()),
+        ("/flows", "https://workflows.example")
+    );
+    let (_, set) = serve(&found, &["--http-base-path", "/other"]);
+    assert_eq!(set.http.options(None).base_path, "/other");
+    assert_eq!(set.http.options(None).base_url, "http://localhost:5001");
+    let wrong = of(&[("Http:BasePath", "/elsa/api")]);
+    let error = format!("{:?}", wrong.report(false, false).unwrap_err());
+    assert!(error.contains("Http:BasePath") && error.contains("/elsa/api"), "{error}");
+}

@@ -6,6 +6,7 @@
 mod cron;
 mod elsa_report;
 mod eval;
+mod http;
 mod listing;
 mod locks;
 mod secret_file;
@@ -32,6 +33,7 @@ use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use elsa_report::{ElsaCommand, ReportSettings};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
+use http::HttpSettings;
 pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
 pub(super) use serve::{RoleName, Serve};
@@ -56,7 +58,7 @@ More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
-const SERVE_FLAGS: [&str; 26] = [
+const SERVE_FLAGS: [&str; 28] = [
     "listen",
     "health-listen",
     "api-key",
@@ -65,6 +67,8 @@ const SERVE_FLAGS: [&str; 26] = [
     "allowed-host",
     "cors-origin",
     "public-url",
+    "http-base-path",
+    "spool-dir",
     "studio",
     "node-id",
     "roles",
@@ -327,7 +331,7 @@ pub(super) fn is_local(address: SocketAddr) -> bool {
 }
 
 /// Where clients reach the API: only scheme, host, port and path.
-fn public_url(text: &str) -> Result<String, String> {
+pub(super) fn public_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain = |rest: &&str| {
         !rest.starts_with('/')

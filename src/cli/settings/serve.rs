@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::secret_file::secret_file;
-use super::{ExpressionSettings, ServiceSettings, StudioChoice, address, is_local, public_url};
+use super::{ExpressionSettings, HttpSettings, ServiceSettings, StudioChoice, address, is_local, public_url};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::execution::InterpreterOptions;
@@ -69,7 +69,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "token_secret")]
     token_secret_file: Option<Secret>,
     /// Where clients reach this API, such as `https://workflows.example`: the start of the URLs that a script's
-    /// createEventTriggerUrl returns
+    /// createEventTriggerUrl returns, and of those that Studio shows for HTTP endpoints
     #[arg(long, value_name = "URL", value_parser = public_url)]
     pub(crate) public_url: Option<String>,
     /// How many requests are served concurrently; additional ones get 503
@@ -139,6 +139,8 @@ pub(crate) struct Serve {
     /// contain several separated by commas. For staged roll-outs and for tests
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) disable_activity: Vec<String>,
+    #[command(flatten)]
+    pub(crate) http: HttpSettings,
     #[command(flatten)]
     pub(crate) services: ServiceSettings,
     #[command(flatten)]

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+#[cfg(feature = "http")]
+use crate::activity::HttpOptions;
 use crate::activity::{Activity, Catalogue, FlowchartMode, OutputConverter};
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
@@ -250,6 +252,17 @@ impl EngineBuilder {
         self
     }
 
+    /// What Elsa's HTTP activities use: where workflows are served, and where large bodies are kept. Replaces these activities
+    /// in the catalogue. Default: [`HttpOptions::default`].
+    #[cfg(feature = "http")]
+    pub fn http(mut self, options: HttpOptions) -> Self {
+        match options.services() {
+            Ok(services) => drop(self.catalogue.register_http(&Arc::new(services))),
+            Err(error) => self.problem = self.problem.take().or(Some(error)),
+        }
+        self
+    }
+
     /// What notifies other nodes of ready work. Default: NOTIFY. All nodes of a cluster must use the same transport; a node
     /// that receives nothing finds work at its check-ins.
     pub fn wake(mut self, transport: impl WakeTransport + 'static) -> Self {
@@ -315,6 +328,8 @@ impl EngineBuilder {
         if !self.settings.roles.contains(&Role::Worker) {
             self.settings.workers = 0;
         }
+        #[cfg(feature = "http")]
+        self.catalogue.http_services().spool.prepare().await?;
         Engine::start(self.settings, self.catalogue, self.interpreter).await
     }
 }
