@@ -391,6 +391,7 @@ fn start() -> Burst {
             trigger_activity_id: None,
             payload: None,
             parent: None,
+            request: None,
         }],
         attempt: 1,
         is_followed: false,

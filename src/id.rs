@@ -182,6 +182,32 @@ impl fmt::Display for BurstId {
     }
 }
 
+/// A request of an HTTP client that waits for a run. A repeat under the same `Idempotency-Key` has the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub uuid::Uuid);
+
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only the endpoint makes them"))]
+impl RequestId {
+    /// A new id, which begins with the time: the rows of requests that end together are adjacent in their index.
+    pub(crate) fn random() -> Self {
+        Self(uuid::Uuid::now_v7())
+    }
+
+    /// The id of the request with this hash.
+    pub(crate) fn of_hash(hash: &[u8; 32]) -> Self {
+        let mut bytes = [0u8; 16];
+        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = *from);
+        Self(uuid::Uuid::new_v8(bytes))
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.simple())
+    }
+}
+
 /// The SHA-256 hash of the stimulus of a bookmark or a trigger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -13,8 +13,8 @@ pub use crate::bench::nodes::{count_violations, node_options, with_nodes, with_s
 #[cfg(feature = "bench")]
 pub use crate::bench::report::{Latencies, Measured, add_fields, describe_environment, nearest_rank};
 pub use crate::execution::{
-    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Program, References, SubStatus,
-    UsedVersion, WorkflowReference, event_hash, stimulus_hash,
+    Burst, BurstResult, Composition, InstanceState, Instruction, Interpreter, Program, References, RunRequest,
+    SubStatus, UsedVersion, WorkflowReference, event_hash, stimulus_hash,
 };
 pub use crate::expression::{ScriptEngine, ScriptScope};
 pub use crate::harness::client::{Client, PersistentConnection, text_field};

@@ -33,6 +33,7 @@
 --   dead_letter        rows of work, timers and stimuli that are not tried again
 --   unmatched_work     rows of work that ended without an effect, for callers that ask for the result
 --   idempotency_key    keys of requests that were accepted
+--   http_answer        how requests of HTTP clients have ended, for clients that repeat them or wait at another node
 -- Activation
 --   activation         the activation keys that starts and running instances hold
 -- Secrets
@@ -956,6 +957,26 @@ CREATE TABLE idempotency_key (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at);
 
+-- The ends of HTTP requests whose clients may repeat them, or wait at another node than the one whose commit ended them.
+CREATE TABLE http_answer (
+    request_id uuid PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    -- The instance that the request started or resumed.
+    instance_id text COLLATE "C" NOT NULL,
+    -- 0 answered, 1 finished, 2 faulted, 3 waiting, 4 not kept
+    outcome smallint NOT NULL,
+    -- Of an answer that is kept.
+    status smallint,
+    -- Names and values in turn.
+    headers text[],
+    body bytea,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- Longer than the idempotency key.
+    expires_at timestamptz NOT NULL DEFAULT now() + interval '24 hours',
+    CHECK ((outcome = 0 /* answered */) = (status IS NOT NULL AND headers IS NOT NULL AND body IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX http_answer_expiry ON http_answer (expires_at);
+
 -- Argument of start/accept.sql: a start to be accepted.
 CREATE TYPE start_request AS (
     no integer,
@@ -1236,6 +1257,10 @@ CREATE TYPE commit_stimulus AS (no integer, hash bytea, name text, payload json,
 -- An event that a burst publishes, in the order of the array.
 CREATE TYPE commit_event AS (
     no integer, hash bytea, name text, payload json, correlation_id text, is_local boolean, lifetime bigint
+);
+-- The end of a request that is kept.
+CREATE TYPE commit_answer AS (
+    no integer, request_id uuid, outcome smallint, status smallint, headers text[], body bytea
 );
 -- A bookmark that a timer ends at a point in time.
 CREATE TYPE commit_due AS (no integer, id text COLLATE "C", due timestamptz);

@@ -31,3 +31,13 @@ pub(crate) enum AnswerStatus {
     /// No request waits: a timer, an event or the API runs the instance, or the request has been answered with 202.
     NoRequest,
 }
+
+impl AnswerBody {
+    /// The bytes that it takes in memory.
+    pub(crate) fn bytes_in_memory(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(_) => 0,
+        }
+    }
+}

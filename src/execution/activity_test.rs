@@ -114,6 +114,7 @@ impl Interpreter {
             yielded: false,
             has_cancel: false,
             events: Vec::new(),
+            ended_requests: Vec::new(),
         };
         let time_limit = program.tree.find(node_id).map(|node| {
             let descriptor = program.descriptor(node.index);

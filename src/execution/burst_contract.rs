@@ -9,6 +9,7 @@ use super::bookmark::Bookmark;
 use super::cause::InstructionOrigin;
 use super::child::{AwaitedChild, ChildEnd, ChildStart, ParentLink};
 use super::journal::{ActivityExecution, JournalEntry};
+use super::request::{EndedRequest, RunRequest};
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use crate::activity::EventPublication;
@@ -58,6 +59,8 @@ pub enum Instruction {
         payload: Option<Value>,
         /// The parent, of a child.
         parent: Option<ParentLink>,
+        /// The request that waits for what it does.
+        request: Option<RunRequest>,
     },
     /// Resume at a bookmark.
     Resume {
@@ -65,6 +68,10 @@ pub enum Instruction {
         bookmark_id: BookmarkId,
         /// Added to the workflow's inputs, and passed to the activity.
         input: Map<String, Value>,
+        /// What the waiting activity receives, as with a stimulus.
+        payload: Option<Value>,
+        /// The request that waits for what it does.
+        request: Option<RunRequest>,
     },
     /// A stimulus for a bookmark. If the bookmark no longer exists, another one of the same hash in this instance is used.
     Stimulus {
@@ -111,6 +118,8 @@ pub struct BurstResult {
     pub bookmarks_burned: Vec<BookmarkId>,
     /// The events to publish with the commit, in order.
     pub events: Vec<EventPublication>,
+    /// The requests that it has ended, in order.
+    pub(crate) ended_requests: Vec<EndedRequest>,
     /// The children that the burst starts.
     pub children: Vec<ChildStart>,
     /// Children that were committed before the burst, and that it waits for.

@@ -31,11 +31,13 @@ pub struct InstructionOrigin {
 
 /// What sets an execution off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(String, String, String)", into = "(String, String, String)")]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
 pub(super) struct Cause {
     place: u64,
     row: u64,
     lineage: u64,
+    /// The number of the request whose instruction it was; 0 for none. No key and no id depends on it.
+    request: u64,
 }
 
 impl Cause {
@@ -56,7 +58,18 @@ impl Cause {
             place: row,
             row,
             lineage,
+            request: 0,
         })
+    }
+
+    /// The same cause for what a client waits for.
+    pub(super) fn of_request(self, request: u64) -> Self {
+        Self { request, ..self }
+    }
+
+    /// The number of the request that it belongs to; 0 for none.
+    pub(super) fn request(self) -> u64 {
+        self.request
     }
 
     /// The cause of an execution whose row is unknown, because an earlier release or a program without rows scheduled
@@ -66,6 +79,7 @@ impl Cause {
             place: number(&format!("execution|{seed}|{}", execution.as_str())),
             row: 0,
             lineage: 0,
+            request: 0,
         }
     }
 
@@ -124,24 +138,32 @@ impl Cause {
     }
 }
 
-impl From<Cause> for (String, String, String) {
+impl From<Cause> for Vec<String> {
     fn from(cause: Cause) -> Self {
-        (
+        let mut parts = vec![
             format!("{:x}", cause.place),
             format!("{:x}", cause.row),
             cause.lineage(),
-        )
+        ];
+        if cause.request > 0 {
+            parts.push(format!("{:x}", cause.request));
+        }
+        parts
     }
 }
 
 /// A text that is not a number comes from no burst; it is a cause like any other.
-impl From<(String, String, String)> for Cause {
-    fn from((place, row, lineage): (String, String, String)) -> Self {
-        let read = |text: &str| u64::from_str_radix(text, 16).unwrap_or_default();
+impl From<Vec<String>> for Cause {
+    fn from(parts: Vec<String>) -> Self {
+        let mut numbers = parts
+            .iter()
+            .map(|text| u64::from_str_radix(text, 16).unwrap_or_default());
+        let mut next = || numbers.next().unwrap_or_default();
         Self {
-            place: read(&place),
-            row: read(&row),
-            lineage: read(&lineage),
+            place: next(),
+            row: next(),
+            lineage: next(),
+            request: next(),
         }
     }
 }
@@ -227,7 +249,11 @@ mod tests {
     #[test]
     fn causes_survive_the_state() {
         let cause = Cause::of(&origin("9", Some("7")), 2).unwrap().nth(5);
-        let text = serde_json::to_string(&cause).unwrap();
-        assert_eq!(serde_json::from_str::<Cause>(&text).unwrap(), cause);
+        for (cause, parts) in [(cause, 3), (cause.of_request(20), 4)] {
+            let text = serde_json::to_string(&cause).unwrap();
+            assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap().len(), parts);
+            assert_eq!(serde_json::from_str::<Cause>(&text).unwrap(), cause);
+            assert_eq!(cause.of_request(20).key(), cause.key());
+        }
     }
 }

@@ -469,6 +469,7 @@ impl Interpreter {
             yielded: false,
             has_cancel: false,
             events: Vec::new(),
+            ended_requests: Vec::new(),
         }
     }
 }
@@ -488,6 +489,7 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, left: LeftInstructio
         yielded,
         session,
         events,
+        ended_requests,
         mut children,
         options,
         mut awaited,
@@ -532,6 +534,7 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, left: LeftInstructio
         bookmarks_created,
         bookmarks_burned,
         events,
+        ended_requests,
         children,
         child_end,
         awaited,

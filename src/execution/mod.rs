@@ -13,7 +13,8 @@
 //!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `workflow_options`:
 //!   its options for commits and journal; `incident_strategy`: what ends after a fault; `validate`: the errors that
 //!   keep a definition from being published.
-//! - `state`: what is kept of an instance between bursts; `status`, `bookmark`: parts of it; `workflow_state`: how Elsa's
+//! - `state`: what is kept of an instance between bursts; `status`, `bookmark`, `incident`: parts of it; `request`: the
+//!   clients that wait for it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
 //! - `cause`: what sets executions off, from which idempotency keys and the ids of executed children are derived;
 //!   `child`: instances that a burst starts, and what the parent of an instance receives.
@@ -38,12 +39,14 @@ mod evaluate;
 mod evaluation;
 mod execution_view;
 mod id_bounds;
+mod incident;
 mod incident_strategy;
 mod interpreter;
 mod journal;
 mod log_persistence;
 mod node_id;
 mod program;
+mod request;
 mod run;
 mod scope;
 mod script_names;
@@ -72,13 +75,15 @@ pub use composition::{Composition, References, UsedVersion, WorkflowReference};
 pub(crate) use composition::{Targets, UsingActivity};
 pub(crate) use drawable::WorkflowType;
 pub use evaluation::{EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest};
+pub(crate) use incident::Incident;
 pub(crate) use incident_strategy::INCIDENT_STRATEGIES;
 pub use interpreter::Interpreter;
 pub(crate) use interpreter::ScheduledTrigger;
 pub use program::Program;
+pub use request::RunRequest;
+pub(crate) use request::{EndedRequest, RequestEnd};
 pub use run::ActivityRetry;
 pub(crate) use start_input::StartValues;
-pub(crate) use state::Incident;
 pub use state::InstanceState;
 pub(crate) use status::Status;
 pub use status::SubStatus;

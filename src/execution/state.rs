@@ -16,6 +16,8 @@ use super::bookmark::Bookmark;
 use super::bounds::admit;
 use super::cause::Cause;
 use super::child::{ChildEnd, ParentLink, is_false};
+use super::incident::Incident;
+use super::request::OpenRequest;
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
@@ -96,6 +98,9 @@ pub struct InstanceState {
     /// The parent, if the instance is a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<ParentLink>,
+    /// Clients that wait for it, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) requests: Vec<OpenRequest>,
 }
 
 /// What other branches of an instance were about to do when it faulted.
@@ -304,27 +309,6 @@ impl WorkItem {
     }
 }
 
-/// A fault of an activity or, with the workflow's ids, of the instance as a whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Incident {
-    /// The activity.
-    pub activity_id: ActivityId,
-    /// Its path in the tree.
-    pub activity_node_id: String,
-    /// Its type.
-    pub activity_type: String,
-    /// The execution that faulted.
-    pub activity_instance_id: ActivityExecutionId,
-    /// A message for people.
-    pub message: String,
-    /// `{type, message, code, category, faultType}`.
-    pub exception: Value,
-    /// The guard that has held the fault up, which a retry executes: what is inside is gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guard_instance_id: Option<ActivityExecutionId>,
-}
-
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
@@ -368,6 +352,7 @@ impl InstanceState {
             last_result: None,
             incidents: Vec::new(),
             parent: None,
+            requests: Vec::new(),
         }
     }
 

@@ -48,6 +48,8 @@ impl InstanceState {
         self.check_numbers()?;
         // Its parent waits for the instance that was exported, not for this one.
         self.parent = None;
+        // Nor does a client.
+        self.requests.clear();
         match (self.status, self.sub_status) {
             (Status::Finished, SubStatus::Finished | SubStatus::Cancelled | SubStatus::Faulted) => {
                 if !self.bookmarks.is_empty() || !self.queue.is_empty() {

@@ -122,6 +122,16 @@ codes! {
         Draining = 2 "draining",
     }
 
+    /// `http_answer.outcome`: how a request has ended.
+    AnswerOutcome {
+        Answered = 0 "answered",
+        Finished = 1 "finished",
+        Faulted = 2 "faulted",
+        Waiting = 3 "waiting",
+        /// It was answered, with more than is kept.
+        NotKept = 4 "not kept",
+    }
+
     /// An argument of work/release.sql: what the failure that a release counts is due to.
     ReleaseCode {
         None = 0 "none",

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys. `fan_out`: events
+//! - `start`, `work`, `event`: accept starts, resumes, cancels and events. `request`: their idempotency keys. `http_answer`:
+//!   how requests of HTTP clients have ended. `fan_out`: events
 //!   that many instances wait for. `bulk_action`: cancels and deletes of many instances.
 //!   `stimulus_key`: the locks that order events, bookmarks and triggers.
 //! - `claim`: polls for work, claims, loads and releases it. `commit`: writes what a burst did; the contract is there.
@@ -31,6 +32,7 @@ pub(crate) mod dead_letter;
 pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod fan_out;
+pub(crate) mod http_answer;
 pub(crate) mod inbox;
 pub(crate) mod inbox_match;
 pub(crate) mod instance;

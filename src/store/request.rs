@@ -8,6 +8,9 @@ use crate::{Error, Result};
 
 const READ: &str = include_str!("../../sql/queries/request/read.sql");
 
+/// The route of the requests to HTTP endpoints; their keys begin with the scope, which has the endpoint.
+pub(crate) const HTTP_ROUTE: &str = "http";
+
 /// An idempotency key: of a client, a route, and the fingerprint of the request that it was sent with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey {

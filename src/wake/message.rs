@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{InstanceId, WorkId};
+use crate::id::{InstanceId, RequestId, WorkId};
 use crate::wake::WakeNotification;
 
 /// NOTIFY takes less than 8,000 bytes.
@@ -42,6 +42,8 @@ pub(super) struct Payload {
     observed: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changed: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<RequestId>,
 }
 
 impl Payload {
@@ -79,6 +81,7 @@ impl Payload {
             .chain(instances(self.cancelled).map(WakeNotification::InstanceCancelled))
             .chain(instances(self.observed).map(WakeNotification::InstanceObserved))
             .chain(instances(self.changed).map(WakeNotification::InstanceChanged))
+            .chain(self.ended.into_iter().map(WakeNotification::RequestEnded))
             .collect()
     }
 }
@@ -120,6 +123,7 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(_) => open.poll = true,
             WakeNotification::ReplyAwaited(WorkId(id)) => open.awaited.push(id),
             WakeNotification::WorkDone(WorkId(id)) => open.done.push(id),
+            WakeNotification::RequestEnded(id) => open.ended.push(id),
         }
     }
     close(open);
@@ -140,6 +144,8 @@ fn size(notification: &WakeNotification) -> usize {
             serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1
         }
         WakeNotification::ReplyAwaited(_) | WakeNotification::WorkDone(_) => 21,
+        // 36 digits and dashes in quotes.
+        WakeNotification::RequestEnded(_) => 39,
     }
 }
 
@@ -163,6 +169,7 @@ mod tests {
                 WakeNotification::InstanceCancelled(InstanceId::new("gone")),
                 WakeNotification::InstanceObserved(InstanceId::new("seen")),
                 WakeNotification::InstanceChanged(InstanceId::new("seen")),
+                WakeNotification::RequestEnded(RequestId::random()),
             ])
             .collect();
         let mut no = 6;
@@ -194,6 +201,7 @@ mod tests {
             r#"{"from": "a", "no": 1, "ready": [1]}"#,
             r#"{"from": "a", "no": 1, "cancelled": [""]}"#,
             r#"{"from": "a", "no": 1, "done": [1e99]}"#,
+            r#"{"from": "a", "no": 1, "ended": ["x"]}"#,
             &format!(r#"{{"from": "{long}", "no": 1}}"#),
             &format!(r#"{{"from": "a", "no": 1, "ready": ["{long}"]}}"#),
         ] {

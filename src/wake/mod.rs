@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::db::receive_or;
-use crate::id::{InstanceId, WorkId};
+use crate::id::{InstanceId, RequestId, WorkId};
 
 pub use provider::local::LocalWake;
 pub use provider::postgres::PostgresWake;
@@ -94,6 +94,8 @@ pub enum WakeNotification {
     PauseChanged,
     /// An instance that kept other instances of its schedule from starting has ended: a queued occurrence may start.
     OverlapEnded,
+    /// The request of an HTTP client has ended with a commit of the sender, which another node accepted.
+    RequestEnded(RequestId),
 }
 
 /// What came in one message, and the number of its sender within this process (0: another process).

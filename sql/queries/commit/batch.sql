@@ -1,6 +1,6 @@
 -- purpose: write every burst of a batch whose fences hold, each whole or not at all; returns the winners
 -- caller:  store::commit::pipeline (the contended lane runs the same text without SKIP LOCKED)
--- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, child_root, fan_out_begun
+-- index:   fence_pkey, work_pkey, timer_pkey, instance_pkey, bookmark_pkey, activation_instance, definition_published, definition_correlation, child_pkey, child_parent, child_root, fan_out_begun, http_answer_pkey
 -- locks:   fence (key share), then work by id, timer by id, then instance (of an import, the lock of its id); of a single-claim
 --          batch burst by burst (the contended lane sends one at a time); then the rows of children that end or are waited for;
 --          then dependants of the winners only. Before all, of executed children: claims and instance of the outermost (share)
@@ -415,6 +415,16 @@ WITH fence_held AS MATERIALIZED (
 ), unmatched_noted AS (
     INSERT INTO unmatched_work (tenant_id, work_id)
     SELECT w.tenant_id, u.work_id FROM unnest($9::commit_claim[]) u JOIN winner w ON w.no = u.no
+), answer_kept AS (
+    -- A key that is used again after it expired replaces what was kept for its request.
+    INSERT INTO http_answer (request_id, tenant_id, instance_id, outcome, status, headers, body)
+    SELECT a.request_id, w.tenant_id, w.instance_id, a.outcome, a.status, a.headers, a.body
+    FROM unnest($18::commit_answer[]) a JOIN winner w ON w.no = a.no
+    ORDER BY a.request_id
+    ON CONFLICT (request_id) DO UPDATE
+        SET tenant_id = excluded.tenant_id, instance_id = excluded.instance_id, outcome = excluded.outcome,
+            status = excluded.status, headers = excluded.headers, body = excluded.body, created_at = excluded.created_at,
+            expires_at = excluded.expires_at
 --]
 --[nested
 ), child_lives AS (

@@ -1,10 +1,10 @@
--- purpose: delete expired stimuli, idempotency keys and results of work. Stimuli for an instance, a correlation id or
---          an activity execution become dead letters, which are deleted when they are older than $1 microseconds.
---          Other dead letters stay
+-- purpose: delete expired stimuli, idempotency keys, ends of requests and results of work. Stimuli for an instance, a
+--          correlation id or an activity execution become dead letters, which are deleted when they are older than $1
+--          microseconds. Other dead letters stay
 -- caller:  store::maintenance
--- index:   inbox_expiry, idempotency_key_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
--- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter; locked ones are skipped
--- $2, and the result for the next batch: up to where the last batch came in each of the four; deleted rows stay in the indexes
+-- index:   inbox_expiry, idempotency_key_expiry, http_answer_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
+-- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter, then http_answer; locked ones are skipped
+-- $2, and the result for the next batch: up to where the last batch came in each of the five; deleted rows stay in the indexes
 -- while an old snapshot exists, and would be walked over by each batch.
 WITH stale AS MATERIALIZED (
     SELECT ctid AS place, expires_at FROM inbox
@@ -24,6 +24,12 @@ WITH stale AS MATERIALIZED (
     WHERE kind = 6 /* inbox */ AND created_at < now() - $1::bigint * interval '1 microsecond'
       AND created_at >= coalesce(($2::timestamptz[])[4], '-infinity')
     ORDER BY created_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), answer_old AS MATERIALIZED (
+    SELECT ctid AS place, expires_at FROM http_answer
+    WHERE expires_at <= now() AND expires_at >= coalesce(($2::timestamptz[])[5], '-infinity')
+    ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), answer_deleted AS (
+    DELETE FROM http_answer a WHERE a.ctid = ANY (ARRAY(SELECT o.place FROM answer_old o)) RETURNING 1
 ), dead_letter_deleted AS (
     -- By ctid: the plan of a join would read the whole table.
     DELETE FROM dead_letter d WHERE d.ctid = ANY (ARRAY(SELECT o.place FROM dead_letter_old o)) RETURNING 1
@@ -49,6 +55,8 @@ WITH stale AS MATERIALIZED (
     DELETE FROM idempotency_key q WHERE q.ctid = ANY (ARRAY(SELECT s.place FROM spent s)) RETURNING 1
 )
 SELECT (SELECT count(*) FROM inbox_deleted) + (SELECT count(*) FROM request_deleted)
-       + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted) AS purged,
+       + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted)
+       + (SELECT count(*) FROM answer_deleted) AS purged,
        ARRAY[(SELECT max(s.expires_at) FROM stale s), (SELECT max(s.expires_at) FROM spent s),
-             (SELECT max(o.ended_at) FROM unmatched_old o), (SELECT max(o.created_at) FROM dead_letter_old o)] AS reached
+             (SELECT max(o.ended_at) FROM unmatched_old o), (SELECT max(o.created_at) FROM dead_letter_old o),
+             (SELECT max(o.expires_at) FROM answer_old o)] AS reached

@@ -101,6 +101,9 @@ impl<'p> BurstRun<'p> {
             self.recorder.bytes += event.payload.as_ref().map_or(0, weight::json);
             self.events.push(event);
         }
+        if let Some(answer) = commands.answer {
+            self.answer_request(answer);
+        }
         for child in checked.children {
             self.start_child(number, child);
         }

@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 use super::BurstRun;
 use crate::activity::{Fault, Guarding, guards};
 use crate::execution::cause::Cause;
+use crate::execution::incident::Incident;
 use crate::execution::incident_strategy::IncidentStrategy;
 use crate::execution::journal::EntryDetails;
-use crate::execution::state::{ContextStatus, Incident, Interruption, WorkItem};
+use crate::execution::state::{ContextStatus, Interruption, WorkItem};
 use crate::execution::status::SubStatus;
 use crate::id::ActivityId;
 

@@ -56,6 +56,7 @@ impl BurstRun<'_> {
                 }
             }
             self.run_queue().await;
+            self.end_requests();
             self.state.holds &= self.yielded;
         }
         for (position, instruction, origin) in instructions {
@@ -67,7 +68,10 @@ impl BurstRun<'_> {
             }
             let is_cancel = instruction == Instruction::Cancel;
             match self.apply(instruction, &origin, is_new) {
-                None if is_cancel || !self.has_cancel => self.run_queue().await,
+                None if is_cancel || !self.has_cancel => {
+                    self.run_queue().await;
+                    self.end_requests();
+                }
                 None | Some(Instruction::Continue) => {}
                 Some(instruction) => left.unmatched.push((position, instruction)),
             }
@@ -104,6 +108,7 @@ impl BurstRun<'_> {
                 trigger_activity_id,
                 payload,
                 parent,
+                request,
             } if is_new && self.state.sub_status == SubStatus::Pending => {
                 self.state.correlation_id = correlation_id;
                 self.state.name = name;
@@ -113,17 +118,29 @@ impl BurstRun<'_> {
                     payload: payload.unwrap_or_default(),
                     is_consumed: false,
                 });
+                self.open_request(request);
                 self.start(input, variables);
                 None
             }
             Instruction::Start { .. } => Some(instruction),
-            Instruction::Resume { bookmark_id, input } => match self.take_bookmark(Some(&bookmark_id), None) {
+            Instruction::Resume {
+                bookmark_id,
+                input,
+                payload,
+                request,
+            } => match self.take_bookmark(Some(&bookmark_id), None) {
                 Some(taken) => {
                     self.wake();
-                    self.resume(taken, None, input);
+                    self.open_request(request);
+                    self.resume(taken, payload, input);
                     None
                 }
-                None => Some(Instruction::Resume { bookmark_id, input }),
+                None => Some(Instruction::Resume {
+                    bookmark_id,
+                    input,
+                    payload,
+                    request,
+                }),
             },
             Instruction::Stimulus {
                 bookmark_id,

@@ -7,7 +7,7 @@
 //!   not called from within its child's call: it gets a notification, and all notifications are delivered before the
 //!   next work item. So no recursion occurs.
 //! - `retry` schedules faulted executions again, and `execution_limits` faults an instance that would run without end.
-//! - `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
+//! - `requests` ends the requests of clients that wait. `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: a burst yields there.
 
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
 use crate::activity::{
-    ActivityCommands, ActivityContext, ActivityNode, AnswerStatus, ChildRequest, EndedChild, EventPublication, Fault,
-    InputEvaluator, Resumption, Step,
+    ActivityCommands, ActivityContext, ActivityNode, ChildRequest, EndedChild, EventPublication, Fault, InputEvaluator,
+    Resumption, Step,
 };
 use crate::error::panic_text;
 use crate::execution::bounds::{self, InterpreterOptions, admit, admit_name};
@@ -32,6 +32,7 @@ use crate::execution::evaluate::Evaluator;
 use crate::execution::journal::{EntryDetails, Recorder};
 use crate::execution::node_id::WORKFLOW_ID;
 use crate::execution::program::Program;
+use crate::execution::request::EndedRequest;
 use crate::execution::scope;
 use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
 use crate::execution::status::{Status, SubStatus};
@@ -46,6 +47,7 @@ mod execution_limits;
 mod faults;
 mod instructions;
 mod outputs;
+mod requests;
 mod retry;
 mod secrets;
 mod transitions;
@@ -91,6 +93,7 @@ pub(super) struct BurstRun<'p> {
     pub(super) has_cancel: bool,
     /// The events to publish with the commit.
     pub(super) events: Vec<EventPublication>,
+    pub(super) ended_requests: Vec<EndedRequest>,
 }
 
 /// Why a child ends the burst of its parent.
@@ -509,7 +512,7 @@ impl BurstRun<'_> {
             is_breaking: context.is_breaking,
             flowchart_mode: self.program.flowchart_mode(node).unwrap_or(self.options.flowchart_mode),
             children: OnceLock::new(),
-            answer_status: AnswerStatus::NoRequest,
+            answer_status: self.answer_status(),
             pending_notifications: self
                 .notifications
                 .iter()

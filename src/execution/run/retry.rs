@@ -13,9 +13,10 @@ use crate::definition::ActivityTitle;
 use crate::execution::bookmark::Bookmark;
 use crate::execution::cause::{Cause, InstructionOrigin};
 use crate::execution::child::AwaitedChild;
+use crate::execution::incident::Incident;
 use crate::execution::journal::EntryDetails;
 use crate::execution::scope;
-use crate::execution::state::{ContextStatus, Halted, Incident, WorkItem};
+use crate::execution::state::{ContextStatus, Halted, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::id::{ActivityId, InstanceId};
 

@@ -324,6 +324,7 @@ impl BurstRun<'_> {
             let innermost = self.state.contexts.keys().next_back().copied().unwrap_or(root);
             let message = "The activity waits, but has no child and no bookmark";
             self.fault_beyond_guards(innermost, Fault::new(message).code("nothing-to-wait-for"));
+            self.end_requests_of_fault();
         }
     }
 }

@@ -49,6 +49,7 @@ fn begin(child: &ChildStart) -> Instruction {
         variables,
         trigger_activity_id,
         payload,
+        request: None,
     }
 }
 
@@ -133,6 +134,8 @@ async fn a_child_at_rest_counts_once_and_its_end_has_its_outputs() {
         .run(Instruction::Resume {
             bookmark_id: bookmark.id,
             input: Map::new(),
+            payload: None,
+            request: None,
         })
         .await;
     assert_eq!((result.sub_status, result.child_end), (SubStatus::Suspended, None));
@@ -141,6 +144,8 @@ async fn a_child_at_rest_counts_once_and_its_end_has_its_outputs() {
         .run(Instruction::Resume {
             bookmark_id: bookmark.id,
             input: Map::new(),
+            payload: None,
+            request: None,
         })
         .await;
     let end = result.child_end.unwrap();
@@ -358,7 +363,14 @@ async fn waves(instance: &mut InMemoryInstance) -> (Vec<usize>, Vec<ChildStart>)
         };
         let bookmark_id = next.id.clone();
         let input = Map::new();
-        result = instance.run(Instruction::Resume { bookmark_id, input }).await;
+        result = instance
+            .run(Instruction::Resume {
+                bookmark_id,
+                input,
+                payload: None,
+                request: None,
+            })
+            .await;
     }
 }
 
@@ -455,7 +467,14 @@ async fn a_definition_that_is_retracted_between_two_waves_is_an_incident() {
     let mut bookmarks = instance.state.as_ref().unwrap().bookmarks().iter();
     let bookmark_id = bookmarks.find(|bookmark| bookmark.due.is_some()).unwrap().id.clone();
     let input = Map::new();
-    let result = instance.run_retracted(Instruction::Resume { bookmark_id, input }).await;
+    let result = instance
+        .run_retracted(Instruction::Resume {
+            bookmark_id,
+            input,
+            payload: None,
+            request: None,
+        })
+        .await;
     assert_eq!((result.sub_status, result.children.len()), (SubStatus::Faulted, 0));
     let incident = &result.state.incidents()[0];
     assert_eq!(

@@ -378,6 +378,8 @@ async fn recorded(workflow: Value, activity: Value) -> [BTreeMap<String, Value>;
     let resume = crate::execution::Instruction::Resume {
         bookmark_id: waiting.bookmarks_created[0].id.clone(),
         input: Map::from_iter([("RunTaskInput".to_owned(), json!("done"))]),
+        payload: None,
+        request: None,
     };
     let ended = instance.run(resume).await;
     assert_finished(&ended);

@@ -203,6 +203,8 @@ async fn a_task_waits_for_its_result() {
     let resume = Instruction::Resume {
         bookmark_id: bookmark.id.clone(),
         input: Map::from_iter([(TASK_RESULT_INPUT.to_owned(), json!({"grams": 12}))]),
+        payload: None,
+        request: None,
     };
     let result = instance.run(resume.clone()).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
@@ -231,7 +233,14 @@ async fn a_resume_gives_an_activity_its_names_and_the_workflow_the_declared_ones
     let waiting = instance.run(start(object(json!({"Approved": false})))).await;
     let bookmark_id = waiting.bookmarks_created[0].id.clone();
     let input = object(json!({"RunTaskInput": "done", "approved": true}));
-    let result = instance.run(Instruction::Resume { bookmark_id, input }).await;
+    let result = instance
+        .run(Instruction::Resume {
+            bookmark_id,
+            input,
+            payload: None,
+            request: None,
+        })
+        .await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     assert_eq!(instance.lines(), ["done true"]);
 }

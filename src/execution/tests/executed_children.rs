@@ -77,6 +77,7 @@ impl Children for Family {
                 variables: Map::new(),
                 trigger_activity_id: None,
                 payload: None,
+                request: None,
             };
             let result = self.burst(program, child.id.as_str(), None, begins, "").await;
             if result.stopped {

@@ -280,6 +280,7 @@ pub(super) fn start(input: Map<String, Value>) -> Instruction {
         trigger_activity_id: None,
         payload: None,
         parent: None,
+        request: None,
     }
 }
 

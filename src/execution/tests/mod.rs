@@ -32,6 +32,7 @@ mod older_values;
 mod output_converters;
 mod random;
 mod random_workflow;
+mod requests;
 mod retry;
 mod sample_definitions;
 mod scripts;

@@ -257,7 +257,14 @@ async fn nine_copies_wait_and_go_on_each_by_its_own_path() {
     // The last one by its bookmark, with an input that the nested workflow sees.
     let bookmark_id = instance.state.as_ref().unwrap().bookmarks()[0].id.clone();
     let input = object(json!({"Extra": 7}));
-    let result = instance.run(Instruction::Resume { bookmark_id, input }).await;
+    let result = instance
+        .run(Instruction::Resume {
+            bookmark_id,
+            input,
+            payload: None,
+            request: None,
+        })
+        .await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     let lines = instance.lines();
     assert_eq!(lines.len(), 9);
@@ -467,6 +474,7 @@ async fn triggers_inside_start_no_consumer() {
             trigger_activity_id: Some(triggers[0].activity_id.clone()),
             payload: Some(json!(1)),
             parent: None,
+            request: None,
         })
         .await;
     assert_eq!(begun.sub_status, SubStatus::Suspended);

@@ -126,6 +126,8 @@ async fn a_wait_changes_no_fraction() {
     let result = instance.run(Instruction::Resume {
         bookmark_id: bookmark.id.clone(),
         input: object(json!({})),
+        payload: None,
+        request: None,
     });
     let result = result.await;
     assert_eq!(

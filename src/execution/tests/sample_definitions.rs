@@ -124,6 +124,7 @@ async fn event_starts() {
             trigger_activity_id: Some(triggers[0].activity_id.clone()),
             payload: Some(json!({"name": "Bob"})),
             parent: None,
+            request: None,
         })
         .await;
     assert_eq!(result.sub_status, SubStatus::Finished);

@@ -84,6 +84,8 @@ async fn no_secret_is_in_the_journal() {
         let resume = Instruction::Resume {
             bookmark_id: waiting.bookmarks_created[0].id.clone(),
             input: Map::new(),
+            payload: None,
+            request: None,
         };
         let ended = instance.run(resume).await;
         let recorded = format!(

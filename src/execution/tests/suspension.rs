@@ -98,6 +98,8 @@ async fn a_bookmark_is_resumed_once() {
     let resume = Instruction::Resume {
         bookmark_id,
         input: Map::new(),
+        payload: None,
+        request: None,
     };
     assert_eq!(
         positions(&instance.burst(vec![resume.clone(), resume.clone()]).await.unmatched),

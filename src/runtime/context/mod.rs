@@ -9,7 +9,8 @@
 //! - `claim_state`: claims, with `in_flight` for running bursts, `byte_budget` for the memory of their rows and states, and
 //!   `unsupported` for versions left to other nodes.
 //! - `wake_timer`: when to poll next for work and for schedules, with `precise_sleep`.
-//! - `replies`, `wake_sender`: notifications for callers on this node, and for other nodes.
+//! - `replies`, `waiting_requests`, `wake_sender`: notifications for callers and HTTP clients on this node, and for other
+//!   nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.
 //! - `composition`: versions with all that they use, from their rows.
@@ -36,5 +37,6 @@ pub(crate) mod request;
 pub(crate) mod services;
 pub(crate) mod settings;
 pub(crate) mod unsupported;
+pub(crate) mod waiting_requests;
 pub(crate) mod wake_sender;
 pub(crate) mod wake_timer;

@@ -19,6 +19,7 @@ use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
 use super::services;
+use super::waiting_requests::WaitingRequests;
 use super::wake_sender::WakeSender;
 use super::wake_timer::SchedulerState;
 use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
@@ -109,6 +110,7 @@ pub(crate) struct Notifications {
     pub(crate) cache: Arc<dyn CacheSignal>,
     pub(crate) notifier: Notifier,
     pub(crate) replies: Arc<ReplyRegistry>,
+    pub(crate) requests: Arc<WaitingRequests>,
 }
 
 impl NodeContext {

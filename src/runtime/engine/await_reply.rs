@@ -93,7 +93,7 @@ impl Engine {
     }
 
     /// The status of a row; pending if it cannot be read, so that the deadline decides.
-    async fn work_status(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
+    pub(super) async fn work_status(&self, instance: &InstanceId, work: WorkId) -> WorkStatus {
         let Ok(node) = self.node() else {
             return WorkStatus::Pending;
         };
@@ -177,7 +177,7 @@ impl Engine {
     /// The pending answer at the deadline. A direct start may have been accepted without a flush, so everything written so
     /// far is flushed first, and then the instance is read, both within [`FLUSH_TIMEOUT`]: a crash before the flush loses
     /// the row, and only what is read after the flush is durable.
-    async fn still_running(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
+    pub(super) async fn still_running(&self, instance: InstanceId, deadline: Instant) -> Result<Executed> {
         let until = deadline + FLUSH_TIMEOUT;
         let flush = async {
             let node = self.node()?;
@@ -239,7 +239,7 @@ fn lost(instance: &InstanceId) -> Error {
 }
 
 /// The error of a request whose row became a dead letter.
-fn dead_lettered(instance: &InstanceId) -> Error {
+pub(super) fn dead_lettered(instance: &InstanceId) -> Error {
     Error::dead_lettered(
         "it failed too often, or crashed too many processes, and became a dead letter: see the dead letters of the \
          instance; replaying one tries it again",

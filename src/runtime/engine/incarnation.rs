@@ -24,6 +24,7 @@ use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
 use crate::runtime::context::settings::Settings;
+use crate::runtime::context::waiting_requests::WaitingRequests;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::SchedulerState;
 use crate::runtime::scheduler::fire;
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) interpreter: Interpreter,
     pub(super) programs: Arc<ProgramCache>,
     pub(super) replies: Arc<ReplyRegistry>,
+    pub(super) requests: Arc<WaitingRequests>,
     pub(super) observed: Arc<Observed>,
     pub(super) watchdog: Watchdog,
 }
@@ -213,6 +215,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             cache: services.signal,
             notifier: services.notifier,
             replies: Arc::clone(&shared.replies),
+            requests: Arc::clone(&shared.requests),
         },
         schedules: SchedulerState::new(election),
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),

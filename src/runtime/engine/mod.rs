@@ -4,7 +4,7 @@
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
-//!   runs a start; `await_reply`: waits for the result of one.
+//!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers.
 //! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.
@@ -37,6 +37,9 @@ mod designer;
 pub(crate) mod event_token;
 mod events;
 #[cfg(feature = "http")]
+#[allow(dead_code, reason = "the endpoint of the next commits calls it")]
+pub(crate) mod http_request;
+#[cfg(feature = "http")]
 pub(crate) mod http_routes;
 mod incarnation;
 mod instance_list;
@@ -55,6 +58,8 @@ mod start;
 mod start_admission;
 mod supervisor;
 pub(crate) mod tasks;
+#[cfg(all(test, feature = "http"))]
+mod tests;
 pub(crate) mod transfer;
 pub(crate) mod variables;
 
@@ -176,6 +181,7 @@ impl Engine {
                 interpreter: interpreter.clone(),
                 programs: Arc::new(programs),
                 replies: Arc::default(),
+                requests: Arc::default(),
                 observed: Arc::clone(&observed),
                 watchdog: watchdog.clone(),
             },

@@ -110,6 +110,8 @@ impl Engine {
             bookmark_id,
             generation: Some(generation),
             input: request.input,
+            payload: None,
+            request: None,
         })?;
         work::accept_resume(&node.database.pool, tenant, &id, &body, key.as_ref()).await
     }
@@ -190,7 +192,7 @@ impl Engine {
     }
 }
 
-fn already_resumed(id: &InstanceId) -> Error {
+pub(super) fn already_resumed(id: &InstanceId) -> Error {
     Error::conflict(
         "already-resumed",
         format!("the instance {:?} is not waiting at this bookmark", id.as_str()),

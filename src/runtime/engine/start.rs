@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::start_admission::{
-    AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, in_task, invalid_input,
+    AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, accept_to_run, in_task, invalid_input,
 };
 use crate::execution::StartValues;
 use crate::id::InstanceId;
@@ -33,20 +33,7 @@ impl Engine {
         let node = self.accepting()?;
         let (instance, reply) = match self.new_start(&node, request, "execute").await? {
             Checked::AcceptedBefore(instance) => (instance, None),
-            Checked::Start(start) => {
-                // A client that disconnects cancels nothing, while its start waits for a worker either.
-                let accepting = move |node: Arc<NodeContext>, sender: AcceptedSender| async move {
-                    match StartAdmission::of(&node, &start, WorkerWait::Until(deadline)).await {
-                        Ok(StartAdmission::Here(room)) => {
-                            let acceptor = &node.commits.direct_starts;
-                            accept_and_spawn(&node, acceptor, *start, room, deadline, sender).await;
-                        }
-                        Ok(StartAdmission::Queued) => drop(sender.send(accept(&node, *start, deadline).await)),
-                        Err(error) => drop(sender.send(Err(error))),
-                    }
-                };
-                in_task(&node, accepting).await?
-            }
+            Checked::Start(start) => accept_to_run(&node, *start, deadline).await?,
         };
         self.await_start(instance, reply, node.database.incarnation, deadline)
             .await
@@ -124,6 +111,7 @@ impl Engine {
             trigger_activity_id,
             payload: None,
             parent: None,
+            request: None,
         };
         Ok(Checked::Start(Box::new(NewStart {
             tenant: tenant.clone(),

@@ -129,6 +129,26 @@ where
         .map_err(|_| Error::internal("accepting the start failed"))?
 }
 
+/// Accepts a start for a caller that waits for its burst. One that disconnects cancels nothing, while its start waits for a
+/// worker either.
+pub(super) async fn accept_to_run(
+    node: &Arc<NodeContext>,
+    start: NewStart,
+    deadline: Instant,
+) -> Result<StartAccepted> {
+    let accepting = move |node: Arc<NodeContext>, sender: AcceptedSender| async move {
+        match StartAdmission::of(&node, &start, WorkerWait::Until(deadline)).await {
+            Ok(StartAdmission::Here(room)) => {
+                let acceptor = &node.commits.direct_starts;
+                accept_and_spawn(&node, acceptor, start, room, deadline, sender).await;
+            }
+            Ok(StartAdmission::Queued) => drop(sender.send(accept(&node, start, deadline).await)),
+            Err(error) => drop(sender.send(Err(error))),
+        }
+    };
+    in_task(node, accepting).await
+}
+
 /// Accepts a start, unclaimed.
 pub(super) async fn accept(node: &Arc<NodeContext>, start: NewStart, deadline: Instant) -> Result<StartAccepted> {
     let instance = start.instance.clone();

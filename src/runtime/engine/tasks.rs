@@ -115,6 +115,8 @@ impl Engine {
             bookmark_id: waiting.bookmark,
             generation: Some(waiting.generation),
             input: Map::from_iter([(TASK_RESULT_INPUT.to_owned(), result)]),
+            payload: None,
+            request: None,
         })?;
         work::accept_resume(pool, tenant, &waiting.instance, &body, key.as_ref()).await
     }

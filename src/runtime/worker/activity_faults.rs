@@ -119,6 +119,7 @@ mod tests {
                 trigger_activity_id: None,
                 payload: None,
                 parent: None,
+                request: None,
             }],
             attempt: 1,
             is_followed: false,

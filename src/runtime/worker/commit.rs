@@ -3,10 +3,10 @@
 //! The future may be dropped at any await: before the commit nothing was written, and after it the writer continues by
 //! itself. The lock travels with the request and comes back with the outcome.
 
-use super::activity_faults;
 use super::claim::Locked;
 use super::prepare::Prepared;
 use super::run::Finished;
+use super::{activity_faults, requests};
 use crate::execution::{InstanceState, Instruction};
 use crate::id::{ClaimNo, WorkId};
 use crate::runtime::context::in_flight::BurstClaims;
@@ -58,6 +58,7 @@ impl Finished {
             checked,
             incidents,
             request,
+            ended_requests,
             lock,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
@@ -70,6 +71,7 @@ impl Finished {
                 return Ok(Committed::Lost { outcome, rows });
             }
         };
+        requests::reply(node, &key.1, ended_requests).await;
         activity_faults::report(&state, incidents);
         after.report(node, &key.1, &commit, clock);
         let consumed = consumed(&rows, &unmatched);

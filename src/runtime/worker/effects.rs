@@ -107,6 +107,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         }),
         awaited: result.awaited.iter().map(awaited).collect(),
         cancels_children: result.cancels_children,
+        answers: Vec::new(),
     })
 }
 

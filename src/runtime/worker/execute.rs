@@ -13,7 +13,7 @@ use super::claim::{Loaded, Locked};
 use super::commit::Committed;
 use super::release::{give_back, release_claims};
 use super::run::{self, RunEnd};
-use super::{complete, prepare};
+use super::{complete, prepare, requests};
 use crate::error::panic_text;
 use crate::execution::{Status, SubStatus};
 use crate::failpoint;
@@ -127,6 +127,7 @@ async fn run_steps(
     let Some(mut prepared) = prepare::prepare(node, locked, rows, state).await? else {
         return Ok(None);
     };
+    let _files = requests::files(node, &prepared.instructions);
     let mut consumed: Vec<(WorkId, bool)> = Vec::new();
     loop {
         failpoint::hit("burst.before").await?;

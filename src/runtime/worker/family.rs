@@ -327,5 +327,6 @@ fn start(child: &ChildStart) -> Instruction {
         trigger_activity_id: None,
         payload: None,
         parent: Some(child.parent.clone()),
+        request: None,
     }
 }

@@ -1,11 +1,13 @@
 //! Rows of work as instructions of the interpreter, and back.
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::execution::{Instruction, ParentLink};
-use crate::id::{ActivityId, BookmarkId, StimulusHash};
+use crate::execution::{Instruction, ParentLink, RunRequest};
+use crate::id::{ActivityId, BookmarkId, Incarnation, RequestId, StimulusHash};
 use crate::store::claim::ClaimedRow;
+use crate::store::clock::DatabaseClock;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, StimulusRow};
 use crate::store::instance::Generation;
@@ -30,6 +32,48 @@ pub(crate) struct StartBody {
     /// Of a child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<ParentLink>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<RequestBody>,
+}
+
+/// The request of an HTTP client that waits for a start or a resume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestBody {
+    pub(crate) id: RequestId,
+    /// The registration of the node at which the client waits.
+    pub(crate) holder: Incarnation,
+    /// Its end is kept.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_kept: bool,
+    /// How long it waits for the answer of a later burst, in milliseconds from the time when the row is read first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held_for: Option<u64>,
+    /// The payload names files of the holder's process: only that one can run the row, and another one discards it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_volatile: bool,
+    /// The idempotency key of a volatile request: with the row it is withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl RequestBody {
+    /// What the interpreter knows of it.
+    fn of_run(self, clock: DatabaseClock) -> RunRequest {
+        let held_for = self.held_for.and_then(|millis| i64::try_from(millis).ok());
+        let held_for = held_for.and_then(TimeDelta::try_milliseconds);
+        RunRequest {
+            id: self.id,
+            holder: self.holder,
+            is_kept: self.is_kept,
+            held_until: held_for.and_then(|time| clock.now().checked_add_signed(time)),
+        }
+    }
 }
 
 /// The body of the end of a child, written by `child_end`.
@@ -51,6 +95,10 @@ pub(crate) struct ResumeBody {
     pub(crate) generation: Option<Generation>,
     #[serde(default)]
     pub(crate) input: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<RequestBody>,
 }
 
 /// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.
@@ -67,6 +115,14 @@ fn read<T: serde::de::DeserializeOwned>(body: Value) -> Result<T> {
     serde_json::from_value(body).map_err(|error| Error::internal("a row of work cannot be read").caused_by(error))
 }
 
+/// The request of a row that waits for a start or a resume.
+pub(super) fn request_of(row: &ClaimedRow) -> Option<RequestBody> {
+    let (WorkKind::Start | WorkKind::Resume, body) = row.instruction.as_ref()? else {
+        return None;
+    };
+    RequestBody::deserialize(body.get("request")?).ok()
+}
+
 /// The instruction of a claimed row for an instance of this generation; `None`: an instance that begins. The body moves from
 /// the row into the instruction, as it may be large.
 pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result<Instruction> {
@@ -77,8 +133,11 @@ pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result
         return Ok(Instruction::Resume {
             bookmark_id: bookmark_id.clone(),
             input: Map::new(),
+            payload: None,
+            request: None,
         });
     };
+    let clock = row.clock;
     let body = body.take();
     Ok(match kind {
         WorkKind::Start => {
@@ -91,6 +150,7 @@ pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result
                 trigger_activity_id: body.trigger_activity_id,
                 payload: body.payload,
                 parent: body.parent,
+                request: body.request.map(|request| request.of_run(clock)),
             }
         }
         WorkKind::Resume => {
@@ -100,6 +160,8 @@ pub(crate) fn of(row: &mut ClaimedRow, generation: Option<Generation>) -> Result
                 // Bookmark ids repeat in the next generation. An empty one matches nothing.
                 bookmark_id: if earlier { BookmarkId::new("") } else { body.bookmark_id },
                 input: body.input,
+                payload: body.payload,
+                request: body.request.map(|request| request.of_run(clock)),
             }
         }
         WorkKind::Stimulus => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::release::release_claims;
-use super::{follow, inbox_budget, inbox_match};
+use super::{follow, inbox_budget, inbox_match, requests};
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, Release};
@@ -27,14 +27,15 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 
 type ClaimKey = (InstanceKey, Claim);
 
-/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, weighs what it keeps, follows pauses and freed locks, and announces
-/// what is observed, until the incarnation stops.
+/// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, weighs what it keeps, reads
+/// the ends of requests that other nodes have ended, follows pauses and freed locks, and announces what is observed, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
     tokio::join!(
         reconcile(&node),
         vacuum(&node),
         inbox_match::run(&node),
         inbox_budget::run(&node),
+        requests::collect(&node),
         follow::pause(&node),
         follow::observed(&node),
         follow::freed_locks(&node)

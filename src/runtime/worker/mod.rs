@@ -7,7 +7,8 @@
 //! - `claim`, `prepare`, `run`, `commit`: the steps of a burst, one consuming type each.
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims;
 //!   `backoff`: how long a burst that failed waits.
-//! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows.
+//! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows. `requests`: the ends of
+//!   requests of HTTP clients; `volatile`: those with files.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports failed activities.
 //! - `inbox_budget`: weighs the kept events.
@@ -37,9 +38,11 @@ pub(crate) mod poll;
 mod poll_state;
 mod prepare;
 mod release;
+mod requests;
 mod run;
 mod supported_work;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unsupported;
+mod volatile;
 pub(crate) mod wake_notifications;

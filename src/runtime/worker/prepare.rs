@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::claim::Locked;
 use super::instruction;
 use super::release::give_back;
-use super::unsupported;
+use super::{unsupported, volatile};
 use crate::execution::{InstanceState, Instruction, Program};
 use crate::id::InstanceVersion;
 use crate::runtime::context::node_context::NodeContext;
@@ -70,6 +70,14 @@ pub(super) async fn prepare(
     rows: Vec<ClaimedRow>,
     loaded: Option<LoadedRow>,
 ) -> Result<Option<Prepared>> {
+    let rows = if volatile::has_volatile(&rows) {
+        Box::pin(volatile::discard_lost(node, &locked.key, rows)).await?
+    } else {
+        rows
+    };
+    if rows.is_empty() {
+        return Ok(None);
+    }
     let is_start = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Start, _)));
     let (starts, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_start);
     let (mut rows, definition, state) = match (&loaded, starts.first()) {

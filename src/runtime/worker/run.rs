@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use super::complete::AfterCommit;
 use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
-use super::{effects, instruction};
+use super::{effects, instruction, requests};
 use crate::Result;
-use crate::execution::{Burst, BurstResult, InstanceState, Instruction, InstructionOrigin, Program, SubStatus};
+use crate::execution::{
+    Burst, BurstResult, EndedRequest, InstanceState, Instruction, InstructionOrigin, Program, SubStatus,
+};
 use crate::failpoint;
 use crate::id::BurstId;
 use crate::runtime::context::locks::InstanceLock;
@@ -50,6 +52,8 @@ pub(super) struct Finished {
     /// Incidents of the instance before this burst.
     pub(super) incidents: usize,
     pub(super) request: Box<CommitRequest>,
+    /// Requests of clients that it has ended.
+    pub(super) ended_requests: Vec<EndedRequest>,
     pub(super) lock: InstanceLock,
 }
 
@@ -124,6 +128,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
             Some(before) if before != result.correlation_id => effects::rematched(&result),
             _ => Vec::new(),
         },
+        answers: requests::kept_answers(&result.ended_requests, node.database.incarnation),
         ..effects::of(&result, stimuli, node.inbox_lifetime)?
     };
     let after = AfterCommit::of(&result, &effects);
@@ -138,7 +143,9 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         effects,
         holds: false,
     });
-    let BurstResult { state, .. } = result;
+    let BurstResult {
+        state, ended_requests, ..
+    } = result;
     Ok(RunEnd::Finished(Box::new(Finished {
         rows,
         unmatched,
@@ -153,6 +160,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         checked: if asks { Instant::now() } else { checked },
         incidents,
         request,
+        ended_requests,
         lock: locked.lock,
     })))
 }

@@ -39,6 +39,7 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::OverlapEnded => schedules.overlap_ended(),
                 WakeNotification::ReplyAwaited(work) => node.notifications.wake.remember_awaited(*work),
                 WakeNotification::WorkDone(work) => node.notifications.replies.reply_elsewhere(*work),
+                WakeNotification::RequestEnded(id) => node.notifications.requests.ended_elsewhere(*id),
             }
         }
         if polls {

@@ -21,6 +21,7 @@ use super::clock::DatabaseClock;
 use super::code::{ReleaseCode, WorkKind};
 use super::commit::{Claim, DefinitionRef};
 use super::instance::Generation;
+use super::request::HTTP_ROUTE;
 use crate::db::{Pool, columns};
 use crate::failpoint;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
@@ -38,6 +39,7 @@ const POLL_SUPPORTED: &str = include_str!("../../../sql/queries/work/poll_suppor
 const NEXT_SUPPORTED_DUE: &str = include_str!("../../../sql/queries/work/next_supported_due.sql");
 const RELEASE: &str = include_str!("../../../sql/queries/work/release.sql");
 const DISCARD: &str = include_str!("../../../sql/queries/work/discard.sql");
+const DISCARD_VOLATILE: &str = include_str!("../../../sql/queries/work/discard_volatile.sql");
 const MINE: &str = include_str!("../../../sql/queries/work/list_claimed.sql");
 
 /// From so many crashes on a row is isolated: it runs alone. The statements have the same number.
@@ -430,6 +432,20 @@ pub(crate) async fn discard_work(
         .unzip();
     let tenants = vec![tenant.as_str(); ids.len()];
     pool.query(DISCARD, &[&incarnation.0, &tenants, &ids, &numbers]).await?;
+    Ok(())
+}
+
+/// Deletes a claimed row of a request that is lost, and its idempotency key: the client may send it again.
+pub(crate) async fn discard_volatile(
+    pool: &Pool,
+    incarnation: Incarnation,
+    tenant: &TenantId,
+    claim: &Claim,
+    key: Option<&str>,
+) -> Result<()> {
+    let Claim::Work(id, number) = claim else { return Ok(()) };
+    let params: [&(dyn ToSql + Sync); 6] = [&incarnation.0, &tenant.as_str(), &id.0, &number.0, &HTTP_ROUTE, &key];
+    pool.query(DISCARD_VOLATILE, &params).await?;
     Ok(())
 }
 

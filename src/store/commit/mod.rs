@@ -49,7 +49,7 @@ pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use options::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::{SendMode, encoded, parameter_types};
-pub(crate) use row::{AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
+pub(crate) use row::{AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
@@ -131,6 +131,8 @@ pub(crate) struct Effects {
     pub(crate) awaited: Vec<AwaitedRow>,
     /// It is cancelled, and with it the children that live.
     pub(crate) cancels_children: bool,
+    /// The ends of requests that are kept.
+    pub(crate) answers: Vec<AnswerRow>,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -253,11 +255,18 @@ impl CommitRequest {
         effects.state.len()
             + effects.record.as_ref().map_or(0, |record| record.body.len())
             + effects.payload_bytes
+            + effects
+                .answers
+                .iter()
+                .filter_map(|answer| answer.body.as_ref())
+                .map(Vec::len)
+                .sum::<usize>()
             + 256
                 * (1 + effects.bookmarks_made.len()
                     + effects.stimuli.len()
                     + effects.events.len()
                     + effects.children.len()
+                    + effects.answers.len()
                     + self.claims.len()
                     + self.nested.as_ref().map_or(0, |nested| nested.claims.len()))
     }

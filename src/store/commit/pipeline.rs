@@ -8,8 +8,8 @@ use tokio_postgres::{Client, Statement};
 
 use super::prepared::PreparedStatements;
 use super::row::{
-    AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, NestedRow,
-    RequestRow, StimulusRow,
+    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
+    NestedRow, RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
 use super::{Claim, Commit, CommitRequest};
@@ -460,6 +460,7 @@ struct Rows<'a> {
     nested: Vec<NestedRow<'a>>,
     outer_claims: Vec<ClaimRow<'a>>,
     awaited: Vec<&'a AwaitedRow>,
+    answers: Vec<&'a AnswerRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
@@ -478,6 +479,7 @@ impl<'a> Rows<'a> {
             request.effects.children.iter_mut().for_each(|row| row.no = no);
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             request.effects.awaited.iter_mut().for_each(|row| row.no = no);
+            request.effects.answers.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -508,6 +510,7 @@ impl<'a> Rows<'a> {
         self.nested.extend(nested_row(no, request));
         self.outer_claims.extend(outer_claim_rows(no, request));
         self.awaited.extend(&effects.awaited);
+        self.answers.extend(&effects.answers);
         for (key, exclusive) in request.keys().iter() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
@@ -531,7 +534,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 17] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 18] {
         [
             incarnation,
             writer,
@@ -554,6 +557,7 @@ impl<'a> Rows<'a> {
             &self.nested,
             &self.outer_claims,
             &self.awaited,
+            &self.answers,
         ]
     }
 }

@@ -107,6 +107,19 @@ pub(crate) struct EventRow {
     pub(crate) lifetime: i64,
 }
 
+/// The end of a request that is kept. `no` is set by the batch.
+#[derive(Clone, Debug, ToSql)]
+#[postgres(name = "commit_answer")]
+pub(crate) struct AnswerRow {
+    pub(crate) no: i32,
+    pub(crate) request_id: Uuid,
+    pub(crate) outcome: i16,
+    pub(crate) status: Option<i16>,
+    /// Names and values in turn.
+    pub(crate) headers: Option<Vec<String>>,
+    pub(crate) body: Option<Vec<u8>>,
+}
+
 /// A stimulus for the inbox. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_stimulus")]

@@ -37,6 +37,8 @@ pub(super) const FILL: &str = "
         SELECT '', 'i' || n, 1, now(), now(), 1, 1, '{}' FROM generate_series(1, 20000) n;
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, expires_at)
         SELECT '', 'start', 'k' || n, '', now() + n * interval '1 second' FROM generate_series(1, 20000) n;
+    INSERT INTO http_answer (request_id, tenant_id, instance_id, outcome, expires_at)
+        SELECT gen_random_uuid(), '', 'i' || n, 3, now() + n * interval '1 second' FROM generate_series(1, 20000) n;
     INSERT INTO definition (tenant_id, version_id, definition_id, version, is_latest, is_published, was_published, body)
         SELECT '', 'd' || n || 'v' || v, 'd' || n, v, v = 2, v = 1, true, '{}'
         FROM generate_series(1, 10000) n, generate_series(1, 2) v;
@@ -57,7 +59,7 @@ pub(super) const FILL: &str = "
     ANALYZE";
 
 /// Those that are large after that.
-pub(super) const BIG: [&str; 13] = [
+pub(super) const BIG: [&str; 14] = [
     "child",
     "fan_out",
     "dead_letter",
@@ -69,6 +71,7 @@ pub(super) const BIG: [&str; 13] = [
     "timer",
     "inbox",
     "idempotency_key",
+    "http_answer",
     "trigger",
     "definition",
 ];

@@ -14,7 +14,7 @@ use crate::testing::store::Fixture;
 const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
                       commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
-                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[])";
+                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
 
 #[derive(Clone, Copy)]
 struct Hot {
@@ -40,7 +40,7 @@ macro_rules! hot {
 /// The other form of the claim.
 const CLAIM_BOUNDED: &str = "work/claim, bounded";
 
-const HOT: [Hot; 47] = [
+const HOT: [Hot; 48] = [
     hot!(
         "work/poll",
         "64, array['','']::text[], array['i1','i2']::text[], true, now() - interval '1 day', 5000000, 4, 1",
@@ -82,7 +82,8 @@ const HOT: [Hot; 47] = [
          '{}', '{}', '{}', '{}', array[row(0,'b')::commit_burned],
          array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
          array[row(0,true,'{}')::commit_child_end], array[row(0,'i7',1,2,true,false)::commit_nested],
-         array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i9','b',true)::commit_awaited]",
+         array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i9','b',true)::commit_awaited],
+         array[row(0,gen_random_uuid(),3,null,null,null)::commit_answer]",
         true
     ),
     hot!(
@@ -92,6 +93,7 @@ const HOT: [Hot; 47] = [
         true
     ),
     hot!("instance/child", "'', 'd7', 'i7'", false),
+    hot!("http_answer/read", "array[gen_random_uuid()]", false),
     hot!(
         "event/publish",
         "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216, true",

@@ -7,7 +7,7 @@ use crate::store::code;
 use crate::testing::store::Fixture;
 
 /// The columns that hold a code, each with its enums.
-const COLUMNS: [(&str, &[&str]); 8] = [
+const COLUMNS: [(&str, &[&str]); 9] = [
     ("kind", &["WorkKind", "DeadLetterKind"]),
     ("status", &["StatusCode"]),
     ("sub_status", &["SubStatusCode"]),
@@ -16,6 +16,7 @@ const COLUMNS: [(&str, &[&str]); 8] = [
     ("seeding", &["Seeding"]),
     ("overlap", &["Overlap"]),
     ("mode", &["PauseMode"]),
+    ("outcome", &["AnswerOutcome"]),
 ];
 
 fn root() -> PathBuf {

@@ -58,6 +58,7 @@ impl Subject {
             trigger_activity_id: None,
             payload: None,
             parent: None,
+            request: None,
         };
         let burst = Burst {
             instance_id: InstanceId::random(),

@@ -1,0 +1,529 @@
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::activity::{
+    Activity, ActivityContext, ActivityKind, Answer, AnswerBody, AnswerStatus, BookmarkRequest, Descriptor, Fault,
+    InputDescriptor, Resumption, Step,
+};
+use crate::definition::WorkflowDefinition;
+use crate::execution::stimulus_hash;
+use crate::id::InstanceId;
+use crate::runtime::engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
+use crate::runtime::engine::http_routes::RouteTarget;
+use crate::runtime::{EventRequest, Idempotency};
+use crate::spool::{Spool, SpoolFile};
+use crate::store::instance::Generation;
+use crate::testing::TestDatabase;
+use crate::{Engine, Result, check};
+
+/// Begins the workflow or waits; what it receives is in the variable `Got`.
+struct Door;
+
+impl Activity for Door {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Test.Door").kind(ActivityKind::Trigger)
+    }
+
+    fn trigger_payload(&self, _inputs: &Map<String, Value>) -> Option<Value> {
+        Some(json!({}))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        match context.started_by().cloned() {
+            Some(payload) => {
+                context.set_variable("Got", payload);
+                Ok(Step::Done)
+            }
+            None => {
+                context.bookmark(BookmarkRequest::new(json!({})));
+                Ok(Step::Wait)
+            }
+        }
+    }
+
+    async fn resumed(&self, context: &mut ActivityContext<'_>, resumption: Resumption) -> Result<Step, Fault> {
+        context.set_variable("Got", resumption.payload.unwrap_or_default());
+        Ok(Step::Done)
+    }
+}
+
+static ANSWERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Answers with its text, or so many bytes.
+struct Says;
+
+impl Activity for Says {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Test.Says")
+            .input(InputDescriptor::new("Text", "String"))
+            .input(InputDescriptor::new("Bytes", "Int32"))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        ANSWERS.fetch_add(1, Relaxed);
+        if context.answer_status() != AnswerStatus::Open {
+            return Err(Fault::new("there is no request"));
+        }
+        let body = match context.input("Bytes").as_u64() {
+            Some(bytes) => vec![b'x'; usize::try_from(bytes).unwrap_or_default()],
+            None => context.text("Text").unwrap_or_default().into_bytes(),
+        };
+        context.answer(Answer {
+            status: 201,
+            headers: vec![("x-a".to_owned(), "1".to_owned()), ("x-a".to_owned(), "2".to_owned())],
+            body: AnswerBody::Bytes(body),
+        });
+        Ok(Step::Done)
+    }
+}
+
+fn literal(type_name: &str, value: &Value) -> Value {
+    json!({"typeName": type_name, "expression": {"type": "Literal", "value": value}})
+}
+
+fn says(id: &str) -> Value {
+    let got = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": format!("'{id} ' + variables.Got")}});
+    json!({"id": id, "type": "Test.Says", "text": got})
+}
+
+fn event(name: &str) -> Value {
+    json!({"id": format!("event-{name}"), "type": "Elsa.Event", "eventName": literal("String", &json!(name))})
+}
+
+struct Web {
+    database: TestDatabase,
+    engine: Engine,
+}
+
+impl Web {
+    async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let engine = node(&database, "one", 8).await;
+        Self { database, engine }
+    }
+
+    async fn beside(&self, workers: usize) -> Engine {
+        node(&self.database, "beside", workers).await
+    }
+
+    /// Publishes a workflow that begins at a door.
+    async fn publish(&self, activities: &[Value]) {
+        let mut all = vec![json!({"id": "door", "type": "Test.Door", "customProperties": {"canStartWorkflow": true}})];
+        all.extend_from_slice(activities);
+        let model = json!({
+            "definitionId": "web",
+            "variables": [{"id": "got", "name": "Got", "typeName": "Object"}],
+            "root": {"id": "root", "type": "Elsa.Sequence", "activities": all},
+        });
+        let definition = WorkflowDefinition::from_value(model).unwrap();
+        self.engine.save(definition, true).await.unwrap();
+    }
+
+    async fn count(&self, what: &str) -> i64 {
+        let client = self.database.connect().await;
+        client.query_one(what, &[]).await.unwrap().get(0)
+    }
+
+    async fn finish(self) {
+        self.engine.shutdown().await;
+        assert_eq!(check(&self.database.url(), "mainspring").await.unwrap(), []);
+    }
+}
+
+const KEPT: &str = "SELECT count(*) FROM mainspring.http_answer";
+
+async fn node(database: &TestDatabase, name: &str, workers: usize) -> Engine {
+    let builder = Engine::builder(database.url()).node_id(name).workers(workers);
+    builder.activity(Door).activity(Says).start().await.unwrap()
+}
+
+fn start() -> HttpRun {
+    HttpRun {
+        target: RouteTarget::Start {
+            definition_id: "web".into(),
+            activity_id: "door".into(),
+            hash: stimulus_hash("Test.Door", &json!({}), None),
+        },
+        payload: json!("hello"),
+        instance_id: None,
+        correlation_id: None,
+        idempotency: None,
+        scope: "GET /web".to_owned(),
+        files: Vec::new(),
+        wait_for_response: None,
+        deadline: Instant::now() + Duration::from_secs(20),
+    }
+}
+
+fn keyed(run: HttpRun, key: &str, fingerprint: u8) -> HttpRun {
+    HttpRun {
+        idempotency: Some(Idempotency {
+            key: key.to_owned(),
+            fingerprint: [fingerprint; 32],
+        }),
+        ..run
+    }
+}
+
+/// A resume of the only bookmark of an instance.
+async fn resume(engine: &Engine, id: &InstanceId) -> HttpRun {
+    let (bookmark_id, generation): (_, Generation) = engine.bookmark_of(id, None, None).await.unwrap();
+    HttpRun {
+        target: RouteTarget::Resume {
+            instance_id: id.clone(),
+            bookmark_id,
+            generation,
+        },
+        payload: json!("again"),
+        ..start()
+    }
+}
+
+fn text(outcome: &HttpOutcome) -> String {
+    match &outcome.end {
+        HttpEnd::Answered(answer) => match &answer.body {
+            AnswerBody::Bytes(bytes) => {
+                assert_eq!((answer.status, answer.headers.len()), (201, 2));
+                String::from_utf8(bytes.clone()).unwrap()
+            }
+            AnswerBody::File(_) => panic!("a file"),
+        },
+        other => format!("{other:?}"),
+    }
+}
+
+async fn signal(engine: &Engine, name: &str) {
+    let event = EventRequest {
+        name: name.to_owned(),
+        ..EventRequest::default()
+    };
+    engine.trigger_event(event).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_answered_after_the_commit_of_its_burst() {
+    let web = Web::new().await;
+    let mut waiting = None;
+    let fault = json!({"id": "f", "type": "Elsa.Fault"});
+    for (activities, wanted) in [
+        (vec![says("a")], "a hello"),
+        (vec![says("a"), fault.clone()], "a hello"),
+        (vec![fault], "Faulted"),
+        (vec![], "Finished"),
+        (vec![json!({"id": "d", "type": "Test.Door"}), says("b")], "Waiting"),
+    ] {
+        web.publish(&activities).await;
+        let outcome = web.engine.run_request(start()).await.unwrap();
+        assert_eq!(text(&outcome), wanted);
+        let committed = web.engine.instance(&outcome.instance_id).await.unwrap();
+        assert_ne!(committed.summary.sub_status, "Executing");
+        waiting = Some(outcome.instance_id);
+    }
+    // Of two that resume one bookmark, one does.
+    let id = waiting.unwrap();
+    let (first, second) = (resume(&web.engine, &id).await, resume(&web.engine, &id).await);
+    let (first, second) = tokio::join!(web.engine.run_request(first), web.engine.run_request(second));
+    let (won, lost) = if first.is_ok() {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    assert_eq!(text(&won.unwrap()), "b again");
+    assert_eq!(lost.unwrap_err().code(), "already-resumed");
+    assert_eq!(web.count(KEPT).await, 0);
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_another_node_reaches_the_client() {
+    let web = Web::new().await;
+    web.publish(&[json!({"id": "d", "type": "Test.Door"}), says("b")]).await;
+    let idle = web.beside(0).await;
+    let outcome = idle.run_request(start()).await.unwrap();
+    assert_eq!(text(&outcome), "Waiting");
+    let run = resume(&idle, &outcome.instance_id).await;
+    let begun = Instant::now();
+    assert_eq!(text(&idle.run_request(run).await.unwrap()), "b again");
+    assert!(begun.elapsed() < Duration::from_secs(1), "a hint brings it");
+    assert_eq!(web.count(KEPT).await, 2);
+    idle.shutdown().await;
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_under_its_key_gets_the_stored_answer_at_any_node() {
+    let web = Web::new().await;
+    web.publish(&[says("a")]).await;
+    let beside = web.beside(8).await;
+    let first = web.engine.run_request(keyed(start(), "k", 1)).await.unwrap();
+    assert_eq!(text(&first), "a hello");
+    let unknown = Idempotency {
+        key: "other".to_owned(),
+        fingerprint: [1; 32],
+    };
+    let deadline = start().deadline;
+    assert!(
+        beside
+            .repeat_request("GET /web", &unknown, deadline)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    for engine in [&web.engine, &beside] {
+        let again = engine.run_request(keyed(start(), "k", 1)).await.unwrap();
+        assert_eq!(
+            (text(&again), &again.instance_id),
+            ("a hello".to_owned(), &first.instance_id)
+        );
+        let given = keyed(start(), "k", 1).idempotency.unwrap();
+        let again = engine
+            .repeat_request("GET /web", &given, deadline)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (text(&again), &again.instance_id),
+            ("a hello".to_owned(), &first.instance_id)
+        );
+        let other = engine.run_request(keyed(start(), "k", 2)).await.unwrap_err();
+        assert_eq!(other.code(), "idempotency-key-reused");
+    }
+    let elsewhere = HttpRun {
+        scope: "GET /web as another client".to_owned(),
+        ..keyed(start(), "k", 2)
+    };
+    let elsewhere = beside.run_request(elsewhere).await.unwrap();
+    assert_ne!(elsewhere.instance_id, first.instance_id);
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.instance").await, 2);
+
+    // What is too large is sent once, and not run again.
+    let bytes = literal("Int32", &json!(1024 * 1024 + 1));
+    web.publish(&[json!({"id": "l", "type": "Test.Says", "bytes": bytes})])
+        .await;
+    let large = beside.run_request(keyed(start(), "large", 1)).await.unwrap();
+    assert_eq!(text(&large).len(), 1024 * 1024 + 1);
+    let again = web.engine.run_request(keyed(start(), "large", 1)).await.unwrap();
+    assert_eq!(text(&again), "NotKept");
+    beside.shutdown().await;
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_waits_for_the_first_request_and_survives_its_node() {
+    let web = Web::new().await;
+    web.publish(&[
+        json!({"id": "d", "type": "Elsa.Delay", "timeSpan": "00:00:01"}),
+        says("a"),
+    ])
+    .await;
+    let held = |key: &str| HttpRun {
+        wait_for_response: Some(Duration::from_secs(15)),
+        ..keyed(start(), key, 1)
+    };
+    let beside = web.beside(8).await;
+    // The node that took it ends as by a crash.
+    let lost = tokio::spawn({
+        let run = held("k");
+        async move { beside.run_request(run).await }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    lost.abort();
+    assert!(lost.await.unwrap_err().is_cancelled());
+    let again = web.engine.run_request(held("k")).await.unwrap();
+    assert_eq!(text(&again), "a hello");
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.instance").await, 1);
+
+    // Two at once are one.
+    let (one, two) = tokio::join!(
+        web.engine.run_request(held("both")),
+        web.engine.run_request(held("both"))
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((text(&one), one.instance_id), (text(&two), two.instance_id));
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_request_is_answered_by_a_later_burst_of_any_node() {
+    let web = Web::new().await;
+    web.publish(&[event("go"), says("late")]).await;
+    let idle = web.beside(0).await;
+    let held = |wait| HttpRun {
+        wait_for_response: Some(Duration::from_millis(wait)),
+        ..start()
+    };
+    for engine in [&web.engine, &idle] {
+        let run = tokio::spawn({
+            let (engine, run) = (engine.clone(), held(15_000));
+            async move { engine.run_request(run).await }
+        });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!run.is_finished());
+        let begun = Instant::now();
+        signal(&web.engine, "go").await;
+        assert_eq!(text(&run.await.unwrap().unwrap()), "late hello");
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+    }
+    // At its end it is told that the instance waits.
+    let outcome = web.engine.run_request(held(300)).await.unwrap();
+    assert_eq!(text(&outcome), "Waiting");
+    signal(&web.engine, "go").await;
+    let id = outcome.instance_id;
+    let faults = async {
+        while web.engine.instance(&id).await.unwrap().summary.sub_status != "Faulted" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), faults).await.unwrap();
+    idle.shutdown().await;
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_held_request_is_found_without_a_hint() {
+    let web = Web::new().await;
+    web.publish(&[event("go"), says("late")]).await;
+    let run = tokio::spawn({
+        let engine = web.engine.clone();
+        let run = HttpRun {
+            wait_for_response: Some(Duration::from_secs(15)),
+            ..start()
+        };
+        async move { engine.run_request(run).await }
+    });
+    let client = web.database.connect().await;
+    let begun = Instant::now();
+    // What the commit of a node without hints leaves.
+    let writes = "INSERT INTO mainspring.http_answer (request_id, tenant_id, instance_id, outcome)
+                  SELECT (convert_from(state, 'UTF8')::json->'requests'->0->>'id')::uuid, tenant_id, id, 1
+                  FROM mainspring.instance WHERE sub_status = 2";
+    while client.execute(writes, &[]).await.unwrap() == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(text(&run.await.unwrap().unwrap()), "Finished");
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_an_end_is_pending_at_its_deadline() {
+    let web = Web::new().await;
+    web.publish(&[says("a")]).await;
+    web.engine.shutdown().await;
+    let idle = web.beside(0).await;
+    let run = HttpRun {
+        deadline: Instant::now() + Duration::from_millis(400),
+        ..start()
+    };
+    let outcome = idle.run_request(run).await.unwrap();
+    assert_eq!(text(&outcome), "Pending");
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.work").await, 1);
+    idle.shutdown().await;
+}
+
+async fn file() -> SpoolFile {
+    let mut writer = Spool::default().create().await.unwrap();
+    writer.write(b"large").await.unwrap();
+    writer.finish().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_files_runs_where_they_are() {
+    let web = Web::new().await;
+    web.publish(&[json!({"id": "d", "type": "Test.Door"}), says("b")]).await;
+    let with_file = async |run: HttpRun| HttpRun {
+        files: vec![file().await],
+        ..run
+    };
+    let outcome = web
+        .engine
+        .run_request(with_file(keyed(start(), "k", 1)).await)
+        .await
+        .unwrap();
+    assert_eq!(text(&outcome), "Waiting");
+    let again = web
+        .engine
+        .run_request(with_file(keyed(start(), "k", 1)).await)
+        .await
+        .unwrap();
+    assert_eq!(again.instance_id, outcome.instance_id);
+    let run = with_file(resume(&web.engine, &outcome.instance_id).await).await;
+    let beside = web.beside(8).await;
+    assert_eq!(text(&web.engine.run_request(run).await.unwrap()), "b again");
+
+    // A node without workers gives up at its deadline; its row is discarded then, and the bookmark stays.
+    let outcome = web.engine.run_request(start()).await.unwrap();
+    let idle = node(&web.database, "idle", 0).await;
+    let run = HttpRun {
+        deadline: Instant::now() + Duration::from_millis(500),
+        ..with_file(keyed(resume(&idle, &outcome.instance_id).await, "r", 1)).await
+    };
+    assert_eq!(text(&idle.run_request(run).await.unwrap()), "Pending");
+    idle.shutdown().await;
+    let gone = async {
+        while web.count("SELECT count(*) FROM mainspring.work").await > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.bookmark").await, 1);
+    let run = with_file(keyed(resume(&beside, &outcome.instance_id).await, "r", 1)).await;
+    assert_eq!(text(&beside.run_request(run).await.unwrap()), "b again");
+    beside.shutdown().await;
+    web.finish().await;
+}
+
+/// A row of a request with files, as a process that is gone has left it.
+const VOLATILE: &str = "
+    INSERT INTO mainspring.idempotency_key (tenant_id, route, key, fingerprint, instance_id)
+        VALUES ('', 'http', 'scoped:k', '', 'lost'), ('', 'http', 'scoped:other', '', 'other');
+    INSERT INTO mainspring.work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
+        SELECT '', 'lost', 0, definition_id, version_id, version, json_build_object('triggerActivityId', 'door', 'payload', 'x',
+            'request', json_build_object('id', gen_random_uuid(), 'holder', 1, 'isVolatile', true, 'key', 'scoped:k'))
+        FROM mainspring.definition WHERE is_published";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_files_are_lost_is_discarded_with_its_key() {
+    let web = Web::new().await;
+    web.publish(&[says("a")]).await;
+    let client = web.database.connect().await;
+    // The sequence of incarnations begins at 1, which is this node: another number for the lost one.
+    let rows = VOLATILE.replace("'holder', 1", "'holder', 987654321");
+    client.batch_execute(&rows).await.unwrap();
+    let gone = async {
+        while web.count("SELECT count(*) FROM mainspring.work").await > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.instance").await, 0);
+    let keys = "SELECT count(*) FROM mainspring.idempotency_key WHERE route = 'http'";
+    assert_eq!(web.count(keys).await, 1, "only the key of the other request is left");
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_files_another_node_has_is_left_to_it() {
+    let web = Web::new().await;
+    web.publish(&[says("a")]).await;
+    let idle = web.beside(0).await;
+    let client = web.database.connect().await;
+    let holder = "SELECT incarnation FROM mainspring.node WHERE node_id = 'beside'";
+    let holder: i64 = client.query_one(holder, &[]).await.unwrap().get(0);
+    let rows = VOLATILE.replace("'holder', 1", &format!("'holder', {holder}"));
+    client.batch_execute(&rows).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.work").await, 1);
+    idle.shutdown().await;
+    let gone = async {
+        while web.count("SELECT count(*) FROM mainspring.work").await > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    assert_eq!(web.count("SELECT count(*) FROM mainspring.instance").await, 0);
+    web.finish().await;
+}

@@ -1,0 +1,3 @@
+//! Requests to engines of this process, over a database of their own.
+
+mod http_request;

@@ -1,0 +1,127 @@
+//! The ends of requests of HTTP clients: the rows by which a commit keeps them, what is sent after the commit, and the reads
+//! for clients of this node whose requests other nodes end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::activity::{Answer, AnswerBody};
+use crate::execution::{EndedRequest, Instruction, RequestEnd};
+use crate::failpoint;
+use crate::id::{Incarnation, InstanceId};
+use crate::runtime::context::node_context::NodeContext;
+use crate::spool::SpoolFile;
+use crate::store::code::AnswerOutcome;
+use crate::store::commit::AnswerRow;
+use crate::store::http_answer;
+use crate::wake::WakeNotification;
+
+/// The longest body that is kept, in bytes.
+const LONGEST_KEPT: usize = 1024 * 1024;
+
+/// How often the rows are read of requests that wait for one. A hint comes sooner.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most requests whose rows one statement reads: each may have [`LONGEST_KEPT`].
+const READ_PAGE: usize = 256;
+
+/// The rows of requests whose clients may repeat them, or wait at another registration than this one.
+pub(super) fn kept_answers(ended: &[EndedRequest], by: Incarnation) -> Vec<AnswerRow> {
+    let kept = ended
+        .iter()
+        .filter(|ended| ended.request.is_kept || ended.request.held_until.is_some() || ended.request.holder != by);
+    kept.map(kept_answer).collect()
+}
+
+fn kept_answer(ended: &EndedRequest) -> AnswerRow {
+    let row = |outcome: AnswerOutcome| AnswerRow {
+        no: 0,
+        request_id: ended.request.id.0,
+        outcome: outcome.number(),
+        status: None,
+        headers: None,
+        body: None,
+    };
+    match &ended.end {
+        RequestEnd::Finished => row(AnswerOutcome::Finished),
+        RequestEnd::Faulted => row(AnswerOutcome::Faulted),
+        RequestEnd::Waiting => row(AnswerOutcome::Waiting),
+        RequestEnd::Answered(answer) => match &**answer {
+            Answer {
+                status,
+                headers,
+                body: AnswerBody::Bytes(body),
+            } if body.len() <= LONGEST_KEPT => {
+                let texts = headers.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+                AnswerRow {
+                    status: i16::try_from(*status).ok(),
+                    headers: Some(texts.collect()),
+                    body: Some(body.clone()),
+                    ..row(AnswerOutcome::Answered)
+                }
+            }
+            Answer { .. } => row(AnswerOutcome::NotKept),
+        },
+    }
+}
+
+/// Sends the ends of these requests, which the last commit has made true. The node at which the client of another one waits is
+/// notified.
+pub(super) async fn reply(node: &NodeContext, instance: &InstanceId, ended: Vec<EndedRequest>) {
+    if ended.is_empty() {
+        return;
+    }
+    if failpoint::hit("request.replying").await.is_err() {
+        // As when the reply is lost: those that wait read the rows.
+        return;
+    }
+    let mut elsewhere = Vec::new();
+    for EndedRequest { request, end } in ended {
+        let is_sent = node.notifications.requests.end(request.id, instance, end);
+        if !is_sent && request.holder != node.database.incarnation {
+            elsewhere.push(WakeNotification::RequestEnded(request.id));
+        }
+    }
+    if !elsewhere.is_empty() {
+        node.notifications.wake.notify(elsewhere);
+    }
+}
+
+/// The files of the requests of these instructions: they stay until the burst has ended, also if the client leaves.
+pub(super) fn files(node: &NodeContext, instructions: &[Instruction]) -> Vec<Arc<[SpoolFile]>> {
+    let requests = instructions.iter().filter_map(|instruction| match instruction {
+        Instruction::Start { request, .. } | Instruction::Resume { request, .. } => request.as_ref(),
+        _ => None,
+    });
+    requests
+        .filter_map(|request| node.notifications.requests.files(request.id))
+        .collect()
+}
+
+/// Reads the rows of requests that wait for one, until the incarnation stops. Without such a request nothing is read.
+pub(super) async fn collect(node: &NodeContext) {
+    let (requests, stop) = (&node.notifications.requests, &node.lifecycle.stop);
+    let interval = READ_INTERVAL.min(node.lifecycle.check_in);
+    loop {
+        let ids = requests.to_read();
+        for page in ids.chunks(READ_PAGE) {
+            let read = tokio::select! {
+                () = stop.cancelled() => return,
+                read = http_answer::read(&node.database.pool, page) => read,
+            };
+            match read {
+                Ok(kept) => {
+                    for kept in kept {
+                        let (id, instance) = (kept.request, kept.instance.clone());
+                        requests.end(id, &instance, kept);
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "the ends of requests cannot be read; they are read again"),
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = requests.read_now() => {}
+            () = tokio::time::sleep(interval), if !ids.is_empty() => {}
+        }
+    }
+}

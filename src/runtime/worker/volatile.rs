@@ -1,0 +1,61 @@
+//! Rows whose payload names files in the spool of a process: only that process can run them.
+//!
+//! Nothing of such a request is accepted before the commit of its first burst, so its row is deleted without an effect once
+//! the files are gone, and with it its idempotency key.
+
+use std::time::Duration;
+
+use super::instruction::{RequestBody, request_of};
+use super::release::give_back;
+use crate::Result;
+use crate::runtime::context::node_context::NodeContext;
+use crate::store::claim::{self, ClaimedRow, InstanceKey, Release, ReleaseCause};
+use crate::store::node;
+
+/// How long a row rests that is left to the node that has its files.
+const FOR_HOLDER: Duration = Duration::from_millis(100);
+
+/// Whether one of these rows may need files.
+pub(super) fn has_volatile(rows: &[ClaimedRow]) -> bool {
+    rows.iter().any(|row| of(row).is_some())
+}
+
+fn of(row: &ClaimedRow) -> Option<RequestBody> {
+    request_of(row).filter(|request| request.is_volatile)
+}
+
+/// Discards the rows whose files are gone. Returns no rows if one of them is left to the node that has its files.
+pub(super) async fn discard_lost(
+    node: &NodeContext,
+    key: &InstanceKey,
+    rows: Vec<ClaimedRow>,
+) -> Result<Vec<ClaimedRow>> {
+    let is_lost = |row: &ClaimedRow| {
+        let request = of(row)?;
+        let is_here = node.notifications.requests.files(request.id).is_some();
+        (!is_here).then_some(request)
+    };
+    let incarnation = node.database.incarnation;
+    let holders = rows.iter().filter_map(is_lost).map(|request| request.holder);
+    let holders: Vec<i64> = holders
+        .filter(|holder| *holder != incarnation)
+        .map(|holder| holder.0)
+        .collect();
+    if !holders.is_empty() && !node::living(&node.database.pool, &holders).await?.is_empty() {
+        let (cause, pause) = (ReleaseCause::None, FOR_HOLDER);
+        give_back(node, key, &rows, Release { cause, pause }).await;
+        return Ok(Vec::new());
+    }
+    let mut kept = Vec::new();
+    for row in rows {
+        match is_lost(&row) {
+            None => kept.push(row),
+            Some(request) => {
+                tracing::info!(instance = %key.1, "a request is discarded: its files are lost with the process that received it");
+                let pool = &node.database.pool;
+                claim::discard_volatile(pool, incarnation, &key.0, &row.claim, request.key.as_deref()).await?;
+            }
+        }
+    }
+    Ok(kept)
+}
