@@ -349,6 +349,17 @@ FROM (
     LEFT JOIN cluster_job c ON c.name = j.name
     WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.period
     UNION ALL
+    -- Of HTTP clients. No text within a state has quotes that are not escaped.
+    SELECT CASE WHEN r.status = 1 /* finished */ THEN 'open-request-of-ended-instance' ELSE 'open-request-with-answer' END,
+           count(*), min(r.id)
+    FROM (SELECT i.tenant_id, i.id, i.status, json_array_elements(convert_from(i.state, 'UTF8')::json->'requests') AS request
+          FROM instance i WHERE position('"requests":['::bytea IN i.state) > 0) r
+    WHERE r.status = 1 /* finished */
+       OR NOT coalesce((r.request->>'isAnswered')::boolean, false)
+          AND EXISTS (SELECT 1 FROM http_answer a
+                      WHERE a.request_id = (r.request->>'id')::uuid AND a.tenant_id = r.tenant_id AND a.instance_id = r.id)
+    GROUP BY 1
+    UNION ALL
     -- As after an upgrade by logical replication: ids are given twice, and the cut of a fan-out is below the bookmarks that wait.
     SELECT 'sequence-behind', count(*), min(u.name || ' is behind ' || u.used)
     FROM (SELECT 'incarnation' AS name,

@@ -2,7 +2,10 @@
 //!
 //! A burst of this node that ends a request sends its end here, after the commit. A commit of another node keeps the end as a
 //! row, and sends a hint; the rows of those that wait for one are read again and again, all in one statement.
-#![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only the endpoint registers requests"))]
+#![cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "only the endpoint registers requests")
+)]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,6 +83,8 @@ struct Waiting {
 
 struct Waiter {
     number: u64,
+    /// An expired key that is used again gives another instance the id of the former request.
+    instance: InstanceId,
     sender: oneshot::Sender<EndOfInstance>,
     /// The end comes as a row.
     reads: bool,
@@ -121,13 +126,19 @@ impl Drop for WaitingRequest {
 
 impl WaitingRequests {
     /// Registers a request. `files`: what its payload names.
-    pub(crate) fn register(self: &Arc<Self>, id: RequestId, files: Vec<SpoolFile>) -> WaitingRequest {
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        id: RequestId,
+        instance: &InstanceId,
+        files: Vec<SpoolFile>,
+    ) -> WaitingRequest {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = self.waiting();
         waiting.next += 1;
         let number = waiting.next;
         waiting.requests.entry(id).or_default().push(Waiter {
             number,
+            instance: instance.clone(),
             sender,
             reads: false,
             files: (!files.is_empty()).then(|| files.into()),
@@ -140,16 +151,22 @@ impl WaitingRequests {
         }
     }
 
-    /// Sends the end of a request to the clients that wait for it; false if there is none.
+    /// Sends the end of a request of an instance to the clients that wait for it; false if there is none.
     pub(crate) fn end(&self, id: RequestId, instance: &InstanceId, end: impl Into<HttpEnd>) -> bool {
-        let Some(waiters) = self.waiting().requests.remove(&id) else {
+        let mut waiting = self.waiting();
+        let Some(waiters) = waiting.requests.get_mut(&id) else {
             return false;
         };
-        let end = end.into();
-        for waiter in waiters {
+        let ended: Vec<Waiter> = waiters.extract_if(.., |waiter| waiter.instance == *instance).collect();
+        if waiters.is_empty() {
+            waiting.requests.remove(&id);
+        }
+        drop(waiting);
+        let (end, is_sent) = (end.into(), !ended.is_empty());
+        for waiter in ended {
             let _ = waiter.sender.send((instance.clone(), end.clone()));
         }
-        true
+        is_sent
     }
 
     /// The files of a request that waits on this node; `None` if none does, or it has none.
@@ -198,8 +215,9 @@ mod tests {
     async fn each_waiter_of_a_request_receives_its_end_once() {
         let requests = Arc::<WaitingRequests>::default();
         let (id, other, instance) = (RequestId::random(), RequestId::random(), InstanceId::new("i"));
-        let (first, second) = (requests.register(id, Vec::new()), requests.register(id, Vec::new()));
-        let gone = requests.register(other, Vec::new());
+        let register = |id| requests.register(id, &instance, Vec::new());
+        let (first, second) = (register(id), register(id));
+        let gone = register(other);
         drop(gone);
         assert!(
             !requests.end(other, &instance, HttpEnd::Finished),
@@ -209,6 +227,11 @@ mod tests {
         second.read_rows();
         assert_eq!(requests.to_read(), [id]);
         requests.read_now().await;
+        let former = InstanceId::new("former");
+        assert!(
+            !requests.end(id, &former, HttpEnd::Waiting),
+            "an end of its former instance"
+        );
         assert!(requests.end(id, &instance, HttpEnd::Waiting));
         for mut waiter in [first, second] {
             let (of, end) = waiter.receiver.try_recv().unwrap();

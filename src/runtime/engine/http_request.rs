@@ -148,7 +148,7 @@ impl Engine {
             };
             failpoint::hit("request.accepted").await?;
             let outcome = match (acceptance, &key) {
-                (Acceptance::New(accepted), _) => Some(self.await_end(&node, *accepted).await?),
+                (Acceptance::New(accepted), _) => Some(self.await_end(*accepted).await?),
                 (Acceptance::Repeated(before), Some(key)) => {
                     self.await_repeated(&node, key, before, run.deadline).await?
                 }
@@ -168,6 +168,7 @@ impl Engine {
         node: &NodeContext,
         run: &HttpRun,
         key: Option<&IdempotencyKey>,
+        instance: &InstanceId,
     ) -> (RequestBody, WaitingRequest) {
         let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
         let is_volatile = !run.files.is_empty();
@@ -181,7 +182,8 @@ impl Engine {
             is_volatile,
             key: key.filter(|_| is_volatile).map(|key| key.key.clone()),
         };
-        (body, node.notifications.requests.register(id, run.files.clone()))
+        let requests = &node.notifications.requests;
+        (body, requests.register(id, instance, run.files.clone()))
     }
 
     async fn accept_start(
@@ -216,7 +218,7 @@ impl Engine {
         if !checked.problems.is_empty() {
             return Err(invalid_input(checked.problems));
         }
-        let (request, waiting) = self.register(node, run, key);
+        let (request, waiting) = self.register(node, run, key, &instance);
         let body = to_body(&StartBody {
             correlation_id: run.correlation_id.clone(),
             trigger_activity_id: Some(activity_id.clone()),
@@ -259,7 +261,7 @@ impl Engine {
         else {
             return Err(Error::internal("the target of a request is no resume"));
         };
-        let (request, waiting) = self.register(node, run, key);
+        let (request, waiting) = self.register(node, run, key, id);
         let body = to_body(&ResumeBody {
             bookmark_id: bookmark_id.clone(),
             generation: Some(*generation),
@@ -283,7 +285,7 @@ impl Engine {
     }
 
     /// Waits for the end of a request of this node.
-    async fn await_end(&self, node: &NodeContext, accepted: Accepted) -> Result<HttpOutcome> {
+    async fn await_end(&self, accepted: Accepted) -> Result<HttpOutcome> {
         let Accepted {
             mut waiting,
             reply,
@@ -336,7 +338,7 @@ impl Engine {
                         return outcome(end);
                     }
                     is_committed = true;
-                    if let Some(outcome) = read_end(node, waiting.id, &instance).await? {
+                    if let Some(outcome) = self.read_end(waiting.id, &instance, until).await {
                         return Ok(outcome);
                     }
                     if is_volatile && !replied {
@@ -350,8 +352,7 @@ impl Engine {
         let is_over = held_until.is_some_and(|end| end <= until);
         let end = if is_over { HttpEnd::Waiting } else { HttpEnd::Pending };
         if is_committed {
-            let read = tokio::time::timeout(READ_INTERVAL, read_end(node, waiting.id, &instance)).await;
-            if let Ok(Ok(Some(outcome))) = read {
+            if let Some(outcome) = self.read_end(waiting.id, &instance, until).await {
                 return Ok(outcome);
             }
         } else if !is_volatile {
@@ -379,8 +380,8 @@ impl Engine {
             .clone()
             .ok_or_else(|| Error::internal("the request of a key names no instance"))?;
         let id = request_id(tenant, key);
-        let mut waiting = node.notifications.requests.register(id, Vec::new());
-        if let Some(outcome) = read_end(node, id, &instance).await? {
+        let mut waiting = node.notifications.requests.register(id, &instance, Vec::new());
+        if let Some(outcome) = self.read_end(id, &instance, deadline).await {
             return Ok(Some(outcome));
         }
         waiting.read_rows();
@@ -412,7 +413,7 @@ impl Engine {
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
-        if let Some(outcome) = read_end(node, id, &instance).await? {
+        if let Some(outcome) = self.read_end(id, &instance, deadline).await {
             return Ok(Some(outcome));
         }
         // Without an end of its own it waits for something, or runs on.
@@ -434,11 +435,35 @@ impl Engine {
         status.unwrap_or(WorkStatus::Pending)
     }
 
+    /// The end of a request of this instance, if it is a row that can be read now. An expired key that is used again has the id
+    /// of the former request.
+    async fn read_end(&self, id: RequestId, instance: &InstanceId, deadline: Instant) -> Option<HttpOutcome> {
+        let node = self.node().ok()?;
+        let ids = [id];
+        let reading = http_answer::read(&node.database.pool, &ids);
+        match tokio::time::timeout_at(deadline + READ_INTERVAL, reading).await {
+            Ok(Ok(kept)) => {
+                let own = kept.into_iter().find(|kept| kept.instance == *instance)?;
+                Some(HttpOutcome {
+                    instance_id: own.instance.clone(),
+                    end: own.into(),
+                })
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the end of a request cannot be read; it is read again");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Why the row of a request met nothing.
     async fn unmet(&self, instance: &InstanceId) -> Error {
-        self.not_waiting(instance)
-            .await
-            .unwrap_or_else(|_| already_resumed(instance))
+        match self.not_waiting(instance).await {
+            Ok(why) => why,
+            Err(missing) if missing.is_not_found() => missing,
+            Err(_) => already_resumed(instance),
+        }
     }
 }
 
@@ -456,16 +481,6 @@ fn accepted(run: &HttpRun, waiting: WaitingRequest, reply: PendingReply) -> Acce
 fn outcome(end: Result<(InstanceId, HttpEnd), oneshot::error::RecvError>) -> Result<HttpOutcome> {
     let (instance_id, end) = end.map_err(|_| Error::internal("a request was given up"))?;
     Ok(HttpOutcome { instance_id, end })
-}
-
-/// The end of a request of this instance, if it is a row. An expired key that is used again has the id of the former request.
-async fn read_end(node: &NodeContext, id: RequestId, instance: &InstanceId) -> Result<Option<HttpOutcome>> {
-    let kept = http_answer::read(&node.database.pool, &[id]).await?;
-    let own = kept.into_iter().find(|kept| kept.instance == *instance);
-    Ok(own.map(|kept| HttpOutcome {
-        instance_id: kept.instance.clone(),
-        end: kept.into(),
-    }))
 }
 
 /// The key of a request in its scope: the same key of another client, or at another endpoint, is another one.

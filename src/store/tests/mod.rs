@@ -17,6 +17,7 @@ mod family;
 mod fan_out;
 mod fan_out_changes;
 mod fan_out_faults;
+mod http_answer;
 mod inbox;
 mod inbox_match;
 mod jobs;
