@@ -74,10 +74,10 @@ pub(crate) use descriptor::{
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
-#[cfg(feature = "http")]
-pub use http::HttpOptions;
 pub use flowchart::FlowchartMode;
 pub(crate) use flowchart::MergeMode;
+#[cfg(feature = "http")]
+pub use http::HttpOptions;
 pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name, safe_name};
 pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};

@@ -14,7 +14,7 @@ macro_rules! sample {
     };
 }
 
-const SAMPLES: [(&str, &str); 13] = [
+const SAMPLES: [(&str, &str); 15] = [
     sample!("hello-world"),
     sample!("shopping-list"),
     sample!("countdown"),
@@ -28,6 +28,8 @@ const SAMPLES: [(&str, &str); 13] = [
     sample!("mailing"),
     sample!("invoice"),
     sample!("scripts"),
+    sample!("web-greeting"),
+    sample!("web-order"),
 ];
 
 /// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.

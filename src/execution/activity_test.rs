@@ -12,6 +12,7 @@ use super::interpreter::Interpreter;
 use super::journal::{ActivityExecution, Recorder};
 use super::node_id::WORKFLOW_ID;
 use super::program::Program;
+use super::request::OpenRequest;
 use super::run::BurstRun;
 use super::scope;
 use super::state::InstanceState;
@@ -65,7 +66,8 @@ impl Program {
 
 impl Interpreter {
     /// Runs one activity and what it contains alone, in an instance that exists only for it. The activity has its
-    /// configured inputs and these values of variables; all other variables have their defaults. An activity that waits
+    /// configured inputs and these values of variables; all other variables have their defaults. A response is tried, and sent to
+    /// nobody. An activity that waits
     /// stays `Running`, and nothing resumes its bookmarks. The bounds of a burst apply, and the timeout of the activity
     /// limits the whole test.
     ///
@@ -87,6 +89,8 @@ impl Interpreter {
             program.version,
         );
         state.input = program.complete_input(Map::new()).unwrap_or_default();
+        // A response can be tried without a client: nobody receives it.
+        state.requests.push(OpenRequest::of_test());
         let mut run = BurstRun {
             program,
             options: self.options(),

@@ -46,6 +46,23 @@ pub(super) struct OpenRequest {
     pub(super) is_answered: bool,
 }
 
+impl OpenRequest {
+    /// The request of a test, which no client waits for.
+    pub(super) fn of_test() -> Self {
+        Self {
+            request: RunRequest {
+                id: RequestId(uuid::Uuid::nil()),
+                holder: Incarnation::default(),
+                is_kept: false,
+                held_until: None,
+            },
+            number: 0,
+            incidents: 0,
+            is_answered: false,
+        }
+    }
+}
+
 /// A request that a burst has ended. Its client receives that after the commit of the burst, and never without it.
 #[derive(Clone, Debug)]
 pub(crate) struct EndedRequest {

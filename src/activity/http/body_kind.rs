@@ -79,7 +79,9 @@ impl BodyKind {
     /// Decodes a body of text by the character set of its content type: UTF-8 where none is named. It has no byte order mark then.
     /// Errors: JSON that is broken, or text that the database cannot store.
     pub(crate) fn decode(self, content_type: &str, bytes: Vec<u8>) -> Result<String, MalformedBody> {
-        let charset = parameter(content_type, "charset").unwrap_or_default().to_ascii_lowercase();
+        let charset = parameter(content_type, "charset")
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let text = match charset.as_str() {
             "iso-8859-1" | "latin1" => bytes.iter().map(|byte| char::from(*byte)).collect(),
             "utf-16" | "utf-16le" | "utf-16be" => utf16(&bytes, charset == "utf-16be"),

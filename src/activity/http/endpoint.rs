@@ -142,7 +142,11 @@ impl Activity for HttpEndpoint {
         }
         let routes = routes(context.inputs());
         let routes = routes.map_err(|problems| {
-            Fault::new(format!("The endpoint cannot wait for a request: {}", problems.join("; "))).category("HTTP")
+            Fault::new(format!(
+                "The endpoint cannot wait for a request: {}",
+                problems.join("; ")
+            ))
+            .category("HTTP")
         })?;
         for (route, options) in routes {
             context.bookmark(BookmarkRequest {
@@ -191,7 +195,10 @@ fn upload(name: &str, type_name: &str, description: &str) -> InputDescriptor {
 }
 
 fn outcome(name: &str, problem: RequestProblem) -> InputDescriptor {
-    let description = format!("A value indicating whether to expose the \"{}\" outcome.", problem.outcome());
+    let description = format!(
+        "A value indicating whether to expose the \"{}\" outcome.",
+        problem.outcome()
+    );
     let input = InputDescriptor::new(name, "Boolean").category("Outcomes").bare();
     let input = input.default(false).describe(description);
     input.adds_outcome(problem.outcome())
@@ -210,7 +217,10 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
     let methods = methods.map_or_else(Vec::new, |methods| methods_of(methods, &mut problems));
     let mut routes = Vec::new();
     for method in &methods {
-        match path.filter(|path| !path.trim().is_empty()).map(|path| EndpointRoute::new(path, method)) {
+        match path
+            .filter(|path| !path.trim().is_empty())
+            .map(|path| EndpointRoute::new(path, method))
+        {
             Some(Ok(route)) => routes.push(route),
             Some(Err(problem)) => {
                 problems.push(problem);
@@ -219,7 +229,11 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
             None => {}
         }
     }
-    if let Some(policy) = inputs.get("Policy").and_then(Value::as_str).filter(|policy| !policy.trim().is_empty()) {
+    if let Some(policy) = inputs
+        .get("Policy")
+        .and_then(Value::as_str)
+        .filter(|policy| !policy.trim().is_empty())
+    {
         problems.push(format!(
             "the policy {policy:?} is unknown: this server has no policies yet; clear Policy, and set Authorize so that a request needs \
              a credential of the API"
@@ -227,14 +241,29 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
     }
     let flag = |value: Option<&Value>| value == Some(&Value::Bool(true));
     let exposed = [
-        (inputs.get("ExposeRequestTooLargeOutcome"), RequestProblem::RequestTooLarge),
+        (
+            inputs.get("ExposeRequestTooLargeOutcome"),
+            RequestProblem::RequestTooLarge,
+        ),
         (inputs.get("ExposeFileTooLargeOutcome"), RequestProblem::FileTooLarge),
-        (inputs.get("ExposeInvalidFileExtensionOutcome"), RequestProblem::InvalidFileExtension),
-        (inputs.get("ExposeInvalidFileMimeTypeOutcome"), RequestProblem::InvalidFileMimeType),
+        (
+            inputs.get("ExposeInvalidFileExtensionOutcome"),
+            RequestProblem::InvalidFileExtension,
+        ),
+        (
+            inputs.get("ExposeInvalidFileMimeTypeOutcome"),
+            RequestProblem::InvalidFileMimeType,
+        ),
     ];
     let exposed = exposed.into_iter().filter(|(value, _)| flag(*value));
     let extensions = |value: Option<&Value>| {
-        let with_dot = |text: String| if text.starts_with('.') { text } else { format!(".{text}") };
+        let with_dot = |text: String| {
+            if text.starts_with('.') {
+                text
+            } else {
+                format!(".{text}")
+            }
+        };
         texts(value).into_iter().map(with_dot).collect::<Vec<String>>()
     };
     let options = RouteOptions {
@@ -270,13 +299,16 @@ fn methods_of(value: &Value, problems: &mut Vec<String>) -> Vec<String> {
         value => texts(Some(value)),
     };
     if named.is_empty() {
-        problems.push("the input SupportedMethods is empty, so no request would ever match; choose a method".to_owned());
+        problems
+            .push("the input SupportedMethods is empty, so no request would ever match; choose a method".to_owned());
     }
     let mut methods: Vec<String> = Vec::new();
     for method in named {
         if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method)) {
             let known = METHODS.join(", ");
-            problems.push(format!("the method {method:?} in SupportedMethods is none that a server answers; use {known}"));
+            problems.push(format!(
+                "the method {method:?} in SupportedMethods is none that a server answers; use {known}"
+            ));
             continue;
         }
         let method = method.to_ascii_lowercase();
@@ -297,7 +329,9 @@ fn size(name: &str, value: Option<&Value>, problems: &mut Vec<String>) -> Option
     let value = value.filter(|value| !value.is_null())?;
     let size = value.as_u64();
     if size.is_none() {
-        problems.push(format!("the input {name} is {value}, which is no number of bytes; use 0 or more, or leave it empty"));
+        problems.push(format!(
+            "the input {name} is {value}, which is no number of bytes; use 0 or more, or leave it empty"
+        ));
     }
     size
 }
@@ -310,7 +344,9 @@ fn length_of_time(name: &str, value: Option<&Value>, problems: &mut Vec<String>)
         Some(Duration::ZERO) => None,
         Some(length) if length <= LONGEST_WAIT => span.map(|span| span.to_string()),
         Some(_) => {
-            problems.push(format!("the input {name} is {text}; at most 1.00:00:00 (a day) is possible"));
+            problems.push(format!(
+                "the input {name} is {text}; at most 1.00:00:00 (a day) is possible"
+            ));
             None
         }
         None => {
@@ -377,7 +413,11 @@ fn parsed(context: &ActivityContext<'_>, kind: BodyKind, text: &str) -> Result<V
 
 /// Whether the parsed content is bound to a variable of text.
 fn wants_text(context: &ActivityContext<'_>) -> bool {
-    let mut bound = context.node.outputs.iter().filter(|output| output.name == "ParsedContent");
+    let mut bound = context
+        .node
+        .outputs
+        .iter()
+        .filter(|output| output.name == "ParsedContent");
     let target = bound.next().map(|output| output.target.as_str());
     let kind = target.and_then(|target| type_of_variable(context.node, context.tree, target));
     kind == Some(TypeName::Text)

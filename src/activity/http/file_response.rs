@@ -88,7 +88,11 @@ impl Activity for WriteFileHttpResponse {
             self.zip(&files).await?
         };
         let filename = filename.unwrap_or(made.filename);
-        let filename = if filename.trim().is_empty() { "file.bin".to_owned() } else { filename };
+        let filename = if filename.trim().is_empty() {
+            "file.bin".to_owned()
+        } else {
+            filename
+        };
         let content_type = content_type.or(made.content_type);
         let content_type = content_type.unwrap_or_else(|| media_type_of(&filename).to_owned());
         check_content_type(content_type.trim()).map_err(invalid)?;
@@ -118,8 +122,12 @@ impl Activity for WriteFileHttpResponse {
         let content_type = text(inputs.get("ContentType")).map(|it| check_content_type(&it));
         let tag = text(inputs.get("EntityTag")).map(|it| entity_tag(&it).map(drop));
         let checked = [("ContentType", content_type), ("EntityTag", tag)];
-        let problems = checked.into_iter().filter_map(|(name, checked)| Some((name, checked?.err()?)));
-        problems.map(|(name, problem)| format!("the input {name} is invalid: {problem}")).collect()
+        let problems = checked
+            .into_iter()
+            .filter_map(|(name, checked)| Some((name, checked?.err()?)));
+        problems
+            .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
+            .collect()
     }
 }
 
@@ -221,7 +229,9 @@ fn collect(content: &Value, is_bytes: bool, depth: usize, files: &mut Vec<FileVa
     match content {
         Value::Null => Ok(()),
         Value::String(text) if is_bytes => {
-            let bytes = STANDARD.decode(text).map_err(|_| "its bytes are no Base64".to_owned())?;
+            let bytes = STANDARD
+                .decode(text)
+                .map_err(|_| "its bytes are no Base64".to_owned())?;
             files.push(FileValue::inline("file.bin", "application/octet-stream", bytes));
             Ok(())
         }
@@ -234,12 +244,21 @@ fn collect(content: &Value, is_bytes: bool, depth: usize, files: &mut Vec<FileVa
         }
         // The items of an array of bytes, as a script has it.
         Value::Array(items) if !items.is_empty() && items.iter().all(is_byte) => {
-            let bytes = items.iter().filter_map(Value::as_u64).filter_map(|byte| u8::try_from(byte).ok());
-            files.push(FileValue::inline("file.bin", "application/octet-stream", bytes.collect()));
+            let bytes = items
+                .iter()
+                .filter_map(Value::as_u64)
+                .filter_map(|byte| u8::try_from(byte).ok());
+            files.push(FileValue::inline(
+                "file.bin",
+                "application/octet-stream",
+                bytes.collect(),
+            ));
             Ok(())
         }
         Value::Array(_) if depth > 8 => Err("its lists nest deeper than eight levels".to_owned()),
-        Value::Array(items) => items.iter().try_for_each(|item| collect(item, is_bytes, depth + 1, files)),
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|item| collect(item, is_bytes, depth + 1, files)),
         Value::Object(fields) => {
             files.push(match FileValue::read(content) {
                 Some(file) => file,
@@ -247,7 +266,9 @@ fn collect(content: &Value, is_bytes: bool, depth: usize, files: &mut Vec<FileVa
             });
             Ok(())
         }
-        other => Err(format!("{other} is no file; use text, bytes, a file, or a list of these")),
+        other => Err(format!(
+            "{other} is no file; use text, bytes, a file, or a list of these"
+        )),
     }
 }
 
@@ -256,13 +277,21 @@ fn is_byte(item: &Value) -> bool {
 }
 
 fn is_url(text: &str) -> bool {
-    let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    let begins = |scheme: &str| {
+        text.get(..scheme.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
     begins("http://") || begins("https://")
 }
 
 /// Elsa's `Downloadable` and `HttpFile`, as a script writes them: names in any case, the stream is bytes in Base64.
 fn downloadable(fields: &Map<String, Value>) -> Result<FileValue, String> {
-    let field = |name: &str| fields.iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    let field = |name: &str| {
+        fields
+            .iter()
+            .find(|(it, _)| it.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    };
     let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
     let stream = field("stream").or_else(|| field("content"));
     let bytes = match stream {
@@ -274,7 +303,8 @@ fn downloadable(fields: &Map<String, Value>) -> Result<FileValue, String> {
         _ => None,
     };
     let bytes = bytes.ok_or_else(|| {
-        "an object in it is no file; write {\"filename\": …, \"contentType\": …, \"content\": bytes in Base64}".to_owned()
+        "an object in it is no file; write {\"filename\": …, \"contentType\": …, \"content\": bytes in Base64}"
+            .to_owned()
     })?;
     let file = FileValue::inline(text("filename"), text("contentType"), bytes);
     Ok(FileValue {
@@ -302,8 +332,21 @@ fn disposition(filename: &str) -> String {
     let mut encoded = String::new();
     for byte in name.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#' | b'$' | b'&' | b'+' | b'-' | b'.' | b'^' | b'_'
-            | b'`' | b'|' | b'~' => encoded.push(char::from(byte)),
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'!'
+            | b'#'
+            | b'$'
+            | b'&'
+            | b'+'
+            | b'-'
+            | b'.'
+            | b'^'
+            | b'_'
+            | b'`'
+            | b'|'
+            | b'~' => encoded.push(char::from(byte)),
             byte => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -318,9 +361,14 @@ fn entity_tag(text: &str) -> Result<String, String> {
         return Err(format!("the entity tag {problem}"));
     }
     let inner = text.strip_prefix("W/").unwrap_or(text);
-    let inner = inner.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(inner);
+    let inner = inner
+        .strip_prefix('"')
+        .and_then(|inner| inner.strip_suffix('"'))
+        .unwrap_or(inner);
     if inner.is_empty() || inner.contains(['"', ' ']) || !inner.is_ascii() {
-        return Err(format!("{text:?} is no entity tag; write it as \"5d41402a\", in quotes"));
+        return Err(format!(
+            "{text:?} is no entity tag; write it as \"5d41402a\", in quotes"
+        ));
     }
     let weak = if text.starts_with("W/") { "W/" } else { "" };
     Ok(format!("{weak}\"{inner}\""))

@@ -64,11 +64,7 @@ impl FileValue {
     }
 
     /// A file of the spool.
-    pub(crate) fn spooled(
-        filename: impl Into<String>,
-        content_type: impl Into<String>,
-        file: &SpoolFile,
-    ) -> Self {
+    pub(crate) fn spooled(filename: impl Into<String>, content_type: impl Into<String>, file: &SpoolFile) -> Self {
         Self {
             name: None,
             filename: filename.into(),

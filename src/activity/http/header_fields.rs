@@ -68,7 +68,8 @@ impl HeaderFields {
         if let Some(problem) = value_problem(&value) {
             return Err(format!("the value of {name} {problem}"));
         }
-        self.0.push((name.to_owned(), value.trim_matches([' ', '\t']).to_owned()));
+        self.0
+            .push((name.to_owned(), value.trim_matches([' ', '\t']).to_owned()));
         Ok(())
     }
 

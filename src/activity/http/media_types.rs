@@ -9,7 +9,10 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("css", "text/css"),
     ("csv", "text/csv"),
     ("doc", "application/msword"),
-    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    (
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
     ("eml", "message/rfc822"),
     ("epub", "application/epub+zip"),
     ("gif", "image/gif"),
@@ -34,7 +37,10 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("pdf", "application/pdf"),
     ("png", "image/png"),
     ("ppt", "application/vnd.ms-powerpoint"),
-    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    (
+        "pptx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ),
     ("rtf", "application/rtf"),
     ("svg", "image/svg+xml"),
     ("tar", "application/x-tar"),
@@ -46,7 +52,10 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("webm", "video/webm"),
     ("webp", "image/webp"),
     ("xls", "application/vnd.ms-excel"),
-    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
     ("xml", "text/xml"),
     ("zip", "application/x-zip-compressed"),
 ];

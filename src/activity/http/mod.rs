@@ -28,9 +28,9 @@ mod received;
 mod response;
 mod services;
 mod status_code;
-mod zip_file;
 #[cfg(test)]
 mod tests;
+mod zip_file;
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub use http_options::HttpOptions;
 pub(crate) use http_options::base_path;
 pub(crate) use media_types::media_type_of;
 pub(crate) use options::{RequestProblem, RouteOptions};
-pub(crate) use ranges::{Conditions, Part, is_divisible, part};
+pub(crate) use ranges::{Conditions, FilePart, file_part, is_divisible};
 pub(crate) use received::{ReceivedBody, ReceivedRequest};
 pub(crate) use services::HttpServices;
 pub(crate) use status_code::StatusCode;

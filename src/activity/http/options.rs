@@ -128,10 +128,16 @@ impl RouteOptions {
         let limit = |limit: Option<u64>| limit.unwrap_or_default();
         match problem {
             RequestProblem::RequestTooLarge => {
-                format!("The maximum request size allowed is {} bytes.", limit(self.request_size_limit))
+                format!(
+                    "The maximum request size allowed is {} bytes.",
+                    limit(self.request_size_limit)
+                )
             }
             RequestProblem::FileTooLarge => {
-                format!("The maximum file size allowed is {} bytes.", limit(self.file_size_limit))
+                format!(
+                    "The maximum file size allowed is {} bytes.",
+                    limit(self.file_size_limit)
+                )
             }
             RequestProblem::InvalidFileExtension if self.allowed_file_extensions.is_empty() => {
                 let blocked = self.blocked_file_extensions.join(", ");

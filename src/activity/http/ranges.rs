@@ -2,7 +2,7 @@
 
 /// What a client gets of an answer that may be given in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FilePart {
     /// The answer as it is.
     Whole,
     /// 206 with `Content-Range: bytes first-last/length`, and these bytes.
@@ -33,43 +33,43 @@ pub(crate) fn is_divisible(status: u16, headers: &[(String, String)]) -> bool {
 }
 
 /// The part of an answer of `length` bytes with this entity tag. Several ranges are answered with the whole, as the field allows.
-pub(crate) fn part(length: u64, e_tag: Option<&str>, conditions: &Conditions<'_>) -> Part {
+pub(crate) fn file_part(length: u64, e_tag: Option<&str>, conditions: &Conditions<'_>) -> FilePart {
     if let Some(wanted) = conditions.if_match {
         match matches(wanted, e_tag, false) {
-            None => return Part::Malformed("If-Match"),
-            Some(false) => return Part::Failed,
+            None => return FilePart::Malformed("If-Match"),
+            Some(false) => return FilePart::Failed,
             Some(true) => {}
         }
     }
     if let Some(known) = conditions.if_none_match
         && matches(known, e_tag, true) == Some(true)
     {
-        return Part::NotModified;
+        return FilePart::NotModified;
     }
     let Some(range) = conditions.range else {
-        return Part::Whole;
+        return FilePart::Whole;
     };
     let wanted = match read_range(range) {
         Ok(wanted) => wanted,
-        Err(()) => return Part::Malformed("Range"),
+        Err(()) => return FilePart::Malformed("Range"),
     };
     // A date is none that an answer here has, so it is another file.
     if let Some(known) = conditions.if_range
         && (e_tag.is_none() || e_tag != Some(known.trim()) || known.trim_start().starts_with("W/"))
     {
-        return Part::Whole;
+        return FilePart::Whole;
     }
     match wanted {
-        Wanted::Other => Part::Whole,
-        Wanted::From(first, last) if first < length => Part::Range {
+        Wanted::Other => FilePart::Whole,
+        Wanted::From(first, last) if first < length => FilePart::Range {
             first,
             last: last.unwrap_or(u64::MAX).min(length - 1),
         },
-        Wanted::Last(count) if count > 0 && length > 0 => Part::Range {
+        Wanted::Last(count) if count > 0 && length > 0 => FilePart::Range {
             first: length.saturating_sub(count),
             last: length - 1,
         },
-        Wanted::From(..) | Wanted::Last(_) => Part::NotSatisfiable,
+        Wanted::From(..) | Wanted::Last(_) => FilePart::NotSatisfiable,
     }
 }
 
@@ -111,7 +111,11 @@ fn read_one(text: &str) -> Result<Wanted, ()> {
         (first, "") => Ok(Wanted::From(number(first)?, None)),
         (first, last) => {
             let (first, last) = (number(first)?, number(last)?);
-            if first > last { Err(()) } else { Ok(Wanted::From(first, Some(last))) }
+            if first > last {
+                Err(())
+            } else {
+                Ok(Wanted::From(first, Some(last)))
+            }
         }
     }
 }
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_range_is_cut_or_named() {
-        let range = |first, last| Part::Range { first, last };
+        let range = |first, last| FilePart::Range { first, last };
         for (field, expected) in [
             ("bytes=0-0", range(0, 0)),
             ("bytes=0-", range(0, 9)),
@@ -157,26 +161,33 @@ mod tests {
             ("bytes=-4", range(6, 9)),
             ("bytes=-400", range(0, 9)),
             ("bytes=9-99999999999999999999", range(9, 9)),
-            ("bytes=10-", Part::NotSatisfiable),
-            ("bytes=-0", Part::NotSatisfiable),
-            ("bytes=0-1,4-5", Part::Whole),
-            ("lines=1-2", Part::Whole),
-            ("bytes", Part::Malformed("Range")),
-            ("bytes=", Part::Malformed("Range")),
-            ("bytes=5-3", Part::Malformed("Range")),
-            ("bytes=a-b", Part::Malformed("Range")),
-            ("bytes=0-1,x", Part::Malformed("Range")),
-            ("=0-1", Part::Malformed("Range")),
+            ("bytes=10-", FilePart::NotSatisfiable),
+            ("bytes=-0", FilePart::NotSatisfiable),
+            ("bytes=0-1,4-5", FilePart::Whole),
+            ("lines=1-2", FilePart::Whole),
+            ("bytes", FilePart::Malformed("Range")),
+            ("bytes=", FilePart::Malformed("Range")),
+            ("bytes=5-3", FilePart::Malformed("Range")),
+            ("bytes=a-b", FilePart::Malformed("Range")),
+            ("bytes=0-1,x", FilePart::Malformed("Range")),
+            ("=0-1", FilePart::Malformed("Range")),
         ] {
             let conditions = Conditions {
                 range: Some(field),
                 ..Conditions::default()
             };
-            assert_eq!(part(10, None, &conditions), expected, "{field}");
+            assert_eq!(file_part(10, None, &conditions), expected, "{field}");
         }
         assert_eq!(
-            part(0, None, &Conditions { range: Some("bytes=0-"), ..Conditions::default() }),
-            Part::NotSatisfiable
+            file_part(
+                0,
+                None,
+                &Conditions {
+                    range: Some("bytes=0-"),
+                    ..Conditions::default()
+                }
+            ),
+            FilePart::NotSatisfiable
         );
     }
 
@@ -188,24 +199,24 @@ mod tests {
             if_match,
             if_none_match,
         };
-        let cut = Part::Range { first: 0, last: 1 };
+        let cut = FilePart::Range { first: 0, last: 1 };
         for (conditions, expected) in [
             (of(Some("\"a\""), None, None), cut),
             (of(Some("\"b\", \"a\""), None, None), cut),
             (of(Some("*"), None, None), cut),
-            (of(Some("\"b\""), None, None), Part::Failed),
-            (of(Some("W/\"a\""), None, None), Part::Failed),
-            (of(Some("a"), None, None), Part::Malformed("If-Match")),
-            (of(Some("\"a"), None, None), Part::Malformed("If-Match")),
-            (of(None, Some("\"a\""), None), Part::NotModified),
-            (of(None, Some("W/\"a\""), None), Part::NotModified),
+            (of(Some("\"b\""), None, None), FilePart::Failed),
+            (of(Some("W/\"a\""), None, None), FilePart::Failed),
+            (of(Some("a"), None, None), FilePart::Malformed("If-Match")),
+            (of(Some("\"a"), None, None), FilePart::Malformed("If-Match")),
+            (of(None, Some("\"a\""), None), FilePart::NotModified),
+            (of(None, Some("W/\"a\""), None), FilePart::NotModified),
             (of(None, Some("\"b\""), None), cut),
             (of(None, None, Some("\"a\"")), cut),
-            (of(None, None, Some("\"b\"")), Part::Whole),
-            (of(None, None, Some("Wed, 21 Oct 2015 07:28:00 GMT")), Part::Whole),
+            (of(None, None, Some("\"b\"")), FilePart::Whole),
+            (of(None, None, Some("Wed, 21 Oct 2015 07:28:00 GMT")), FilePart::Whole),
         ] {
-            assert_eq!(part(10, Some("\"a\""), &conditions), expected, "{conditions:?}");
+            assert_eq!(file_part(10, Some("\"a\""), &conditions), expected, "{conditions:?}");
         }
-        assert_eq!(part(10, None, &of(Some("\"a\""), None, None)), Part::Failed);
+        assert_eq!(file_part(10, None, &of(Some("\"a\""), None, None)), FilePart::Failed);
     }
 }

@@ -108,7 +108,9 @@ impl ReceivedRequest {
             "" => String::new(),
             query => format!("?{query}"),
         };
-        let length = self.header("content-length").and_then(|length| length.parse::<u64>().ok());
+        let length = self
+            .header("content-length")
+            .and_then(|length| length.parse::<u64>().ok());
         json!({
             "Method": self.method,
             "Scheme": self.scheme,

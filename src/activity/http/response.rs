@@ -80,13 +80,25 @@ impl Activity for WriteHttpResponse {
     }
 
     fn input_problems(&self, inputs: &Map<String, Value>) -> Vec<String> {
-        let status = inputs.get("StatusCode").map(|status| StatusCode::read(status).map(drop));
-        let headers = inputs.get("ResponseHeaders").map(|headers| HeaderFields::read(headers).map(drop));
+        let status = inputs
+            .get("StatusCode")
+            .map(|status| StatusCode::read(status).map(drop));
+        let headers = inputs
+            .get("ResponseHeaders")
+            .map(|headers| HeaderFields::read(headers).map(drop));
         let chosen = inputs.get("ContentType").and_then(Value::as_str).map(str::trim);
         let chosen = chosen.filter(|chosen| !chosen.is_empty()).map(check_content_type);
-        let checked = [("StatusCode", status), ("ResponseHeaders", headers), ("ContentType", chosen)];
-        let problems = checked.into_iter().filter_map(|(name, checked)| Some((name, checked?.err()?)));
-        problems.map(|(name, problem)| format!("the input {name} is invalid: {problem}")).collect()
+        let checked = [
+            ("StatusCode", status),
+            ("ResponseHeaders", headers),
+            ("ContentType", chosen),
+        ];
+        let problems = checked
+            .into_iter()
+            .filter_map(|(name, checked)| Some((name, checked?.err()?)));
+        problems
+            .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
+            .collect()
     }
 }
 
@@ -105,5 +117,8 @@ pub(super) fn require_request(context: &ActivityContext<'_>) -> Result<(), Fault
              HTTP endpoint"
         }
     };
-    Err(Fault::new(message).code(NO_HTTP_CONTEXT).category("HTTP").quoting_nothing(true))
+    Err(Fault::new(message)
+        .code(NO_HTTP_CONTEXT)
+        .category("HTTP")
+        .quoting_nothing(true))
 }

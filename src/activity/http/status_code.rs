@@ -84,7 +84,9 @@ impl StatusCode {
     /// The names that are offered: one for each status.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         let mut before = 0;
-        let names = STATUS_NAMES.iter().filter(move |(_, code)| std::mem::replace(&mut before, *code) != *code);
+        let names = STATUS_NAMES
+            .iter()
+            .filter(move |(_, code)| std::mem::replace(&mut before, *code) != *code);
         names.map(|(name, _)| *name)
     }
 

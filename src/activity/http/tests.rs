@@ -35,26 +35,68 @@ fn the_content_type_decides_how_a_value_is_written() {
         (json!({"a": 1}), None, "application/json", "{\"a\":1}"),
         (json!(3.5), None, "application/json", "3.5"),
         (json!([1]), Some("text/json"), "text/json", "[1]"),
-        (json!("{\"a\": 1}"), Some("application/json"), "application/json", "{\"a\": 1}"),
-        (json!("plain"), Some("application/json; charset=utf-8"), "application/json; charset=utf-8", "plain"),
+        (
+            json!("{\"a\": 1}"),
+            Some("application/json"),
+            "application/json",
+            "{\"a\": 1}",
+        ),
+        (
+            json!("plain"),
+            Some("application/json; charset=utf-8"),
+            "application/json; charset=utf-8",
+            "plain",
+        ),
         (json!(true), Some("text/plain"), "text/plain", "True"),
-        (json!("<a/>"), Some("application/soap+xml"), "application/soap+xml", "<a/>"),
-        (json!("aGk="), Some("application/octet-stream"), "application/octet-stream", "hi"),
-        (json!([104, 105]), Some("application/octet-stream"), "application/octet-stream", "hi"),
+        (
+            json!("<a/>"),
+            Some("application/soap+xml"),
+            "application/soap+xml",
+            "<a/>",
+        ),
+        (
+            json!("aGk="),
+            Some("application/octet-stream"),
+            "application/octet-stream",
+            "hi",
+        ),
+        (
+            json!([104, 105]),
+            Some("application/octet-stream"),
+            "application/octet-stream",
+            "hi",
+        ),
         (
             parts.clone(),
             Some("application/x-www-form-urlencoded"),
             "application/x-www-form-urlencoded",
             "a=1&b=x+y&b=%26",
         ),
-        (json!("a=1"), Some("application/x-www-form-urlencoded"), "application/x-www-form-urlencoded", "a=1"),
+        (
+            json!("a=1"),
+            Some("application/x-www-form-urlencoded"),
+            "application/x-www-form-urlencoded",
+            "a=1",
+        ),
         (json!("x"), Some("image/svg+xml"), "image/svg+xml", "x"),
-        (json!({"a": 1}), Some("Application/Vnd.Own"), "Application/Vnd.Own", "{\"a\":1}"),
+        (
+            json!({"a": 1}),
+            Some("Application/Vnd.Own"),
+            "Application/Vnd.Own",
+            "{\"a\":1}",
+        ),
     ] {
-        assert_eq!(written(content, content_type), (expected.to_owned(), body.to_owned()), "{content_type:?}");
+        assert_eq!(
+            written(content, content_type),
+            (expected.to_owned(), body.to_owned()),
+            "{content_type:?}"
+        );
     }
     let file = FileValue::inline("a.png", "image/png", vec![1, 2]).to_value();
-    assert_eq!(written(file.clone(), None), ("image/png".to_owned(), "a.png".to_owned()));
+    assert_eq!(
+        written(file.clone(), None),
+        ("image/png".to_owned(), "a.png".to_owned())
+    );
     assert_eq!(written(file, Some("text/plain")).0, "text/plain");
     let bytes = WrittenContent::write(&json!("aGk="), None, true, Unmatched::Text).unwrap();
     assert_eq!(bytes.content_type, "application/octet-stream");
@@ -81,7 +123,9 @@ fn what_cannot_be_written_is_said() {
 
 #[test]
 fn header_fields_are_text_or_lists_of_it() {
-    let read = HeaderFields::read(&json!({"X-A": "1", "x-b": ["2", 3], "Content-Length": "5", "Connection": "close", "n": null}));
+    let read = HeaderFields::read(
+        &json!({"X-A": "1", "x-b": ["2", 3], "Content-Length": "5", "Connection": "close", "n": null}),
+    );
     let expected = [("X-A", "1"), ("x-b", "2"), ("x-b", "3")];
     let expected: Vec<_> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     assert_eq!(read.unwrap().into_list(), expected);
@@ -124,7 +168,18 @@ fn a_status_is_a_name_or_a_number() {
     ] {
         assert_eq!(StatusCode::read(&value).unwrap().number(), number, "{value}");
     }
-    for value in [json!(99), json!(100), json!(199), json!(600), json!(1000), json!(200.5), json!(-1), json!("Fine"), json!([]), json!(true)] {
+    for value in [
+        json!(99),
+        json!(100),
+        json!(199),
+        json!(600),
+        json!(1000),
+        json!(200.5),
+        json!(-1),
+        json!("Fine"),
+        json!([]),
+        json!(true),
+    ] {
         let error = StatusCode::read(&value).unwrap_err();
         assert!(error.contains("200 to 599"), "{error}");
     }
@@ -153,9 +208,17 @@ fn a_content_type_says_how_a_body_is_read() {
     let text = BodyKind::Text;
     assert_eq!(decode(text, "text/plain", b"\xef\xbb\xbfa\xc3\xa9").unwrap(), "aé");
     assert_eq!(decode(text, "text/plain; charset=ISO-8859-1", b"a\xe9").unwrap(), "aé");
-    assert_eq!(decode(text, "text/plain; charset=\"utf-16\"", b"\xff\xfea\0").unwrap(), "a");
+    assert_eq!(
+        decode(text, "text/plain; charset=\"utf-16\"", b"\xff\xfea\0").unwrap(),
+        "a"
+    );
     assert_eq!(decode(text, "text/plain", b"a\xff").unwrap(), "a\u{fffd}");
-    assert!(decode(text, "text/plain", b"a\0").unwrap_err().message.contains("U+0000"));
+    assert!(
+        decode(text, "text/plain", b"a\0")
+            .unwrap_err()
+            .message
+            .contains("U+0000")
+    );
     let json = |bytes: &[u8]| decode(BodyKind::Json, "application/json", bytes);
     assert_eq!(json(b" {\"a\": 1}").unwrap(), " {\"a\": 1}");
     let broken = json(b"{\"a\":\n 1,}").unwrap_err();
@@ -172,7 +235,14 @@ fn a_content_type_says_how_a_body_is_read() {
 #[test]
 fn names_and_values_are_decoded_in_their_order() {
     let decoded = decode_pairs("b=1&a=x+y%20z&b=%C3%A9&%zz=%4&&c&d=%ff");
-    let expected = [("b", "1"), ("a", "x y z"), ("b", "é"), ("%zz", "%4"), ("c", ""), ("d", "\u{fffd}")];
+    let expected = [
+        ("b", "1"),
+        ("a", "x y z"),
+        ("b", "é"),
+        ("%zz", "%4"),
+        ("c", ""),
+        ("d", "\u{fffd}"),
+    ];
     let expected: Vec<_> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     assert_eq!(decoded, expected);
     let values = dictionary(decoded);
@@ -190,7 +260,8 @@ fn a_file_is_a_value() {
         ..FileValue::inline("a.TXT", "text/plain", b"hi".to_vec())
     };
     let value = file.to_value();
-    let expected = json!({"name": "upload", "filename": "a.TXT", "contentType": "text/plain", "length": 2, "content": "aGk="});
+    let expected =
+        json!({"name": "upload", "filename": "a.TXT", "contentType": "text/plain", "length": 2, "content": "aGk="});
     assert_eq!(value, expected);
     assert_eq!(FileValue::read(&value), Some(file));
     let spooled = json!({"filename": "b", "contentType": "a/b", "length": 7, "spool": "x"});
@@ -198,7 +269,10 @@ fn a_file_is_a_value() {
     assert_eq!((read.length, &read.content), (7, &FileContent::Spooled("x".to_owned())));
     assert_eq!(read.to_value(), spooled);
     let fault = HttpServices::default().content_of(&read).unwrap_err();
-    assert!(fault.message.contains("is gone") && fault.message.contains("\"b\""), "{fault}");
+    assert!(
+        fault.message.contains("is gone") && fault.message.contains("\"b\""),
+        "{fault}"
+    );
     for other in [
         json!({"filename": "a"}),
         json!({"content": "aGk="}),
@@ -208,7 +282,14 @@ fn a_file_is_a_value() {
     ] {
         assert_eq!(FileValue::read(&other), None, "{other}");
     }
-    for (name, extension) in [("a.txt", ".txt"), ("a.b.C", ".C"), ("a", ""), ("a.", ""), (".x", ".x"), ("d.e/f", "")] {
+    for (name, extension) in [
+        ("a.txt", ".txt"),
+        ("a.b.C", ".C"),
+        ("a", ""),
+        ("a.", ""),
+        (".x", ".x"),
+        ("d.e/f", ""),
+    ] {
         assert_eq!(FileValue::inline(name, "", Vec::new()).extension(), extension, "{name}");
     }
 }
@@ -221,16 +302,28 @@ fn files_are_checked_in_elsas_order() {
         "blockedFileExtensions": [".pdf"], "allowedMimeTypes": ["text/plain"]}));
     for (files, problem) in [
         (vec![file("a.exe", "x/y", 3)], Some(RequestProblem::FileTooLarge)),
-        (vec![file("a.TXT", "text/plain", 2), file("a.exe", "x/y", 1)], Some(RequestProblem::InvalidFileExtension)),
-        (vec![file("a.pdf", "text/plain", 1)], Some(RequestProblem::InvalidFileExtension)),
-        (vec![file("a.txt", "text/html", 1)], Some(RequestProblem::InvalidFileMimeType)),
+        (
+            vec![file("a.TXT", "text/plain", 2), file("a.exe", "x/y", 1)],
+            Some(RequestProblem::InvalidFileExtension),
+        ),
+        (
+            vec![file("a.pdf", "text/plain", 1)],
+            Some(RequestProblem::InvalidFileExtension),
+        ),
+        (
+            vec![file("a.txt", "text/html", 1)],
+            Some(RequestProblem::InvalidFileMimeType),
+        ),
         (vec![file("a.txt", "Text/Plain", 1)], None),
         (vec![], None),
     ] {
         assert_eq!(all.problem_of_files(&files), problem, "{files:?}");
     }
     assert_eq!(options(json!({})).problem_of_files(&[file("a.exe", "x/y", 99)]), None);
-    assert_eq!(all.message_of(RequestProblem::FileTooLarge), "The maximum file size allowed is 2 bytes.");
+    assert_eq!(
+        all.message_of(RequestProblem::FileTooLarge),
+        "The maximum file size allowed is 2 bytes."
+    );
     for problem in RequestProblem::ALL {
         assert_eq!(serde_json::to_value(problem).unwrap(), problem.outcome());
     }
@@ -243,7 +336,10 @@ fn a_request_is_the_payload_of_a_start() {
         path: "/orders/7".to_owned(),
         route: object(json!({"id": "7"})),
         query: "a=1&a=2".to_owned(),
-        headers: vec![("X-A".to_owned(), "1".to_owned()), ("Content-Length".to_owned(), "2".to_owned())],
+        headers: vec![
+            ("X-A".to_owned(), "1".to_owned()),
+            ("Content-Length".to_owned(), "2".to_owned()),
+        ],
         body: ReceivedBody::Form {
             fields: vec![("f".to_owned(), "v".to_owned())],
             files: vec![FileValue::inline("a", "b/c", vec![1])],
@@ -266,9 +362,11 @@ fn a_request_is_the_payload_of_a_start() {
 #[test]
 fn an_endpoint_has_a_route_for_each_method() {
     let endpoint = HttpEndpoint(Arc::default());
-    let inputs = object(json!({"Path": "/Orders/{id:int}/", "SupportedMethods": ["GET", "post", "Get"], "Authorize": true, "Policy": "",
+    let inputs = object(
+        json!({"Path": "/Orders/{id:int}/", "SupportedMethods": ["GET", "post", "Get"], "Authorize": true, "Policy": "",
         "RequestTimeout": "00:00:30", "RequestSizeLimit": 10, "FileSizeLimit": null, "AllowedFileExtensions": ["pdf", ".txt", " "],
-        "BlockedFileExtensions": null, "ExposeFileTooLargeOutcome": true, "WaitForResponse": "00:00:00"}));
+        "BlockedFileExtensions": null, "ExposeFileTooLargeOutcome": true, "WaitForResponse": "00:00:00"}),
+    );
     let stimuli = endpoint.trigger_stimuli(&inputs).unwrap();
     let methods: Vec<&Value> = stimuli.iter().map(|stimulus| &stimulus.key["method"]).collect();
     assert_eq!(methods, ["get", "post"]);
@@ -276,8 +374,14 @@ fn an_endpoint_has_a_route_for_each_method() {
         "requestSizeLimit": 10, "allowedFileExtensions": [".pdf", ".txt"], "exposed": ["File too large"]});
     assert_eq!(stimuli[1].payload, expected);
     let root = object(json!({"Path": "/", "SupportedMethods": null}));
-    assert_eq!(endpoint.trigger_stimuli(&root).unwrap()[0].key, json!({"path": "", "method": "get"}));
-    assert_eq!(endpoint.input_problems(&object(json!({"Authorize": true}))), Vec::<String>::new());
+    assert_eq!(
+        endpoint.trigger_stimuli(&root).unwrap()[0].key,
+        json!({"path": "", "method": "get"})
+    );
+    assert_eq!(
+        endpoint.input_problems(&object(json!({"Authorize": true}))),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -321,7 +425,10 @@ fn what_an_endpoint_cannot_be_is_said_at_publish() {
         assert!(problems.len() == 1 && problems[0].contains(part), "{problems:?}");
     }
     let file = WriteFileHttpResponse(Arc::default());
-    for (name, value, part) in [("ContentType", json!("x"), "no content type"), ("EntityTag", json!("a\"b"), "no entity tag")] {
+    for (name, value, part) in [
+        ("ContentType", json!("x"), "no content type"),
+        ("EntityTag", json!("a\"b"), "no entity tag"),
+    ] {
         let problems = file.input_problems(&object(json!({name: value})));
         assert!(problems.len() == 1 && problems[0].contains(part), "{problems:?}");
     }

@@ -135,7 +135,6 @@ impl ZipFile {
         put16(list, length16(&entry.name));
         put16(list, 28);
         list.extend([0; 10]);
-        list.extend([0; 2]);
         put32(list, u32::MAX);
         list.extend(entry.name.as_bytes());
         put16(list, 1);
@@ -203,4 +202,95 @@ fn put64(out: &mut Vec<u8>, number: u64) {
 
 fn length16(name: &str) -> u16 {
     u16::try_from(name.len()).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::DeflateDecoder;
+
+    use super::*;
+
+    fn number(bytes: &[u8], at: usize, count: usize) -> usize {
+        let digits = bytes[at..at + count].iter().rev();
+        digits.fold(0, |number, byte| number << 8 | usize::from(*byte))
+    }
+
+    /// The names and contents of a zip, found from its end as other programs find them.
+    fn read(zip: &[u8]) -> Vec<(String, Vec<u8>)> {
+        let end = zip.len() - 22;
+        assert_eq!(zip[end..end + 4], *b"PK\x05\x06");
+        assert_eq!(zip[end - 20..end - 16], *b"PK\x06\x07");
+        let record = number(zip, end - 12, 8);
+        assert_eq!(zip[record..record + 4], *b"PK\x06\x06");
+        let (files, length) = (number(zip, record + 32, 8), number(zip, record + 40, 8));
+        let mut at = number(zip, record + 48, 8);
+        assert_eq!(at + length, record);
+        let mut found = Vec::new();
+        for _ in 0..files {
+            assert_eq!(zip[at..at + 4], *b"PK\x01\x02");
+            let (crc, name, extra) = (
+                number(zip, at + 16, 4),
+                number(zip, at + 28, 2),
+                number(zip, at + 30, 2),
+            );
+            let text = String::from_utf8(zip[at + 46..at + 46 + name].to_vec()).unwrap();
+            let sizes = at + 46 + name + 4;
+            let (size, packed) = (number(zip, sizes, 8), number(zip, sizes + 8, 8));
+            let local = number(zip, sizes + 16, 8);
+            assert_eq!(zip[local..local + 4], *b"PK\x03\x04");
+            let begins = local + 30 + number(zip, local + 26, 2) + number(zip, local + 28, 2);
+            let mut content = Vec::new();
+            DeflateDecoder::new(&zip[begins..begins + packed])
+                .read_to_end(&mut content)
+                .unwrap();
+            let mut sum = Crc::new();
+            sum.update(&content);
+            assert_eq!((content.len(), usize::try_from(sum.sum()).unwrap()), (size, crc));
+            found.push((text, content));
+            at += 46 + name + extra;
+        }
+        assert_eq!(at, record);
+        found
+    }
+
+    #[test]
+    fn what_is_zipped_is_read_again() {
+        let large = vec![7; 300_000];
+        let files = [
+            ("a.txt", b"hello".as_slice()),
+            ("\u{e4}.bin", large.as_slice()),
+            ("A.TXT", b""),
+        ];
+        let zipped = |piece: usize| {
+            let mut zip = ZipFile::new();
+            let mut bytes = Vec::new();
+            for (name, content) in &files {
+                zip.begin(name).unwrap();
+                for part in content.chunks(piece) {
+                    zip.write(part).unwrap();
+                    bytes.extend(zip.take());
+                }
+            }
+            zip.finish().unwrap();
+            bytes.extend(zip.take());
+            bytes
+        };
+        let once = zipped(100_000);
+        let found = read(&once);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a.txt", "\u{e4}.bin", "A (2).TXT"]);
+        assert_eq!(found[1].1, large);
+        assert_eq!(zipped(100_000), once);
+        assert!(once.len() < 2_000, "{}", once.len());
+        assert!(read(&ZipFile::new().finished()).is_empty());
+    }
+
+    impl ZipFile {
+        fn finished(mut self) -> Vec<u8> {
+            self.finish().unwrap();
+            self.take()
+        }
+    }
 }

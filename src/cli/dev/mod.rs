@@ -210,6 +210,9 @@ Published: {samples}. To try in another terminal:
   # run a workflow
   curl -X POST {api}/workflow-definitions/{first}/execute
 
+  # call one that is behind a URL
+  curl {base}/workflows/greetings/Ada
+
   # start one that waits for a review of a large order, and review it
   curl -X POST {api}/workflow-definitions/order-approval/execute {json} \
     -d '{{"input": {{"OrderId": "42", "Amount": 5000}}}}'

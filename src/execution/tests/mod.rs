@@ -20,6 +20,8 @@ mod flowchart_tokens;
 mod flowchart_versions;
 #[cfg(all(feature = "csharp", feature = "liquid"))]
 mod generated_expressions;
+#[cfg(feature = "http")]
+mod http_activities;
 mod in_memory;
 mod incidents;
 mod large_flowcharts;

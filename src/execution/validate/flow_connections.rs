@@ -25,7 +25,12 @@ static STANDARD: LazyLock<Catalogue> = LazyLock::new(Catalogue::standard);
 
 /// Whether two types of one name have their outcomes from the same facts: a designer may see other texts of each.
 fn has_same_outcomes(one: &Descriptor, other: &Descriptor) -> bool {
-    let names = |it: &Descriptor| it.inputs.iter().map(|input| input.name.clone()).collect::<Vec<String>>();
+    let names = |it: &Descriptor| {
+        it.inputs
+            .iter()
+            .map(|input| input.name.clone())
+            .collect::<Vec<String>>()
+    };
     one.outcomes == other.outcomes && one.ports == other.ports && names(one) == names(other)
 }
 
@@ -135,7 +140,10 @@ impl<'p> Chart<'p> {
             let outcome = input.adds_outcome.as_ref()?;
             let binding = InputBinding::parse(child.property(&camel_case(&input.name)))?;
             let is_unset = |value: &Value| [&Value::Null, &Value::Bool(false)].contains(&value) || value == "false";
-            let value = binding.expression.map(|expression| expression.value).unwrap_or_default();
+            let value = binding
+                .expression
+                .map(|expression| expression.value)
+                .unwrap_or_default();
             (!is_unset(&value)).then(|| outcome.clone())
         });
         outcomes.extend(flags);

@@ -34,6 +34,8 @@ async fn an_activity_is_run_alone_and_nothing_is_kept() {
         line("Spins", script("for (;;) {}")),
         {"id": "Unknown", "type": "Mine.Missing"},
         {"id": "Finish", "type": "Elsa.Finish"},
+        {"id": "Responds", "type": "Elsa.WriteHttpResponse", "content": literal("answer")},
+        {"id": "Endpoint", "type": "Elsa.HttpEndpoint", "path": literal("a/{b}")},
     ]);
     let model = json!({"definitionId": "d", "root": {"id": "Flow", "type": "Elsa.Sequence", "activities": children},
         "inputs": [{"name": "N", "type": "Int32", "defaultValue": 7}],
@@ -62,6 +64,8 @@ async fn an_activity_is_run_alone_and_nothing_is_kept() {
         ("Delay", "Running"),
         ("e", "Running"),
         ("Finish", "Completed"),
+        ("Responds", "Completed"),
+        ("Endpoint", "Running"),
         ("Inner", "Completed"),
     ] {
         assert_fields!(test(json!({"activityId": id})).await, {"status": status, "exception": null});

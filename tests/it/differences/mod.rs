@@ -7,6 +7,7 @@ mod api;
 mod containers;
 mod events;
 mod expressions;
+mod http;
 mod instances;
 mod nodes;
 mod publish;

@@ -1,0 +1,121 @@
+//! Workflows behind URLs. Their tests stand beside the code.
+
+use super::Difference;
+
+pub(super) const DIFFERENCES: &[Difference] = &[
+    Difference {
+        what: "An endpoint whose `path` is no route template, without a path or a method, with a method that HTTP does not have, with a \
+               `policy`, a size limit below zero or a time that is none; a response with a status, content type, entity tag or header \
+               field that no response can have",
+        elsa: "published; the route is dropped with a warning, nothing ever matches it, or each run faults",
+        here: "refused, where the value is literal; else an incident that names the input",
+        why: "it can never do what it says; this server knows no policies yet",
+        other: "what the message says; `authorize` in place of a policy",
+        test: "activity::http::tests::what_an_endpoint_cannot_be_is_said_at_publish",
+    },
+    Difference {
+        what: "Two templates that differ in the names of their parameters, in case, in defaults or in slashes around them",
+        elsa: "two routes, either of which takes a request",
+        here: "one route: the second definition with it is refused",
+        why: "a request never depends on the order in which routes were found",
+        other: "another literal segment, constraint or method",
+        test: "activity::route::routes_that_are_ambiguous_have_one_key",
+    },
+    Difference {
+        what: "A second response to one request",
+        elsa: "an exception of the server, as the response has begun",
+        here: "the incident `NoHttpContext`, as for a response without a request; the client gets the first one",
+        why: "one request takes one response, whatever node writes it",
+        other: "end the workflow after the first response",
+        test: "execution::tests::http_activities::a_response_that_no_request_takes_faults_with_elsas_code",
+    },
+    Difference {
+        what: "`Elsa.WriteHttpResponse` in a workflow that the API executes or tests",
+        elsa: "writes the response of the API",
+        here: "the incident `NoHttpContext`: the response of the API has the state of the instance",
+        why: "clients of the API can always read its responses",
+        other: "an `Elsa.HttpEndpoint`, or an output of the workflow",
+        test: "execution::tests::http_activities::a_response_that_no_request_takes_faults_with_elsas_code",
+    },
+    Difference {
+        what: "The statuses 100 to 199 of `Elsa.WriteHttpResponse`",
+        elsa: "sent as the status of the response",
+        here: "refused, and not offered by the designer",
+        why: "they are no response: the client waits on",
+        other: "a status from 200 to 599",
+        test: "activity::http::tests::a_status_is_a_name_or_a_number",
+    },
+    Difference {
+        what: "`Content-Length`, `Transfer-Encoding`, `Connection` and other fields of the connection in `responseHeaders`",
+        elsa: "sent, and contradict the body",
+        here: "left out",
+        why: "they often come from another response, and the server writes its own",
+        other: "–",
+        test: "activity::http::tests::header_fields_are_text_or_lists_of_it",
+    },
+    Difference {
+        what: "The content type of a response",
+        elsa: "found among the writers' types only without parameters and in lower case, else the text of the content; `Content-Type` among \
+               `responseHeaders` is overwritten",
+        here: "found whatever its case and parameters are, and sent as it is written; without `contentType` that of `responseHeaders`",
+        why: "`application/json; charset=utf-8` is JSON",
+        other: "–",
+        test: "execution::tests::http_activities::a_response_answers_the_request_of_the_run",
+    },
+    Difference {
+        what: "Bytes in the content of a response",
+        elsa: "an array of bytes or a stream",
+        here: "text in Base64 that a variable of bytes has, or under `application/octet-stream`; a file",
+        why: "values are JSON, in which bytes are Base64",
+        other: "choose the content type",
+        test: "activity::http::tests::the_content_type_decides_how_a_value_is_written",
+    },
+    Difference {
+        what: "The outputs `Result`, `File` and `Files` of an endpoint, and bodies that become files",
+        elsa: "objects of ASP.NET Core, which only the burst of the request can read",
+        here: "values: the request with `Method`, `Path` and so on; a file with `filename`, `contentType`, `length` and `content` in Base64",
+        why: "a workflow gives the same whether or not it has waited",
+        other: "–",
+        test: "execution::tests::http_activities::an_endpoint_gives_the_workflow_what_the_request_brings",
+    },
+    Difference {
+        what: "A file of more than 256 KiB after the workflow has waited",
+        elsa: "an exception of the stream",
+        here: "the incident `file-gone`, which names the file",
+        why: "large files are in the spool of one node, for the burst that received them",
+        other: "store it elsewhere before the workflow waits",
+        test: "activity::http::tests::a_file_is_a_value",
+    },
+    Difference {
+        what: "Extensions without a dot in `allowedFileExtensions` and `blockedFileExtensions`",
+        elsa: "match no file",
+        here: "`pdf` is `.pdf`",
+        why: "it is what is meant",
+        other: "–",
+        test: "activity::http::tests::an_endpoint_has_a_route_for_each_method",
+    },
+    Difference {
+        what: "A URL as the content of `Elsa.WriteFileHttpResponse`",
+        elsa: "is downloaded",
+        here: "an incident that names `Elsa.DownloadHttpFile`",
+        why: "what a server requests of others is checked, limited and shown in one place",
+        other: "`Elsa.DownloadHttpFile` before it",
+        test: "execution::tests::http_activities::a_file_response_sends_one_file_or_a_zip",
+    },
+    Difference {
+        what: "A download of several files that goes on in another request",
+        elsa: "the zip is kept for seven days under `downloadCorrelationId`",
+        here: "the zip is made anew: the same files make the same bytes and the same entity tag; `downloadCorrelationId` has no effect",
+        why: "nothing is kept on one node, and a changed file is a new download",
+        other: "give the same files in the same order",
+        test: "execution::tests::http_activities::a_file_response_sends_one_file_or_a_zip",
+    },
+    Difference {
+        what: "A malformed `Range` or `If-Match` of a request for a file without `enableResumableDownloads`",
+        elsa: "400",
+        here: "ignored: only a file that can be resumed has parts",
+        why: "the field means nothing there",
+        other: "`enableResumableDownloads`",
+        test: "activity::http::ranges::an_entity_tag_decides_first",
+    },
+];
