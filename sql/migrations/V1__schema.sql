@@ -18,6 +18,7 @@
 -- Instances
 --   instance           the state of each workflow instance
 --   bookmark           what an instance waits for
+--   bookmark_route     the templates of HTTP endpoints at which instances wait
 --   child              living instances that activities of other instances have started
 --   burst_record       what each burst did: journal entries and activity executions, partitioned by day
 --   journal            view: one row per journal entry
@@ -318,10 +319,19 @@ CREATE TABLE trigger (
     -- The hash of the stimulus.
     hash bytea NOT NULL,
     name text NOT NULL,
+    -- What is hashed; of an HTTP endpoint its options, with path and method.
     payload json NOT NULL,
+    -- That of the publish: a node reads the routes that are newer than what it knows.
+    revision bigint NOT NULL DEFAULT 0,
+    -- What the compiled regular expressions of its route take, at most.
+    pattern_bytes integer NOT NULL DEFAULT 0,
     PRIMARY KEY (definition_id, activity_id, hash, tenant_id)
 );
 CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
+-- A route belongs to one definition.
+CREATE UNIQUE INDEX trigger_route ON trigger (hash, tenant_id) WHERE name = 'Elsa.HttpEndpoint';
+CREATE INDEX trigger_route_revision ON trigger (revision) INCLUDE (tenant_id) WHERE name = 'Elsa.HttpEndpoint';
+CREATE INDEX trigger_patterns ON trigger (pattern_bytes) INCLUDE (tenant_id) WHERE pattern_bytes > 0;
 
 CREATE TABLE schedule (
     tenant_id text COLLATE "C" NOT NULL,
@@ -497,6 +507,22 @@ CREATE INDEX bookmark_crowded ON bookmark (instance_id, (hash || ''), number)
 -- Tasks, whose ids are those of their executions: one by its id, and all in the order in which they began.
 CREATE INDEX bookmark_task ON bookmark (activity_execution_id) WHERE name = 'Elsa.RunTask';
 CREATE INDEX bookmark_tasks ON bookmark (number) WHERE name = 'Elsa.RunTask';
+
+-- The routes of HTTP endpoints at which instances wait, and whose templates have parameters: a request finds the others by the
+-- hash of its own path. Written by the commit that makes the bookmark, and purged when no bookmark has the hash.
+CREATE TABLE bookmark_route (
+    -- Derived from tenant, method and template.
+    id bytea PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    -- The hash of the first run of literal segments, with its place: among those of each path that matches.
+    anchor bytea NOT NULL,
+    -- The hash of the stimulus. Templates that differ in names or in what is optional share it.
+    hash bytea NOT NULL,
+    template text NOT NULL,
+    -- In lower case.
+    method text NOT NULL
+);
+CREATE INDEX bookmark_route_anchor ON bookmark_route (anchor);
 
 -- A child that lives: a start or a running instance that an activity of another instance has made. Whichever statement
 -- ends it deletes the row and inserts the work of its parent, so that a parent is woken once for each child. A child that
@@ -993,7 +1019,10 @@ CREATE TYPE start_request AS (
     -- Null: the published version.
     version_id text COLLATE "C",
     -- The version for which the values were checked: no other one is started. Empty: none was published then. Null: any.
-    checked_version text COLLATE "C"
+    checked_version text COLLATE "C",
+    -- Of a start by an HTTP request: the trigger that the definition must have. Null: any start.
+    trigger_activity_id text COLLATE "C",
+    trigger_hash bytea
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key

@@ -83,7 +83,6 @@ pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
 #[cfg(feature = "http")]
-#[allow(unused_imports, reason = "the next commits use it")]
 pub(crate) use route::EndpointRoute;
 pub(crate) use route::HTTP_ENDPOINT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};

@@ -1,5 +1,4 @@
 //! The route of an HTTP endpoint: a template and one method.
-#![allow(dead_code, reason = "the next commits use it")]
 
 #[cfg(feature = "http")]
 use mainspring_route::{Methods, Template};

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::db::{Connector, Pool};
 use crate::id::Incarnation;
 use crate::store::maintenance::{Freeze, Job};
-use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance};
+use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance, route};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
 fn interval(job: Job) -> Duration {
@@ -109,7 +109,9 @@ async fn run(
             maintenance::purge_expired(pool, dead_letter_lifetime).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
-            activation::finish_all_publishes(pool, take_over.connector().schema().lock_class()).await
+            let lock_class = take_over.connector().schema().lock_class();
+            activation::finish_all_publishes(pool, lock_class).await?;
+            route::purge(pool, lock_class).await
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
         Job::PurgeDefinitions => definition::delete::purge_all(pool).await.map(drop),

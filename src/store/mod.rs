@@ -10,6 +10,7 @@
 //!   `record`: the journal entries and activity executions of a burst, as one row.
 //! - `inbox`: the bytes of the kept events. `inbox_match`: the starts for what the inbox keeps when a trigger is published.
 //! - `schedule`: what starts at computed times. `activation`: the steps after a publish changed an activation strategy.
+//! - `route`: which definitions and instances HTTP requests are for.
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not retried.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
@@ -43,6 +44,7 @@ pub(crate) mod parts;
 pub(crate) mod pause;
 pub(crate) mod record;
 pub(crate) mod request;
+pub(crate) mod route;
 pub(crate) mod schedule;
 pub(crate) mod start;
 pub(crate) mod stimulus_key;

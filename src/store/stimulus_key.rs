@@ -12,6 +12,7 @@
 //! | publishes for a correlation id | | exclusive | | shared |
 //! | publishes for all | exclusive | | | shared |
 //! | publishes or retracts triggers | | | | exclusive |
+//! | purges the routes of bookmarks | exclusive | | | |
 //!
 //! The shared lock table of Postgres is small: a transaction with more than [`MAX_KEYS`] of them takes *all* exclusively
 //! instead, a key without a hash that each publisher, and each publish of triggers, shares.
@@ -159,6 +160,17 @@ impl KeySet {
                 keys.0.clear();
             }
             keys.add(ALL_KEY, is_many);
+        }
+        keys
+    }
+
+    /// The keys of a transaction that no bookmark with one of these hashes may be made beside; at most half as many as
+    /// [`MAX_KEYS`].
+    pub(crate) fn excluding_waiters(hashes: &[StimulusHash]) -> Self {
+        let mut keys = Self::default();
+        keys.add(ALL_KEY, false);
+        for hash in hashes {
+            keys.add(StimulusKey::Any.number(hash), true);
         }
         keys
     }

@@ -38,6 +38,14 @@ pub(crate) enum Constraint {
 }
 
 impl Constraint {
+    /// In bytes: what its compiled regular expression takes at most.
+    pub(crate) fn pattern_bytes(&self) -> usize {
+        match self {
+            Self::Regex(pattern) => pattern.weight,
+            _ => 0,
+        }
+    }
+
     /// Reads `name` or `name(arguments)`; `left` is what the template may still have of compiled regular expressions.
     pub(crate) fn parse(text: &str, left: &mut usize) -> Result<Self, String> {
         let (name, arguments) = match text.split_once('(') {

@@ -26,6 +26,8 @@ const TOO_LARGE: &str = "it is too large; repeat fewer parts, or write [A-Za-z0-
 pub(crate) struct Pattern {
     pub(crate) source: Arc<str>,
     regex: Regex,
+    /// In bytes: what the compiled expression takes at most.
+    pub(crate) weight: usize,
     /// It asks for the end of the text, before which .NET allows a line break.
     asks_end: bool,
 }
@@ -63,6 +65,7 @@ impl Pattern {
         Ok(Self {
             source: source.into(),
             regex,
+            weight,
             asks_end: translated.asks_end,
         })
     }

@@ -1,6 +1,7 @@
 //! A template, and the values that a path has for it.
 
 use crate::case::folded;
+use crate::constraint::Constraint;
 use crate::error::TemplateError;
 use crate::parse;
 use crate::path::RequestPath;
@@ -72,6 +73,13 @@ impl Template {
         self.segments
             .iter()
             .all(|segment| matches!(segment, Segment::Literal(_)))
+    }
+
+    /// In bytes: what its compiled regular expressions take at most, some 1 MiB. A program that keeps many templates adds them up.
+    pub fn pattern_bytes(&self) -> usize {
+        let parameters = self.segments.iter().flat_map(Segment::parameters);
+        let constraints = parameters.flat_map(|parameter| &parameter.constraints);
+        constraints.map(Constraint::pattern_bytes).sum()
     }
 
     /// A key by which the template can be found in a store: each path that it matches has it among its

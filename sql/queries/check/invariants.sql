@@ -226,6 +226,19 @@ FROM (
     WHERE NOT EXISTS (SELECT 1 FROM definition d
                       WHERE d.tenant_id = t.tenant_id AND d.definition_id = t.definition_id AND d.is_published)
     UNION ALL
+    -- A node would not read it.
+    SELECT 'trigger-of-later-revision', count(*), min(t.definition_id)
+    FROM trigger t WHERE t.revision > (SELECT r.revision FROM revision r)
+    UNION ALL
+    -- No request would find it: its template has a parameter.
+    SELECT 'endpoint-without-route', count(*), min(b.instance_id || '/' || b.id)
+    FROM bookmark b
+    WHERE b.name = 'Elsa.HttpEndpoint' AND b.publishable
+      AND replace(replace(b.payload->>'path', '{{', ''), '}}', '') LIKE '%{%'
+      AND NOT EXISTS (SELECT 1 FROM bookmark_route r
+                      WHERE r.tenant_id = b.tenant_id AND r.hash = b.hash AND r.template = b.payload->>'path'
+                        AND r.method = lower(b.payload->>'method'))
+    UNION ALL
     SELECT 'reference-without-version', count(*), min(r.version_id || ' uses ' || r.used_definition_id)
     FROM definition_reference r
     WHERE NOT EXISTS (SELECT 1 FROM definition d WHERE d.tenant_id = r.tenant_id AND d.version_id = r.version_id)

@@ -1,9 +1,10 @@
 -- purpose: accept starts, in the version that is published now or that they name; those that a worker of this node runs at once
 --          are inserted with a claim. A start that the activation strategy refuses writes nothing, nor does one whose strategy
---          is still being seeded, nor one that was checked for another version. While the cluster is paused the statement fails
+--          is still being seeded, nor one that was checked for another version, nor one of a request whose route has moved. While
+--          the cluster is paused the statement fails
 -- caller:  store::start::form, in the forms of StartForm: in the shorter ones a start of a workflow with a strategy, or whose
 --          strategy is being seeded, is reported as strict and not accepted
--- index:   definition_published, instance_pkey, idempotency_key_pkey, work_instance, activation_held
+-- index:   definition_published, trigger_hash, instance_pkey, idempotency_key_pkey, work_instance, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work; last, for starts that are not claimed, the lock of an
 --          import of their id (shared)
 -- Without EXISTS, whose plan may hash all starts, dead ones included.
@@ -31,6 +32,9 @@ WITH wanted AS MATERIALIZED (
            CASE WHEN d.activation_strategy = 0 /* always */ AND d.seeding = 0 /* done */
                  AND coalesce(s.checked_version = d.version_id, true)
 --]
+--[unchecked and routed
+                 AND m.moved IS NULL
+--]
 --[unchecked and unclaimed
                  AND (s.claimed
                       OR coalesce((SELECT false FROM instance i
@@ -44,6 +48,9 @@ WITH wanted AS MATERIALIZED (
                 -- The id of its row, drawn here: the inserted rows need not be joined to the wanted ones.
                 THEN nextval('work_id_seq') END AS id,
            (d.activation_strategy > 0 /* always */ OR d.seeding > 0 /* done */) AS strict
+--]
+--[routed
+           , m.moved IS TRUE AS moved
 --]
 --[own
     FROM unnest($2::start_request[]) s
@@ -67,6 +74,15 @@ WITH wanted AS MATERIALIZED (
           AND (v.version_id = s.version_id OR (s.version_id IS NULL AND v.is_published))
         LIMIT 1) d ON true
 --]
+--[routed
+    -- The route of the request is no longer that of the definition, or of its activity.
+    LEFT JOIN LATERAL (
+        SELECT true AS moved
+        WHERE s.trigger_hash IS NOT NULL
+          AND (SELECT true FROM trigger t
+               WHERE t.definition_id = s.definition_id AND t.activity_id = s.trigger_activity_id
+                 AND t.hash = s.trigger_hash AND t.tenant_id = s.tenant_id LIMIT 1) IS NULL) m ON true
+--]
     -- Evaluated once, before the first row.
     WHERE (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END
            FROM cluster_pause p WHERE p.only_row)
@@ -75,7 +91,7 @@ WITH wanted AS MATERIALIZED (
     INSERT INTO idempotency_key (tenant_id, route, key, fingerprint, instance_id)
     SELECT w.tenant_id, w.route, w.key, w.fingerprint, w.instance_id
     FROM wanted w
-    WHERE w.key IS NOT NULL AND w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked
+    WHERE w.key IS NOT NULL AND w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked AND NOT w.moved
     ORDER BY w.tenant_id, w.route, w.key
     ON CONFLICT (tenant_id, route, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, instance_id = excluded.instance_id,
@@ -87,7 +103,7 @@ WITH wanted AS MATERIALIZED (
     SELECT w.*
     FROM wanted w
     LEFT JOIN kept_key r ON r.tenant_id = w.tenant_id AND r.route = w.route AND r.key = w.key
-    WHERE w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked AND (w.key IS NULL OR r.key IS NOT NULL)
+    WHERE w.version_id IS NOT NULL AND NOT w.taken AND NOT w.blocked AND NOT w.moved AND (w.key IS NULL OR r.key IS NOT NULL)
 ), activated AS (
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id, correlation_id)
     SELECT f.tenant_id, f.held, f.instance_id, true, f.activation_strategy, f.definition_id,
@@ -115,7 +131,7 @@ SELECT w.no, w.version_id, w.version, m.id, now() AS accepted_at, w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
                        -- Its idempotency key was just written, and is withdrawn: there is no start.
                        AND (w.key IS NULL OR withdraw_idempotency_key(w.tenant_id, w.route, w.key))) AS cannot_start
-       , coalesce(w.unseeded, false) AS unseeded
+       , coalesce(w.unseeded, false) AS unseeded, w.moved
 --]
 --[chosen
        -- In a newer snapshot, after the insert: an instance that was committed since ours fails the statement.
@@ -141,6 +157,11 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
 --[unchecked
 )
 SELECT w.no, w.version_id, w.version, w.id, now() AS accepted_at, coalesce(w.strict, false) AS strict
+--]
+--[unchecked and routed
+       , w.moved
+--]
+--[unchecked
 FROM wanted w
 --]
 --[relaxed

@@ -14,6 +14,7 @@
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.
 //! - `composition`: versions with all that they use, from their rows.
+//! - `route_cache`: the routes of published endpoints.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 
 pub(crate) mod byte_budget;
@@ -34,6 +35,8 @@ mod precise_sleep;
 pub(crate) mod program_cache;
 pub(crate) mod replies;
 pub(crate) mod request;
+#[cfg(feature = "http")]
+pub(crate) mod route_cache;
 pub(crate) mod services;
 pub(crate) mod settings;
 pub(crate) mod unsupported;

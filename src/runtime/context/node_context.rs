@@ -18,6 +18,8 @@ use super::observed::Observed;
 use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
+#[cfg(feature = "http")]
+use super::route_cache::RouteCache;
 use super::services;
 use super::waiting_requests::WaitingRequests;
 use super::wake_sender::WakeSender;
@@ -102,6 +104,9 @@ pub(crate) struct Caches {
     pub(crate) programs: Arc<ProgramCache>,
     /// Published definitions as the API shows them.
     pub(crate) definitions: DefinitionCache,
+    /// The routes of published endpoints.
+    #[cfg(feature = "http")]
+    pub(crate) routes: RouteCache,
 }
 
 /// What carries notifications: to other nodes, and to the callers that wait on this one.

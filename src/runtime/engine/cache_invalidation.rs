@@ -16,6 +16,8 @@ pub(super) async fn receive(node: Arc<NodeContext>, mut notifications: CacheSubs
             notification = notifications.recv() => {
                 let Some(notification) = notification else { return };
                 definitions.invalidate(&notification);
+                #[cfg(feature = "http")]
+                node.caches.routes.invalidate(&notification);
                 node.schedules.timer.wake_now();
                 match notification {
                     CacheNotification::Changed(change) => tracing::info!(
@@ -34,6 +36,8 @@ pub(super) async fn receive(node: Arc<NodeContext>, mut notifications: CacheSubs
                     return;
                 }
                 let revision = reports.borrow_and_update().check_in.revision;
+                #[cfg(feature = "http")]
+                node.caches.routes.verify(revision);
                 if definitions.verify(revision) {
                     tracing::debug!(revision, "a check-in has a revision without a notification; the cache is empty");
                 }

@@ -41,7 +41,7 @@ use crate::runtime::worker::instruction::{RequestBody, ResumeBody, StartBody};
 use crate::spool::SpoolFile;
 use crate::store::http_answer;
 use crate::store::request::{HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
-use crate::store::start::NewStart;
+use crate::store::start::{NewStart, StartRoute, route_moved};
 use crate::store::work::{self, AcceptedResume, WorkStatus};
 use crate::{Error, Result};
 
@@ -101,7 +101,7 @@ impl Engine {
     /// nothing that was accepted.
     ///
     /// # Errors
-    /// Conflict `already-resumed`: another request was first at the bookmark. [`Error::is_not_found`]: the instance is gone.
+    /// Conflict `already-resumed`: another request was first at the bookmark; `route-moved`: look the route up again. [`Error::is_not_found`]: the instance is gone.
     /// Unprocessable `idempotency-key-reused`. Unavailable, code `request-not-run`: of a volatile request nothing was accepted.
     /// Otherwise as for starts and resumes.
     pub(crate) async fn run_request(&self, run: HttpRun) -> Result<HttpOutcome> {
@@ -195,7 +195,7 @@ impl Engine {
         let RouteTarget::Start {
             definition_id,
             activity_id,
-            ..
+            hash,
         } = &run.target
         else {
             return Err(Error::internal("the target of a request is no start"));
@@ -216,6 +216,11 @@ impl Engine {
         let programs = &node.caches.programs;
         let checked = programs.check_start(pool, &node.interpreter, what, values).await?;
         if !checked.problems.is_empty() {
+            // The version that is published by now may not have the endpoint.
+            if checked.problems.iter().any(|(field, _)| field == "triggerActivityId") {
+                node.caches.routes.expire();
+                return Err(route_moved());
+            }
             return Err(invalid_input(checked.problems));
         }
         let (request, waiting) = self.register(node, run, key, &instance);
@@ -235,6 +240,10 @@ impl Engine {
             trigger_node_id: None,
             body,
             request: key.cloned(),
+            route: Some(StartRoute {
+                activity_id: activity_id.clone(),
+                hash: *hash,
+            }),
             has_chosen_id: run.instance_id.is_some(),
             claimed: false,
         };

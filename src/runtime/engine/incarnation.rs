@@ -23,6 +23,8 @@ use crate::runtime::context::observed::Observed;
 use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
+#[cfg(feature = "http")]
+use crate::runtime::context::route_cache::RouteCache;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::waiting_requests::WaitingRequests;
 use crate::runtime::context::wake_sender::WakeSender;
@@ -202,6 +204,8 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         caches: Caches {
             programs: Arc::clone(&shared.programs),
             definitions: DefinitionCache::new(settings.cache_bytes / 4),
+            #[cfg(feature = "http")]
+            routes: RouteCache::default(),
         },
         claims: ClaimState::new(
             settings.workers,

@@ -123,6 +123,7 @@ impl Engine {
             body: serde_json::to_value(&body)
                 .map_err(|error| Error::internal("a start cannot be written").caused_by(error))?,
             request: key,
+            route: None,
             has_chosen_id: chosen,
             claimed: false,
         })))

@@ -244,9 +244,16 @@ const CHECKS: usize = 10;
 /// Accepts a start. If another version was published since it was checked, it is checked for that one.
 async fn accept_checked(node: &NodeContext, acceptor: &Acceptor, mut start: NewStart) -> Result<AcceptedStart> {
     for _ in 0..CHECKS {
-        match acceptor.try_accept(start).await? {
-            Attempt::Accepted(accepted) => return Ok(accepted),
-            Attempt::Moved { start: refused, to } => start = check_again(node, *refused, to).await?,
+        match acceptor.try_accept(start).await {
+            Ok(Attempt::Accepted(accepted)) => return Ok(accepted),
+            Ok(Attempt::Moved { start: refused, to }) => start = check_again(node, *refused, to).await?,
+            Err(error) => {
+                #[cfg(feature = "http")]
+                if error.code() == "route-moved" {
+                    node.caches.routes.expire();
+                }
+                return Err(error);
+            }
         }
     }
     let message = "the definition is published so often that a start of it cannot be checked; try again";

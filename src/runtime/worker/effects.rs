@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::instruction::StartBody;
 use crate::activity::EventPublication;
+#[cfg(feature = "http")]
+use crate::activity::{EndpointRoute, HTTP_ENDPOINT};
 use crate::execution::{AwaitedChild, Bookmark, BurstResult, ChildStart, InstanceState, Status, SubStatus, event_hash};
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
@@ -11,6 +13,9 @@ use crate::store::commit::{
     AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
 };
 use crate::store::record::{ExecutionRef, NewEntry, NewExecution, Record, RecordRow};
+use crate::store::route::BookmarkRoute;
+#[cfg(feature = "http")]
+use crate::store::route::anchor_key;
 use crate::{Error, Result, weight};
 
 /// The number of a status in the database.
@@ -88,6 +93,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         elapsed: result.elapsed,
         bookmarks_made: result.bookmarks_created.iter().map(bookmark).collect(),
         bookmarks_burned: result.bookmarks_burned.clone(),
+        routes_made: result.bookmarks_created.iter().filter_map(bookmark_route).collect(),
         payload_bytes,
         rematched: Vec::new(),
         dues: result.bookmarks_created.iter().filter_map(due).collect(),
@@ -135,6 +141,7 @@ pub(crate) fn of_state(
                 ..bookmark(made)
             })
             .collect(),
+        routes_made: state.bookmarks().iter().filter_map(bookmark_route).collect(),
         dues,
         record,
         ..Effects::default()
@@ -170,6 +177,28 @@ fn bookmark(bookmark: &Bookmark) -> BookmarkRow {
             .delay
             .map(|delay| micros(delay.saturating_add(Duration::from_nanos(999)))),
     }
+}
+
+/// The route of an endpoint, unless requests find its bookmark by their path.
+#[cfg(feature = "http")]
+fn bookmark_route(bookmark: &Bookmark) -> Option<BookmarkRoute> {
+    if bookmark.name != HTTP_ENDPOINT || !bookmark.publishable {
+        return None;
+    }
+    let route = EndpointRoute::of_options(&bookmark.payload)?;
+    let template = route.template();
+    (!template.is_literal()).then(|| BookmarkRoute {
+        anchor: anchor_key(&template.anchor()),
+        hash: bookmark.hash,
+        template: template.as_str().to_owned(),
+        method: route.method().to_owned(),
+    })
+}
+
+/// Without endpoints there are no routes.
+#[cfg(not(feature = "http"))]
+fn bookmark_route(_: &Bookmark) -> Option<BookmarkRoute> {
+    None
 }
 
 fn published_event(event: &EventPublication, lifetime: i64) -> EventRow {

@@ -20,7 +20,7 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `prepared` the statements that a connection keeps, `row` its rows; `classify` finds why a request lost, `retry` what
+//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints; `classify` finds why a request lost, `retry` what
 //! comes next for it; `holders` which activation keys instances hold; `breaker` stops claiming while the database refuses
 //! commits.
 
@@ -35,6 +35,7 @@ mod pipeline;
 mod prepared;
 mod queue;
 mod retry;
+mod routes;
 mod row;
 mod statement;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
 use super::code::StatusCode;
 use super::record::RecordRow;
+use super::route::BookmarkRoute;
 use super::stimulus_key::{KeySet, StimulusKey};
 use crate::Error;
 use crate::id::{
@@ -101,6 +103,8 @@ pub(crate) struct Effects {
     pub(crate) elapsed: Duration,
     pub(crate) bookmarks_made: Vec<BookmarkRow>,
     pub(crate) bookmarks_burned: Vec<BookmarkId>,
+    /// The routes of the new bookmarks, for requests that cannot find these by their path.
+    pub(crate) routes_made: Vec<BookmarkRoute>,
     /// Roughly the bytes of the payloads of new bookmarks, events and stimuli, counted once.
     pub(crate) payload_bytes: usize,
     /// Bookmarks that existed and stay, and may match other stimuli now, as the correlation id has changed.

@@ -7,6 +7,7 @@ use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
 use super::prepared::PreparedStatements;
+use super::routes::{ROUTES, RouteRows};
 use super::row::{
     AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
     NestedRow, RequestRow, StimulusRow,
@@ -74,6 +75,7 @@ pub(super) struct CommitConnection {
     types: Vec<Type>,
     locks: Statement,
     matching: Statement,
+    routing: Statement,
     pub(super) classify: Statement,
     incarnation: Incarnation,
     writer: i16,
@@ -152,6 +154,7 @@ impl CommitConnection {
             shapes,
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
+            routing: within(ANSWER_TIMEOUT, client.prepare(ROUTES)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
             lock_class: connector.schema().lock_class(),
             session,
@@ -261,9 +264,10 @@ impl CommitConnection {
         let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
         // `join!` polls in this order, so the statements are sent in this order.
-        let (begun, locked, written, matched, committed) = futures_util::join!(
+        let (begun, locked, routed, written, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             client.query(&self.locks, &lock_params),
+            rows.routes.write(client, &self.routing),
             client.query(batch, &params),
             client.query(&self.matching, &match_params),
             client.batch_execute("COMMIT"),
@@ -271,6 +275,7 @@ impl CommitConnection {
         // The first failure is the cause; later statements only report that the transaction is aborted.
         begun?;
         let locked = locked?;
+        routed?;
         let answer = written?;
         matched?;
         committed?;
@@ -292,6 +297,7 @@ impl CommitConnection {
                 missed_keys = missed(&locked);
                 failpoint::hit("commit.locked").await?;
             }
+            rows.routes.write(client, &self.routing).await?;
             let answer = client
                 .query(batch, &rows.params(&self.incarnation.0, &self.writer))
                 .await?;
@@ -463,6 +469,8 @@ struct Rows<'a> {
     answers: Vec<&'a AnswerRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
+    /// Only beside keys: a bookmark that has one waits for a stimulus.
+    routes: RouteRows<'a>,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
@@ -515,6 +523,7 @@ impl<'a> Rows<'a> {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
         }
+        self.routes.add(request);
         for waiting in &effects.rematched {
             self.rematched.push(BurnedRow {
                 no,

@@ -42,6 +42,7 @@ pub(crate) use save::is_equivalent;
 pub(crate) use save::{publish, save};
 
 use self::reference::ReferenceRow;
+use super::route;
 use super::schedule::{NoSchedules, Planner};
 use super::stimulus_key::{self, KeySet};
 use crate::db::columns;
@@ -116,6 +117,8 @@ pub(crate) struct TriggerRow {
     pub(crate) hash: StimulusHash,
     pub(crate) name: String,
     pub(crate) payload: Value,
+    /// What the compiled regular expressions of its route take.
+    pub(crate) pattern_bytes: i32,
 }
 
 /// What starts instances of a published version.
@@ -171,7 +174,7 @@ pub(crate) fn refuse_readonly(id: &DefinitionId, is_readonly: bool, is_system: b
 /// Ends the transaction of a refusal, so that its connection can be given back. After any other error it is closed.
 async fn end_refused<T>(client: &Object, outcome: Result<T>) -> Result<Result<T>> {
     match outcome {
-        Err(error) if error.is_forbidden() => {
+        Err(error) if error.is_forbidden() || route::is_refusal(&error) => {
             client.batch_execute("ROLLBACK").await?;
             Ok(Err(error))
         }

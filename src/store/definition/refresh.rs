@@ -2,7 +2,7 @@
 
 use tokio_postgres::Row;
 
-use super::{StartSources, begin, save};
+use super::{StartSources, begin, end_refused, save};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::{Error, Result};
@@ -29,15 +29,18 @@ pub(crate) async fn refresh(
             .await?;
         if row.as_ref().map(version_id).as_ref() != Some(version) {
             client.batch_execute("ROLLBACK").await?;
-            return Ok(false);
+            return Ok(Ok(false));
         }
-        save::mark_published(client, lock_class, tenant, id, version, starts).await?;
+        let marked = save::mark_published(client, lock_class, tenant, id, version, starts).await;
+        if let Err(refused) = end_refused(client, marked).await? {
+            return Ok(Err(refused));
+        }
         client.batch_execute("COMMIT").await?;
-        Ok::<_, Error>(true)
+        Ok::<_, Error>(Ok(true))
     })
     .await?;
     connection.give_back();
-    Ok(is_published)
+    is_published
 }
 
 /// The published version of a definition.

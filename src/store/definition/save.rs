@@ -15,7 +15,7 @@ use super::{
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
-use crate::store::{activation, inbox_match, schedule};
+use crate::store::{activation, inbox_match, route, schedule};
 use crate::{Error, Result, compute};
 
 const UPDATE_DRAFT: &str = include_str!("../../../sql/queries/definition/update_draft.sql");
@@ -117,15 +117,19 @@ pub(crate) async fn publish(
         };
         if !is_unchanged {
             client.batch_execute("ROLLBACK").await?;
-            return Ok(PublishOutcome::Changed);
+            return Ok(Ok(PublishOutcome::Changed));
         }
-        mark_published(client, lock_class, tenant, id, &validated.version_id, starts).await?;
+        let marked = mark_published(client, lock_class, tenant, id, &validated.version_id, starts).await;
+        if let Err(refused) = end_refused(client, marked).await? {
+            return Ok(Err(refused));
+        }
         client.batch_execute("COMMIT").await?;
         failpoint::hit("publish.committed").await?;
-        Ok::<_, Error>(PublishOutcome::Published)
+        Ok::<_, Error>(Ok(PublishOutcome::Published))
     })
     .await?;
     connection.give_back();
+    let outcome = outcome?;
     if outcome == PublishOutcome::Published {
         finish_publish(pool, lock_class, tenant, &validated.definition_id).await;
     }
@@ -344,14 +348,18 @@ pub(super) async fn mark_published(
         .execute(PUBLISH_MARK, &[&tenant, &version_id, &activation, &left])
         .await?;
     client.execute(TRIGGER_CLEAR, &[&tenant, &id]).await?;
+    let routes = triggers.iter().filter(|trigger| trigger.name == route::STIMULUS_NAME);
+    let hashes: Vec<&[u8]> = routes.clone().map(|route| route.hash.0.as_slice()).collect();
+    let pattern_bytes = routes.map(|route| i64::from(route.pattern_bytes)).sum();
+    route::check_owner(client, tenant, id, &hashes, pattern_bytes).await?;
     if !triggers.is_empty() {
         let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
         let hashes: Vec<&[u8]> = triggers.iter().map(|trigger| trigger.hash.0.as_slice()).collect();
         let names: Vec<&str> = triggers.iter().map(|trigger| trigger.name.as_str()).collect();
         let payloads: Vec<&Value> = triggers.iter().map(|trigger| &trigger.payload).collect();
-        client
-            .execute(TRIGGER_WRITE, &[&tenant, &id, &activities, &hashes, &names, &payloads])
-            .await?;
+        let patterns: Vec<i32> = triggers.iter().map(|trigger| trigger.pattern_bytes).collect();
+        let params: [&(dyn ToSql + Sync); 7] = [&tenant, &id, &activities, &hashes, &names, &payloads, &patterns];
+        client.execute(TRIGGER_WRITE, &params).await?;
     }
     let hashes: Vec<StimulusHash> = triggers.iter().map(|trigger| trigger.hash).collect();
     inbox_match::begin(client, tenant, id, &hashes).await?;

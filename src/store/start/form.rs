@@ -15,17 +15,23 @@ pub(in crate::store) enum StartForm {
     Unclaimed,
     /// Only the published versions: all starts are inserted claimed, with generated ids.
     Claimed,
+    /// [`Self::Unclaimed`] and [`Self::Claimed`], where some are for requests, whose routes are checked; the forms that check more
+    /// check these, too.
+    Routed,
+    RoutedClaimed,
     /// All of [`Self::ChosenId`], and versions that are not published.
     Version,
 }
 
 impl StartForm {
-    pub(in crate::store) const ALL: [Self; 5] = [
+    pub(in crate::store) const ALL: [Self; 7] = [
         Self::Checked,
         Self::ChosenId,
         Self::Unclaimed,
         Self::Claimed,
         Self::Version,
+        Self::Routed,
+        Self::RoutedClaimed,
     ];
 
     /// Whether it checks keys and strategies.
@@ -40,6 +46,8 @@ impl StartForm {
             Self::Unclaimed => 2,
             Self::Claimed => 3,
             Self::Version => 4,
+            Self::Routed => 5,
+            Self::RoutedClaimed => 6,
         }
     }
 
@@ -51,7 +59,8 @@ impl StartForm {
             "chosen" => matches!(self, Self::ChosenId | Self::Version),
             "version" => self == Self::Version,
             "published" => self != Self::Version,
-            "unclaimed" => self == Self::Unclaimed,
+            "unclaimed" => matches!(self, Self::Unclaimed | Self::Routed),
+            "routed" => !matches!(self, Self::Unclaimed | Self::Claimed),
             "pooled" => pooled,
             "own" => !pooled,
             _ => relaxed,

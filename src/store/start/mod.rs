@@ -9,10 +9,12 @@
 //! - A start under an activation strategy takes its key in the same statement, against what is committed and, by a unique
 //!   index, against competing starts; a refused one writes nothing, not even its idempotency key. Under a just published
 //!   strategy it waits until the running instances are counted, and is refused as busy after a timeout.
+//! - A start by an HTTP request names the trigger of its route, and is refused if the definition does not have it in the snapshot.
 //! - When the connection is lost, the acceptance of the batch is in doubt and resolved by `doubt`.
 
 mod doubt;
 mod form;
+mod row;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -29,10 +31,11 @@ use super::commit::DefinitionRef;
 use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, columns, find_column, within};
 use crate::failpoint;
-use crate::id::{DefinitionId, Incarnation, InstanceId, TenantId, VersionId, WorkId};
+use crate::id::{ActivityId, DefinitionId, Incarnation, InstanceId, StimulusHash, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
 pub(super) use form::StartForm;
+use row::StartRow;
 
 /// The most starts in one statement.
 const BATCH: usize = 256;
@@ -60,10 +63,27 @@ pub(crate) struct NewStart {
     pub(crate) trigger_node_id: Option<String>,
     pub(crate) body: Value,
     pub(crate) request: Option<IdempotencyKey>,
+    /// Of a start by an HTTP request: the route that the definition must have.
+    pub(crate) route: Option<StartRoute>,
     /// The caller chose the id, so another start may have the same.
     pub(crate) has_chosen_id: bool,
     /// It is inserted claimed, for a worker of this node.
     pub(crate) claimed: bool,
+}
+
+/// The trigger at which a request starts an instance.
+#[derive(Clone, Debug)]
+pub(crate) struct StartRoute {
+    pub(crate) activity_id: ActivityId,
+    pub(crate) hash: StimulusHash,
+}
+
+/// The error for a start by a request whose route is no longer that of the definition: it is to be looked up again.
+pub(crate) fn route_moved() -> Error {
+    Error::conflict(
+        "route-moved",
+        "the route of the request was published elsewhere, or retracted, while it was accepted; try again",
+    )
 }
 
 fn no_connection() -> Error {
@@ -97,22 +117,6 @@ pub(crate) enum Attempt {
     },
 }
 
-#[derive(Debug, ToSql)]
-#[postgres(name = "start_request")]
-struct StartRow<'a> {
-    no: i32,
-    tenant_id: &'a str,
-    instance_id: &'a str,
-    definition_id: &'a str,
-    body: &'a Value,
-    route: Option<&'a str>,
-    key: Option<&'a str>,
-    fingerprint: Option<&'a [u8]>,
-    claimed: bool,
-    version_id: Option<&'a str>,
-    checked_version: Option<&'a str>,
-}
-
 type Pending = (NewStart, oneshot::Sender<Result<StartOutcome>>);
 
 enum StartOutcome {
@@ -133,6 +137,8 @@ enum StartOutcome {
     IdTaken,
     /// Its values were checked for another version than this one.
     Moved(VersionId),
+    /// The definition does not have the route of its request.
+    RouteMoved,
 }
 
 /// The error for a start that the activation strategy of its workflow refuses.
@@ -241,6 +247,7 @@ impl Acceptor {
                 match refused {
                     StartOutcome::CannotStart => return Err(cannot_start()),
                     StartOutcome::Unseeded => return Err(unseeded()),
+                    StartOutcome::RouteMoved => return Err(route_moved()),
                     StartOutcome::Moved(to) => {
                         return Ok(Attempt::Moved {
                             start: Box::new(start),
@@ -453,10 +460,14 @@ impl AcceptTask {
             StartForm::ChosenId
         } else if batch.iter().any(|(start, _)| is_checked(start)) {
             StartForm::Checked
-        } else if batch.iter().all(|(start, _)| start.claimed) {
-            StartForm::Claimed
         } else {
-            StartForm::Unclaimed
+            let is_routed = batch.iter().any(|(start, _)| start.route.is_some());
+            match (is_routed, batch.iter().all(|(start, _)| start.claimed)) {
+                (false, true) => StartForm::Claimed,
+                (false, false) => StartForm::Unclaimed,
+                (true, true) => StartForm::RoutedClaimed,
+                (true, false) => StartForm::Routed,
+            }
         }
     }
 
@@ -465,19 +476,7 @@ impl AcceptTask {
         let rows: Vec<StartRow<'_>> = batch
             .iter()
             .enumerate()
-            .map(|(no, (start, _))| StartRow {
-                no: no as i32,
-                tenant_id: start.tenant.as_str(),
-                instance_id: start.instance.as_str(),
-                definition_id: start.definition_id.as_str(),
-                body: &start.body,
-                route: start.request.as_ref().map(|request| request.route),
-                key: start.request.as_ref().map(|request| request.key.as_str()),
-                fingerprint: start.request.as_ref().map(|request| request.fingerprint.as_slice()),
-                claimed: start.claimed,
-                version_id: start.version_id.as_ref().map(VersionId::as_str),
-                checked_version: start.checked_version.as_ref().map(VersionId::as_str),
-            })
+            .map(|(no, (start, _))| StartRow::of(no as i32, start))
             .collect();
         let incarnation = self.incarnation.0;
         let params: [&(dyn ToSql + Sync); 2] = [&incarnation, &rows];
@@ -486,6 +485,7 @@ impl AcceptTask {
         let at = columns!(answer; no, version_id, version, id, accepted_at, strict)?;
         // Which of these there are is a matter of the form.
         let (unseeded, refused) = (find_column(&answer, "unseeded"), find_column(&answer, "cannot_start"));
+        let moved = find_column(&answer, "moved");
         let asked = |row: &Row, place: Option<usize>| place.is_some_and(|place| row.get(place));
         Ok(answer
             .iter()
@@ -497,7 +497,9 @@ impl AcceptTask {
                     row.get::<_, Option<String>>(at.version_id),
                     row.get::<_, Option<i64>>(at.id),
                 ) {
+                    (None, _) if start.route.is_some() => StartOutcome::RouteMoved,
                     (None, _) => StartOutcome::NoDefinition,
+                    (Some(_), None) if asked(row, moved) => StartOutcome::RouteMoved,
                     (Some(version), None) if is_moved(&version) => StartOutcome::Moved(VersionId::from(version)),
                     (Some(_), None) if row.get(at.strict) => StartOutcome::StrategyUnchecked,
                     (Some(_), None) if asked(row, unseeded) => StartOutcome::Unseeded,

@@ -143,7 +143,7 @@ async fn competing_starts(end: &str) -> (Environment, Result<Claim>) {
         .text(false, false)
         .replace(
             "unnest($2::start_request[])",
-            "(SELECT (row(0, '', 'competitor', 'd', '{}', NULL, NULL, NULL, false, NULL, NULL)::start_request).*)",
+            "(SELECT (row(0, '', 'competitor', 'd', '{}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL)::start_request).*)",
         )
         .replace("$1::bigint", "NULL::bigint");
     competitor.client.batch_execute("BEGIN").await.unwrap();
@@ -346,6 +346,7 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
         hash: StimulusHash([9; 32]),
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
+        pattern_bytes: 0,
     };
     let another = TriggerRow {
         activity_id: "z".to_owned(),

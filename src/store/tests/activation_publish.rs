@@ -21,7 +21,9 @@ fn by_hand(accept: &str, body: &str, held: bool) -> String {
     } else {
         ""
     };
-    let row = format!("(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL, NULL)::start_request)");
+    let row = format!(
+        "(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL)::start_request)"
+    );
     accept
         .replace(
             "unnest($2::start_request[])",
@@ -206,6 +208,7 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
         hash: StimulusHash([9; 32]),
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
+        pattern_bytes: 0,
     };
     publish(&env.fixture, &env.writer, "Singleton", &[trigger]).await;
     let client = &env.fixture.admin.client;

@@ -40,6 +40,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         trigger_node_id: None,
         body: json!({}),
         request: key.map(|key| idempotency_key("start", key)),
+        route: None,
         has_chosen_id: false,
         claimed: true,
     }
@@ -51,6 +52,7 @@ pub(super) fn trigger(hash: u8) -> TriggerRow {
         hash: StimulusHash([hash; 32]),
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
+        pattern_bytes: 0,
     }
 }
 

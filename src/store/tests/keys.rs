@@ -15,7 +15,7 @@ use crate::store::work::AcceptedResume;
 use crate::store::{definition as definitions, work};
 use crate::testing::store::{Fixture, Writer, burst, waiting};
 
-async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
+pub(super) async fn acceptor(fixture: &Fixture) -> (Acceptor, AbortOnDropHandle<()>, Writer) {
     let writer = fixture.writer().await;
     let class = fixture.base.schema().lock_class();
     definitions::save(&writer.pool, class, &definition("n"), Some(StartSources::by(&[])))

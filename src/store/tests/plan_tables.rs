@@ -44,6 +44,11 @@ pub(super) const FILL: &str = "
         FROM generate_series(1, 10000) n, generate_series(1, 2) v;
     INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload)
         SELECT '', 'd' || n, 'a', sha256(n::text::bytea), 'Elsa.Event', '{}' FROM generate_series(1, 10000) n;
+    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload, revision, pattern_bytes)
+        SELECT '', 'd' || n, 'h', sha256(n::text::bytea), 'Elsa.HttpEndpoint', '{}', n, n % 10 / 9 FROM generate_series(1, 2000) n;
+    INSERT INTO bookmark_route (id, tenant_id, anchor, hash, template, method)
+        SELECT sha256(n::text::bytea), '', sha256(n::text::bytea), sha256(n::text::bytea), 'a/{b}', 'get'
+        FROM generate_series(1, 20000) n;
     INSERT INTO activation (tenant_id, key, instance_id, exclusive, strategy, definition_id)
         SELECT '', sha256(n::text::bytea), 'i' || n, true, 1, 'd' || n FROM generate_series(1, 20000) n;
     INSERT INTO schedule (tenant_id, id, definition_id, activity_id, activity_type, spec, anchor, tz_version, overlap,
@@ -59,7 +64,7 @@ pub(super) const FILL: &str = "
     ANALYZE";
 
 /// Those that are large after that.
-pub(super) const BIG: [&str; 14] = [
+pub(super) const BIG: [&str; 15] = [
     "child",
     "fan_out",
     "dead_letter",
@@ -67,6 +72,7 @@ pub(super) const BIG: [&str; 14] = [
     "activation",
     "instance",
     "bookmark",
+    "bookmark_route",
     "work",
     "timer",
     "inbox",

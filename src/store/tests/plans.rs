@@ -17,13 +17,13 @@ const BATCH: &str =
                       commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
 
 #[derive(Clone, Copy)]
-struct Hot {
-    name: &'static str,
-    sql: &'static str,
+pub(super) struct Hot {
+    pub(super) name: &'static str,
+    pub(super) sql: &'static str,
     /// Arguments as a caller would give them, by which a custom plan is made.
-    arguments: &'static str,
+    pub(super) arguments: &'static str,
     /// Runs on a connection of a node, with scans disabled.
-    scans_off: bool,
+    pub(super) scans_off: bool,
 }
 
 macro_rules! hot {
@@ -129,7 +129,7 @@ const HOT: [Hot; 48] = [
     hot!("maintenance/advance_postponed", "120000000", true),
     hot!(
         "start/accept",
-        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL)::start_request]",
+        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL,'a',sha256('7'))::start_request]",
         true
     ),
     hot!("maintenance/purge_expired", "86400000000, array[now(), null, now(), null]", false),
@@ -452,7 +452,7 @@ fn hot() -> impl Iterator<Item = Hot> {
             ..hot
         })
     });
-    wholes.chain(scopes).chain(shapes).chain(starts)
+    wholes.chain(scopes).chain(super::plan_routes::hot()).chain(shapes).chain(starts)
 }
 
 /// With these indexes in its header in place of those of the whole.

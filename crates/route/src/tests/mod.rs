@@ -1,5 +1,6 @@
-//! Templates, paths and tables: a table of ASP.NET Core's outcomes, refusals, random texts, tables against a plain search.
+//! Templates, paths and tables: anchors, a table of ASP.NET Core's outcomes, refusals, random texts, tables against a plain search.
 
+mod anchors;
 mod cases;
 mod methods;
 mod random;

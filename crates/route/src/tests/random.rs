@@ -156,6 +156,48 @@ proptest! {
     }
 
     #[test]
+    fn a_visit_gives_all_routes_in_the_order_of_their_precedence(
+        routes in routes(),
+        raws in prop::collection::vec(paths(), 1..12),
+    ) {
+        let mut table = RouteTable::new();
+        for (source, methods) in &routes {
+            inserted(&mut table, source, methods);
+        }
+        for raw in &raws {
+            let path = RequestPath::parse(raw).unwrap();
+            let mut seen: Vec<(_, _)> = Vec::new();
+            table.visit(&path, "GET", |routes| {
+                seen.extend(routes.iter().map(|route| (route.template().precedence(), *route.value())));
+                false
+            });
+            let has = |route: &Route<usize>| route.methods().iter().any(|known| known == "GET");
+            let matching = || table.iter().filter(|route| route.template().matches(&path).is_some());
+            let named: BTreeSet<_> = matching().filter(|route| has(route)).map(|route| route.template().precedence()).collect();
+            // A route for any method is left out where one of the same precedence has the method.
+            let given = matching().filter(|route| {
+                has(route) || route.methods().is_any() && !named.contains(&route.template().precedence())
+            });
+            let mut expected: Vec<_> = given.map(|route| (route.template().precedence(), *route.value())).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(seen, expected, "{}", raw);
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_each_template_that_it_matches(source in sources(), raws in prop::collection::vec(paths(), 1..30)) {
+        let Ok(template) = Template::parse(&source) else { return Ok(()) };
+        for raw in &raws {
+            let path = RequestPath::parse(raw).unwrap();
+            let matches = template.matches(&path).is_some();
+            prop_assert!(!matches || path.anchors().contains(&template.anchor()), "{} {}", source, raw);
+            if template.is_literal() {
+                prop_assert_eq!(matches, path.shape() == Some(template.shape()), "{} {}", source, raw);
+            }
+        }
+    }
+
+    #[test]
     fn no_text_panics(text in ".{0,40}", parts in prop::collection::vec(select(&PARTS[..]), 0..25)) {
         for text in [text, parts.concat()] {
             match Template::parse(&text) {

@@ -24,7 +24,9 @@ use self::consumers::Subject;
 pub(crate) use self::designers::KnownWorkflows;
 use super::Engine;
 use crate::activity::describe;
-use crate::definition::{ValidationError, WorkflowDefinition};
+#[cfg(feature = "http")]
+use crate::activity::{EndpointRoute, HTTP_ENDPOINT};
+use crate::definition::{Trigger, ValidationError, WorkflowDefinition};
 use crate::execution::{Composition, Interpreter, Program, ScheduledTrigger, UsingActivity, WorkflowReference};
 use crate::id::{DefinitionId, LONGEST_DEFINITION_ID, TenantId};
 use crate::runtime::context::composition::key_of;
@@ -261,6 +263,7 @@ impl Engine {
             .triggers
             .into_iter()
             .map(|trigger| TriggerRow {
+                pattern_bytes: pattern_bytes(&trigger),
                 activity_id: trigger.activity_id.into(),
                 hash: trigger.hash,
                 name: trigger.activity_type,
@@ -272,6 +275,23 @@ impl Engine {
             schedules: starts.schedules,
         })
     }
+}
+
+/// What the compiled regular expressions of the route of an endpoint take.
+#[cfg(feature = "http")]
+fn pattern_bytes(trigger: &Trigger) -> i32 {
+    if trigger.activity_type != HTTP_ENDPOINT {
+        return 0;
+    }
+    let route = EndpointRoute::of_options(&trigger.payload);
+    let bytes = route.map_or(0, |route| route.template().pattern_bytes());
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+/// Without endpoints there are no routes.
+#[cfg(not(feature = "http"))]
+fn pattern_bytes(_: &Trigger) -> i32 {
+    0
 }
 
 fn new_definition(
@@ -432,6 +452,8 @@ fn invalid(problems: Vec<ValidationError>) -> Error {
 fn announce_change(node: &NodeContext, tenant: &TenantId, definition: &DefinitionId) {
     let key = (tenant.clone(), definition.clone());
     node.caches.definitions.changed_here(&key);
+    #[cfg(feature = "http")]
+    node.caches.routes.expire();
     // Its schedules may be due before the time of the timer.
     node.schedules.timer.wake_now();
     if !node.notifications.cache.sent_in_commit() {

@@ -1,3 +1,4 @@
 //! Requests to engines of this process, over a database of their own.
 
 mod http_request;
+mod http_routes;
