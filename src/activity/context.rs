@@ -6,8 +6,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -219,7 +219,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) bookmarks: Vec<BookmarkRequest>,
     pub(crate) events: Vec<EventPublication>,
     /// The answer to the request of this run.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Arc<Answer>>,
     /// The children to start; those that are waited for resume the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     /// A child to run after the call, which has then waited. The activity is resumed with its result.
@@ -501,7 +501,7 @@ impl<'a> ActivityContext<'a> {
     /// Answers the request of this run with the commit of this burst. The activity has made sure that it is open.
     #[cfg_attr(not(test), allow(dead_code, reason = "the activities of the next commits call it"))]
     pub(crate) fn answer(&mut self, answer: Answer) {
-        self.commands.answer = Some(answer);
+        self.commands.answer = Some(Arc::new(answer));
     }
 
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first

@@ -31,7 +31,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "runtime::worker::tests::instructions::hello_world",
         "a burst of one activity",
-        505_800.0,
+        521_000.0,
     ),
     (
         "runtime::worker::tests::instructions::ten_activities",

@@ -51,7 +51,7 @@ impl BurstRun<'_> {
     }
 
     /// Carries out the answer of a call. One that came too late for every request is dropped: the activity had asked before.
-    pub(super) fn answer_request(&mut self, answer: Answer) {
+    pub(super) fn answer_request(&mut self, answer: Arc<Answer>) {
         let place = self.current_request();
         let Some(open) = place.and_then(|place| self.state.requests.get_mut(place)) else {
             return;
@@ -61,7 +61,7 @@ impl BurstRun<'_> {
             self.recorder.bytes += answer.body.bytes_in_memory();
             self.ended_requests.push(EndedRequest {
                 request: open.request.clone(),
-                end: RequestEnd::Answered(Arc::new(answer)),
+                end: RequestEnd::Answered(answer),
             });
         }
     }

@@ -37,7 +37,7 @@ use crate::runtime::context::replies::{PendingReply, Reply};
 use crate::runtime::context::request::{Idempotency, plain_correlation_id};
 pub(crate) use crate::runtime::context::waiting_requests::HttpEnd;
 use crate::runtime::context::waiting_requests::WaitingRequest;
-use crate::runtime::worker::instruction::{RequestBody, ResumeBody, StartBody};
+use crate::runtime::worker::instruction::{RequestOfRow, ResumeBody, StartBody};
 use crate::spool::SpoolFile;
 use crate::store::http_answer;
 use crate::store::request::{HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
@@ -169,10 +169,10 @@ impl Engine {
         run: &HttpRun,
         key: Option<&IdempotencyKey>,
         instance: &InstanceId,
-    ) -> (RequestBody, WaitingRequest) {
+    ) -> (RequestOfRow, WaitingRequest) {
         let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
         let is_volatile = !run.files.is_empty();
-        let body = RequestBody {
+        let body = RequestOfRow {
             id,
             holder: node.database.incarnation,
             is_kept: key.is_some(),

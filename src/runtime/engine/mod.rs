@@ -17,6 +17,7 @@
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
 //! - `http_routes`: which endpoint an HTTP request is for.
+//! - `tests`: requests to engines of one process.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
 //!   same services.
 

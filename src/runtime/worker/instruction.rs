@@ -33,13 +33,13 @@ pub(crate) struct StartBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<ParentLink>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) request: Option<RequestBody>,
+    pub(crate) request: Option<RequestOfRow>,
 }
 
 /// The request of an HTTP client that waits for a start or a resume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RequestBody {
+pub(crate) struct RequestOfRow {
     pub(crate) id: RequestId,
     /// The registration of the node at which the client waits.
     pub(crate) holder: Incarnation,
@@ -62,7 +62,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl RequestBody {
+impl RequestOfRow {
     /// What the interpreter knows of it.
     fn of_run(self, clock: DatabaseClock) -> RunRequest {
         let held_for = self.held_for.and_then(|millis| i64::try_from(millis).ok());
@@ -98,7 +98,7 @@ pub(crate) struct ResumeBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) request: Option<RequestBody>,
+    pub(crate) request: Option<RequestOfRow>,
 }
 
 /// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.
@@ -116,11 +116,11 @@ fn read<T: serde::de::DeserializeOwned>(body: Value) -> Result<T> {
 }
 
 /// The request of a row that waits for a start or a resume.
-pub(super) fn request_of(row: &ClaimedRow) -> Option<RequestBody> {
+pub(super) fn request_of(row: &ClaimedRow) -> Option<RequestOfRow> {
     let (WorkKind::Start | WorkKind::Resume, body) = row.instruction.as_ref()? else {
         return None;
     };
-    RequestBody::deserialize(body.get("request")?).ok()
+    RequestOfRow::deserialize(body.get("request")?).ok()
 }
 
 /// The instruction of a claimed row for an instance of this generation; `None`: an instance that begins. The body moves from

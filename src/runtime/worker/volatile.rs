@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::instruction::{RequestBody, request_of};
+use super::instruction::{RequestOfRow, request_of};
 use super::release::give_back;
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
@@ -20,7 +20,7 @@ pub(super) fn has_volatile(rows: &[ClaimedRow]) -> bool {
     rows.iter().any(|row| of(row).is_some())
 }
 
-fn of(row: &ClaimedRow) -> Option<RequestBody> {
+fn of(row: &ClaimedRow) -> Option<RequestOfRow> {
     request_of(row).filter(|request| request.is_volatile)
 }
 

@@ -84,7 +84,7 @@ fn literal(type_name: &str, value: &Value) -> Value {
     json!({"typeName": type_name, "expression": {"type": "Literal", "value": value}})
 }
 
-fn says(id: &str) -> Value {
+pub(super) fn says(id: &str) -> Value {
     let got = json!({"typeName": "String", "expression": {"type": "JavaScript", "value": format!("'{id} ' + variables.Got")}});
     json!({"id": id, "type": "Test.Says", "text": got})
 }
@@ -93,16 +93,20 @@ fn event(name: &str) -> Value {
     json!({"id": format!("event-{name}"), "type": "Elsa.Event", "eventName": literal("String", &json!(name))})
 }
 
-struct Web {
+pub(super) struct Web {
     database: TestDatabase,
-    engine: Engine,
+    pub(super) engine: Engine,
 }
 
 impl Web {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let database = TestDatabase::create().await;
         let engine = node(&database, "one", 8).await;
         Self { database, engine }
+    }
+
+    pub(super) fn url(&self) -> String {
+        self.database.url()
     }
 
     async fn beside(&self, workers: usize) -> Engine {
@@ -110,7 +114,7 @@ impl Web {
     }
 
     /// Publishes a workflow that begins at a door.
-    async fn publish(&self, activities: &[Value]) {
+    pub(super) async fn publish(&self, activities: &[Value]) {
         let mut all = vec![json!({"id": "door", "type": "Test.Door", "customProperties": {"canStartWorkflow": true}})];
         all.extend_from_slice(activities);
         let model = json!({
@@ -122,12 +126,12 @@ impl Web {
         self.engine.save(definition, true).await.unwrap();
     }
 
-    async fn count(&self, what: &str) -> i64 {
+    pub(super) async fn count(&self, what: &str) -> i64 {
         let client = self.database.connect().await;
         client.query_one(what, &[]).await.unwrap().get(0)
     }
 
-    async fn finish(self) {
+    pub(super) async fn finish(self) {
         self.engine.shutdown().await;
         assert_eq!(check(&self.database.url(), "mainspring").await.unwrap(), []);
     }
@@ -136,11 +140,15 @@ impl Web {
 const KEPT: &str = "SELECT count(*) FROM mainspring.http_answer";
 
 async fn node(database: &TestDatabase, name: &str, workers: usize) -> Engine {
-    let builder = Engine::builder(database.url()).node_id(name).workers(workers);
+    node_at(&database.url(), name, workers).await
+}
+
+pub(super) async fn node_at(url: &str, name: &str, workers: usize) -> Engine {
+    let builder = Engine::builder(url).node_id(name).workers(workers);
     builder.activity(Door).activity(Says).start().await.unwrap()
 }
 
-fn start() -> HttpRun {
+pub(super) fn start() -> HttpRun {
     HttpRun {
         target: RouteTarget::Start {
             definition_id: "web".into(),
@@ -158,7 +166,7 @@ fn start() -> HttpRun {
     }
 }
 
-fn keyed(run: HttpRun, key: &str, fingerprint: u8) -> HttpRun {
+pub(super) fn keyed(run: HttpRun, key: &str, fingerprint: u8) -> HttpRun {
     HttpRun {
         idempotency: Some(Idempotency {
             key: key.to_owned(),
@@ -182,7 +190,7 @@ async fn resume(engine: &Engine, id: &InstanceId) -> HttpRun {
     }
 }
 
-fn text(outcome: &HttpOutcome) -> String {
+pub(super) fn text(outcome: &HttpOutcome) -> String {
     match &outcome.end {
         HttpEnd::Answered(answer) => match &answer.body {
             AnswerBody::Bytes(bytes) => {
@@ -426,7 +434,7 @@ async fn a_request_without_an_end_is_pending_at_its_deadline() {
     idle.shutdown().await;
 }
 
-async fn file() -> SpoolFile {
+pub(super) async fn file() -> SpoolFile {
     let mut writer = Spool::default().create().await.unwrap();
     writer.write(b"large").await.unwrap();
     writer.finish().await.unwrap()
