@@ -32,7 +32,7 @@
 //! The private modules, from the top: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http`
 //! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
-//! (rows, SQL, connections), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
+//! (rows, SQL, connections), `outgoing` (requests to other servers), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
 //! messages), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
@@ -81,6 +81,8 @@ pub mod id;
 pub mod internals;
 pub mod lock;
 mod open_files;
+#[cfg(feature = "http")]
+mod outgoing;
 mod private_file;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq_server;
