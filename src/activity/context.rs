@@ -220,6 +220,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) events: Vec<EventPublication>,
     /// The answer to the request of this run.
     pub(crate) answer: Option<Arc<Answer>>,
+    pub(crate) sent: super::SentEffects,
     /// The children to start; those that are waited for resume the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     /// A child to run after the call, which has then waited. The activity is resumed with its result.

@@ -10,7 +10,7 @@
 //! - `descriptor/`: the metadata of a type; `catalogue`: the registry; `placeholder`: a type that stands for unknown ones.
 //! - `route`: the route of an HTTP endpoint.
 //! - `enumeration`: values of Elsa's enumerations, by name or number.
-//! - `answer`: the answer to an HTTP request.
+//! - `answer`: the answer to an HTTP request; `sent_effects`: what a request to another server leaves behind.
 //! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
@@ -40,6 +40,7 @@ mod route;
 mod run_task;
 mod scheduling;
 mod scripting;
+mod sent_effects;
 mod settings_schema;
 mod state_machine;
 mod switch;
@@ -69,8 +70,8 @@ pub(crate) use context::{
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, ItemChildren, STATES, TRANSITIONS, camel_case, case_condition,
-    case_port, item_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
+    camel_case, case_condition, case_port, item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
@@ -87,6 +88,7 @@ pub(crate) use route::EndpointRoute;
 pub(crate) use route::HTTP_ENDPOINT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scheduling::inputs_of_trigger;
+pub(crate) use sent_effects::{SentEffects, SentFailure};
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};

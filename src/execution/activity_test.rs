@@ -119,6 +119,7 @@ impl Interpreter {
             has_cancel: false,
             events: Vec::new(),
             ended_requests: Vec::new(),
+            files: Vec::new(),
         };
         let time_limit = program.tree.find(node_id).map(|node| {
             let descriptor = program.descriptor(node.index);

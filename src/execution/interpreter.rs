@@ -470,6 +470,7 @@ impl Interpreter {
             has_cancel: false,
             events: Vec::new(),
             ended_requests: Vec::new(),
+            files: Vec::new(),
         }
     }
 }

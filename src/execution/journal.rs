@@ -20,7 +20,7 @@ pub struct JournalEntry {
     pub at: Duration,
     /// The number of the entry within the instance; from a counter in state.
     pub sequence: i64,
-    /// `Started`, `Suspended`, `Resumed`, `Completed`, `Canceled` or `Faulted`.
+    /// `Started`, `Suspended`, `Resumed`, `Completed`, `Canceled`, `Faulted`, or `Error` for a request without an answer.
     pub event_name: &'static str,
     /// The execution.
     pub activity_execution_id: ActivityExecutionId,
@@ -97,6 +97,8 @@ pub(super) struct Recorder {
     executions: BTreeMap<u64, Box<ActivityExecution>>,
     /// The estimated size of the journal.
     pub(super) bytes: usize,
+    /// What the payload of an execution's end has besides its outcomes.
+    for_end: BTreeMap<u64, (&'static str, Value)>,
 }
 
 /// The details of an entry, besides its execution.
@@ -115,7 +117,23 @@ impl Recorder {
             journal: Vec::new(),
             executions: BTreeMap::new(),
             bytes: 0,
+            for_end: BTreeMap::new(),
         }
+    }
+
+    /// Keeps what the payload of an execution's end is to have besides its outcomes, if it ends in this burst.
+    pub(super) fn note_for_end(&mut self, number: u64, data: (&'static str, Value)) {
+        self.for_end.insert(number, data);
+    }
+
+    /// The payload of an execution's end, with what was noted for it.
+    pub(super) fn payload_of_end(&mut self, number: u64, mut payload: Value) -> Value {
+        if let Some((name, value)) = self.for_end.remove(&number)
+            && let Value::Object(fields) = &mut payload
+        {
+            fields.shift_insert(0, name.to_owned(), value);
+        }
+        payload
     }
 
     /// Adds an entry about an execution that is in the state.

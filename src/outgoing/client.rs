@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::message::{OutgoingRequest, OutgoingResponse};
 use super::options::OutgoingOptions;
 use super::redirect::NextHop;
-use super::resolver::{CheckedResolver, LookupError, Lookup, ProxyResolver, SystemLookup};
+use super::resolver::{CheckedResolver, Lookup, LookupError, ProxyResolver, SystemLookup};
 use super::rules::TargetRules;
 use super::send_error::SendError;
 use super::tls::tls_config;
@@ -63,7 +63,12 @@ impl fmt::Debug for OutgoingClient {
 
 impl Default for OutgoingClient {
     fn default() -> Self {
-        Self::made(OutgoingOptions::default(), TargetRules::default(), TargetRules::default(), None)
+        Self::made(
+            OutgoingOptions::default(),
+            TargetRules::default(),
+            TargetRules::default(),
+            None,
+        )
     }
 }
 
@@ -81,8 +86,8 @@ impl OutgoingClient {
         };
         let rules = TargetRules::read(&options.allowed_targets, &options.denied_targets, options.deny_private)
             .map_err(|problem| invalid("http-allowed-target or http-denied-target", problem))?;
-        let no_proxy = TargetRules::read(&[], &options.no_proxy, false)
-            .map_err(|problem| invalid("http-no-proxy", problem))?;
+        let no_proxy =
+            TargetRules::read(&[], &options.no_proxy, false).map_err(|problem| invalid("http-no-proxy", problem))?;
         if let Some(proxy) = &options.proxy {
             proxy_of(proxy).map_err(|problem| invalid("http-proxy", problem))?;
         }
@@ -260,7 +265,8 @@ fn take_credentials(url: &mut Url, headers: &mut HeaderMap) -> std::result::Resu
     if url.username().is_empty() && url.password().is_none() {
         return Ok(());
     }
-    let unusable = || SendError::Refused("the user and password in the URL cannot be sent; use Authorization".to_owned());
+    let unusable =
+        || SendError::Refused("the user and password in the URL cannot be sent; use Authorization".to_owned());
     if !headers.contains_key(AUTHORIZATION) {
         let decode = |text: &str| percent_decoded(text);
         let user = decode(url.username());
@@ -281,7 +287,9 @@ fn percent_decoded(text: &str) -> Vec<u8> {
         let escaped = match after {
             [high, low, ..] if *first == b'%' => {
                 let digit = |byte: u8| char::from(byte).to_digit(16);
-                digit(*high).zip(digit(*low)).and_then(|(high, low)| u8::try_from(high * 16 + low).ok())
+                digit(*high)
+                    .zip(digit(*low))
+                    .and_then(|(high, low)| u8::try_from(high * 16 + low).ok())
             }
             _ => None,
         };

@@ -99,10 +99,19 @@ mod tests {
             (308, "DELETE", ("DELETE", true)),
         ] {
             let (url, next, keeps_body) = hop(status, "z", from, method).unwrap();
-            assert_eq!((url.as_str(), next.as_str(), keeps_body), ("http://a.example/x/z", expected.0, expected.1));
+            assert_eq!(
+                (url.as_str(), next.as_str(), keeps_body),
+                ("http://a.example/x/z", expected.0, expected.1)
+            );
         }
-        assert_eq!(hop(302, "//u:p@b.example/é", from, "GET").unwrap().0, "http://b.example/%C3%A9");
-        assert_eq!(hop(302, "https://a.example/", from, "GET").unwrap().0, "https://a.example/");
+        assert_eq!(
+            hop(302, "//u:p@b.example/é", from, "GET").unwrap().0,
+            "http://b.example/%C3%A9"
+        );
+        assert_eq!(
+            hop(302, "https://a.example/", from, "GET").unwrap().0,
+            "https://a.example/"
+        );
     }
 
     #[test]

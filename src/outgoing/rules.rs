@@ -145,7 +145,10 @@ impl TargetEntry {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+        let address = address
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(address);
         let address: IpAddr = address.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
@@ -222,7 +225,14 @@ mod tests {
     #[test]
     fn a_setting_adds_loopback_and_private_ranges() {
         let strict = rules(&[], &[], true);
-        for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "fd00::1", "::ffff:10.0.0.1"] {
+        for address in [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "192.168.0.1",
+            "fd00::1",
+            "::ffff:10.0.0.1",
+        ] {
             assert!(!admits(&strict, "a.example", address), "{address}");
         }
         let lifted = rules(&["10.1.0.0/16", "*.example"], &[], true);
@@ -233,7 +243,11 @@ mod tests {
 
     #[test]
     fn a_list_of_allowed_targets_denies_all_others() {
-        let rules = rules(&["api.example.com", "*.Bücher.example", "9.9.9.0/24", "[2620:fe::fe]"], &[], false);
+        let rules = rules(
+            &["api.example.com", "*.Bücher.example", "9.9.9.0/24", "[2620:fe::fe]"],
+            &[],
+            false,
+        );
         for (host, address, expected) in [
             ("api.example.com", "8.8.8.8", true),
             ("API.example.com.", "8.8.8.8", true),
@@ -261,10 +275,26 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_no_target_is_refused() {
-        for text in ["", "*", "a.*.example", "http://a.example", "a.example:80", "10.0.0.0/33", "10.0.0/8x", "*.10.0.0.1", "a b"] {
+        for text in [
+            "",
+            "*",
+            "a.*.example",
+            "http://a.example",
+            "a.example:80",
+            "10.0.0.0/33",
+            "10.0.0/8x",
+            "*.10.0.0.1",
+            "a b",
+        ] {
             assert!(TargetRules::read(&[text.to_owned()], &[], false).is_err(), "{text}");
         }
-        assert_eq!(TargetEntry::read("0x7f.1").unwrap(), TargetEntry::Network("127.0.0.1".parse().unwrap(), 32));
-        assert_eq!(TargetEntry::read("0.0.0.0/0").unwrap(), TargetEntry::Network("0.0.0.0".parse().unwrap(), 0));
+        assert_eq!(
+            TargetEntry::read("0x7f.1").unwrap(),
+            TargetEntry::Network("127.0.0.1".parse().unwrap(), 32)
+        );
+        assert_eq!(
+            TargetEntry::read("0.0.0.0/0").unwrap(),
+            TargetEntry::Network("0.0.0.0".parse().unwrap(), 0)
+        );
     }
 }

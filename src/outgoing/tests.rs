@@ -79,7 +79,9 @@ struct Scripted {
 
 impl Scripted {
     fn new(answers: &[&[&str]]) -> Arc<Self> {
-        let parsed = answers.iter().map(|list| list.iter().map(|text| text.parse().unwrap()).collect());
+        let parsed = answers
+            .iter()
+            .map(|list| list.iter().map(|text| text.parse().unwrap()).collect());
         Arc::new(Self {
             answers: parsed.collect(),
             asked: AtomicUsize::new(0),
@@ -129,7 +131,10 @@ fn looking_up(lookup: &Arc<Scripted>, options: OutgoingOptions) -> OutgoingClien
 async fn a_body_is_read_with_and_without_a_length() {
     for (answer, expected) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "hello"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", "hello"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+            "hello",
+        ),
         ("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello", "hello"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ""),
     ] {
@@ -170,12 +175,17 @@ async fn a_server_that_only_drips_runs_into_the_timeout() {
             }
         })
     };
-    for head in ["HTTP/1.1 200 OK\r\nx-endless: ", "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"] {
+    for head in [
+        "HTTP/1.1 200 OK\r\nx-endless: ",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n",
+    ] {
         let server = drip(head).await;
         let began = Instant::now();
         let limit = Duration::from_millis(300);
         let read = async {
-            let mut response = OutgoingClient::default().send(get(&server.url("127.0.0.1")), limit).await?;
+            let mut response = OutgoingClient::default()
+                .send(get(&server.url("127.0.0.1")), limit)
+                .await?;
             while response.next().await?.is_some() {}
             Ok::<_, SendError>(())
         };
@@ -201,7 +211,12 @@ async fn an_answer_that_breaks_off_is_a_failure() {
 
 #[tokio::test]
 async fn a_failure_quotes_no_url() {
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let url = format!("http://u:s3cret@127.0.0.1:{port}/s3cret?k=s3cret");
     let Err(SendError::Failed(message)) = body_of(&OutgoingClient::default(), get(&url)).await else {
         panic!("a closed port answers");
@@ -219,9 +234,15 @@ async fn a_redirect_to_a_denied_address_is_refused() {
         "http://[fd00:ec2::254]/",
         "//169.254.169.254/",
     ] {
-        let server = Server::fixed(format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n")).await;
+        let server = Server::fixed(format!(
+            "HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n"
+        ))
+        .await;
         let read = body_of(&OutgoingClient::default(), get(&server.url("127.0.0.1"))).await;
-        assert!(matches!(&read, Err(SendError::Refused(reason)) if reason.contains("169.254") || reason.contains("a9fe") || reason.contains("metadata")), "{target}: {read:?}");
+        assert!(
+            matches!(&read, Err(SendError::Refused(reason)) if reason.contains("169.254") || reason.contains("a9fe") || reason.contains("metadata")),
+            "{target}: {read:?}"
+        );
         assert_eq!(server.heads().len(), 1);
     }
 }
@@ -234,11 +255,18 @@ async fn a_name_is_checked_by_the_address_that_it_has_at_each_connection() {
     let url = server.url("rebinding.example");
     assert_eq!(body_of(&client, get(&url)).await, Ok((200, Vec::new())));
     let second = body_of(&client, get(&url)).await;
-    assert!(matches!(&second, Err(SendError::Refused(reason)) if reason.contains("link-local")), "{second:?}");
+    assert!(
+        matches!(&second, Err(SendError::Refused(reason)) if reason.contains("link-local")),
+        "{second:?}"
+    );
     assert_eq!(server.heads().len(), 1);
     // The denied address among admitted ones is left out.
     let lookup = Scripted::new(&[&["169.254.169.254", "127.0.0.1"]]);
-    assert!(body_of(&looking_up(&lookup, OutgoingOptions::default()), get(&url)).await.is_ok());
+    assert!(
+        body_of(&looking_up(&lookup, OutgoingOptions::default()), get(&url))
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -274,7 +302,8 @@ async fn settings_deny_and_allow_targets() {
 
 #[tokio::test]
 async fn redirects_are_followed_up_to_their_limit() {
-    let server = Server::fixed("HTTP/1.1 307 Temporary Redirect\r\nlocation: /again\r\nconnection: close\r\n\r\nend").await;
+    let server =
+        Server::fixed("HTTP/1.1 307 Temporary Redirect\r\nlocation: /again\r\nconnection: close\r\n\r\nend").await;
     let options = OutgoingOptions {
         redirects: 3,
         ..OutgoingOptions::default()
@@ -289,12 +318,24 @@ async fn redirects_are_followed_up_to_their_limit() {
 async fn credentials_of_the_url_become_a_header_that_another_origin_does_not_get() {
     let second = Server::fixed("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await;
     let to = second.url("127.0.0.1");
-    let first = Server::fixed(format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\nconnection: close\r\n\r\n")).await;
+    let first = Server::fixed(format!(
+        "HTTP/1.1 302 Found\r\nlocation: {to}\r\nconnection: close\r\n\r\n"
+    ))
+    .await;
     let mut request = get(&format!("http://user:p%40ss@127.0.0.1:{}/", first.port));
-    request.headers.insert(HeaderName::from_static("x-mine"), HeaderValue::from_static("1"));
-    assert_eq!(body_of(&OutgoingClient::default(), request).await, Ok((200, Vec::new())));
+    request
+        .headers
+        .insert(HeaderName::from_static("x-mine"), HeaderValue::from_static("1"));
+    assert_eq!(
+        body_of(&OutgoingClient::default(), request).await,
+        Ok((200, Vec::new()))
+    );
     let head = |server: &Server| server.heads().concat().to_lowercase();
-    assert!(head(&first).contains("authorization: basic dxnlcjpwqhnz"), "{}", head(&first));
+    assert!(
+        head(&first).contains("authorization: basic dxnlcjpwqhnz"),
+        "{}",
+        head(&first)
+    );
     assert!(!head(&second).contains("authorization"), "{}", head(&second));
     assert!(head(&second).contains("x-mine: 1") && head(&second).contains("user-agent: mainspring/"));
 }
@@ -312,7 +353,10 @@ async fn a_proxy_gets_what_is_not_exempted() {
     let read = body_of(&client, get("http://outside.example/x")).await;
     assert_eq!(read, Ok((200, b"proxied".to_vec())));
     let head = proxy.heads().concat().to_lowercase();
-    assert!(head.starts_with("get http://outside.example/x ") && head.contains("proxy-authorization: basic"), "{head}");
+    assert!(
+        head.starts_with("get http://outside.example/x ") && head.contains("proxy-authorization: basic"),
+        "{head}"
+    );
     let read = body_of(&client, get(&direct.url("a.inside.example"))).await;
     assert_eq!(read, Ok((200, b"direct".to_vec())));
     // What the proxy would reach is denied here where it is known.

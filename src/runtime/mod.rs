@@ -62,4 +62,6 @@ pub use crate::execution::{
     InterpreterOptions,
 };
 pub use crate::expression::{DeclaredKinds, EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
+#[cfg(feature = "http")]
+pub use crate::outgoing::OutgoingOptions;
 pub use crate::watchdog::Hang;

@@ -20,6 +20,9 @@ pub(crate) const STATES: &str = "states";
 /// The property of a state machine with its transitions.
 pub(crate) const TRANSITIONS: &str = "transitions";
 
+/// The property of a request with the status codes that it expects: `{statusCode, activity}`.
+pub(crate) const EXPECTED_STATUS_CODES: &str = "expectedStatusCodes";
+
 /// A list of items with children of their own: its property, and the properties of an item that hold one child each.
 pub(crate) type ItemChildren = (&'static str, &'static [&'static str]);
 
@@ -78,7 +81,18 @@ impl ChildProperty {
                     Some((label.to_owned(), case.get(CASE_ACTIVITY)?))
                 })
                 .collect(),
-            // Elsa has one port for all of them.
+            // Elsa has a port for each code.
+            Self::ItemChildren((EXPECTED_STATUS_CODES, _)) => items
+                .filter_map(|item| {
+                    let code = match item.get("statusCode") {
+                        Some(Value::String(code)) => code.clone(),
+                        Some(code) => code.to_string(),
+                        None => "0".to_owned(),
+                    };
+                    Some((code, item.get(CASE_ACTIVITY)?))
+                })
+                .collect(),
+            // And one port for all parts of a state machine.
             Self::ItemChildren((_, names)) => items
                 .flat_map(|item| names.iter().filter_map(|name| item.get(name)))
                 .map(|child| (SLOTS_PORT.to_owned(), child))

@@ -7,6 +7,8 @@
 //! - `endpoint`: `Elsa.HttpEndpoint`; `options`: what its route requires of a request; `received`: the request that it receives.
 //! - `response`, `file_response`: `Elsa.WriteHttpResponse` and `Elsa.WriteFileHttpResponse`; `ranges`: parts of a file;
 //!   `zip_file`: several files as one.
+//! - `send_request`, `download`: `Elsa.SendHttpRequest`, `Elsa.FlowSendHttpRequest` and `Elsa.DownloadHttpFile`;
+//!   `outgoing_request`: what their inputs describe; `outgoing_answer`: what becomes of an answer.
 //! - `body_kind`: how a body is read, by its content type; `content`: how a value is written; `file_value`: a file as a value;
 //!   `form`: encoded names and values; `media_types`: those of files, by their names.
 //! - `header_fields`: header fields as values; `status_code`: .NET's names of status codes.
@@ -15,6 +17,7 @@
 
 mod body_kind;
 mod content;
+mod download;
 mod endpoint;
 mod file_response;
 mod file_value;
@@ -24,8 +27,11 @@ mod http_options;
 mod media_types;
 mod options;
 mod ranges;
+mod outgoing_answer;
+mod outgoing_request;
 mod received;
 mod response;
+mod send_request;
 mod services;
 mod status_code;
 #[cfg(test)]
@@ -62,5 +68,8 @@ impl Catalogue {
         self.register(endpoint::HttpEndpoint(services.clone()))
             .register(response::WriteHttpResponse(services.clone()))
             .register(file_response::WriteFileHttpResponse(services.clone()))
+            .register(send_request::SendHttpRequest(services.clone()))
+            .register(send_request::FlowSendHttpRequest(services.clone()))
+            .register(download::DownloadHttpFile(services.clone()))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::file_value::{FileContent, FileValue};
 use crate::activity::{AnswerBody, Fault};
+use crate::outgoing::OutgoingClient;
 use crate::spool::Spool;
 
 /// What the HTTP activities share: where workflows are served, and the files of this process.
@@ -13,6 +14,8 @@ pub(crate) struct HttpServices {
     pub(crate) base_path: String,
     /// The files that are too large for memory.
     pub(crate) spool: Spool,
+    /// The client of requests to other servers.
+    pub(crate) outgoing: OutgoingClient,
 }
 
 impl Default for HttpServices {
@@ -21,6 +24,7 @@ impl Default for HttpServices {
             base_url: "http://localhost:5001".to_owned(),
             base_path: "/workflows".to_owned(),
             spool: Spool::default(),
+            outgoing: OutgoingClient::default(),
         }
     }
 }

@@ -96,6 +96,10 @@ impl<'p> BurstRun<'p> {
         for bookmark in checked.bookmarks {
             self.add_bookmark(bookmark);
         }
+        self.files.extend(commands.sent.files);
+        for failure in commands.sent.failures {
+            self.record_sent_failure(number, failure);
+        }
         for event in commands.events {
             // The commit writes it, too.
             self.recorder.bytes += event.payload.as_ref().map_or(0, weight::json);

@@ -38,6 +38,7 @@ use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::execution::workflow_options::CommitPoints;
 use crate::expression::ScriptSession;
+use crate::spool::SpoolFile;
 use faults::fault_of;
 
 mod activity_test;
@@ -94,6 +95,8 @@ pub(super) struct BurstRun<'p> {
     /// The events to publish with the commit.
     pub(super) events: Vec<EventPublication>,
     pub(super) ended_requests: Vec<EndedRequest>,
+    /// Files that activities have received, until the burst ends.
+    pub(super) files: Vec<SpoolFile>,
 }
 
 /// Why a child ends the burst of its parent.

@@ -6,7 +6,8 @@
 use serde_json::Value;
 
 use super::BurstRun;
-use crate::activity::{ActivityCommands, Fault};
+use crate::activity::{ActivityCommands, Fault, SentFailure};
+use crate::execution::journal::EntryDetails;
 use crate::execution::state::InstanceState;
 
 impl BurstRun<'_> {
@@ -29,6 +30,23 @@ impl BurstRun<'_> {
     pub(super) fn fault_of_call(&mut self, number: u64, commands: ActivityCommands, fault: Fault) {
         self.note_secrets(number, commands.unrecorded);
         self.fault(number, fault);
+    }
+
+    /// Records a request that had no answer, without what may quote a secret.
+    pub(super) fn record_sent_failure(&mut self, number: u64, failure: SentFailure) {
+        let SentFailure { reason, was_cancelled } = failure;
+        let message = self.without_secret(number, reason).message;
+        let data = match was_cancelled {
+            true => ("Cancelled", Value::Bool(true)),
+            false => ("Error", Value::String(message.clone())),
+        };
+        self.recorder.note_for_end(number, data);
+        let details = EntryDetails {
+            message: Some(message),
+            ..EntryDetails::default()
+        };
+        self.recorder
+            .add_entry(self.program, &mut self.state, number, "Error", details);
     }
 
     /// Removes the message of a fault if it may quote a secret. The classification stays, unless it is the secret.

@@ -64,7 +64,7 @@ impl BurstRun<'_> {
             .chain(&context.outputs)
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let payload = json!({ "Outcomes": outcomes });
+        let payload = self.recorder.payload_of_end(number, json!({ "Outcomes": outcomes }));
         let details = EntryDetails {
             activity_state: Some(Value::Object(activity_state)),
             payload: Some(payload.clone()),

@@ -1,0 +1,418 @@
+//! What an activity makes of the answer to its request.
+
+use std::io::Read;
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use reqwest::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName};
+use serde_json::{Map, Value, json};
+
+use super::body_kind::{BodyKind, media_type, read_json};
+use super::content::type_of_variable;
+use super::file_value::{FileContent, FileValue};
+use super::header_fields::written_name;
+use super::services::HttpServices;
+use crate::activity::{ActivityContext, Fault, SentFailure, Step};
+use crate::expression::TypeName;
+use crate::outgoing::{OutgoingResponse, SendError};
+use crate::spool::{SpoolFile, SpoolWriter};
+
+/// The largest file that is a value of the workflow itself, in bytes: it outlives waits. Larger ones are in the spool.
+const LARGEST_INLINE: usize = 256 << 10;
+
+/// Why an activity has no outputs.
+pub(super) enum NoAnswer {
+    /// An outcome of the activity.
+    Failed(SentFailure),
+    /// A fault.
+    Fault(Fault),
+}
+
+impl From<Fault> for NoAnswer {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<crate::Error> for NoAnswer {
+    fn from(error: crate::Error) -> Self {
+        Self::Fault(Fault::new(error.to_string()).code(error.code()).category("HTTP"))
+    }
+}
+
+impl From<SendError> for NoAnswer {
+    fn from(error: SendError) -> Self {
+        metrics::counter!("mainspring_outgoing_requests_total", "result" => error.result()).increment(1);
+        let fault = |code, message: String| Self::Fault(Fault::new(message).code(code).category("HTTP"));
+        match error {
+            SendError::Refused(reason) => fault("target-refused", format!("The request was not sent: {reason}")),
+            SendError::TooLarge(limit) => {
+                let message = format!(
+                    "The answer is larger than {limit} bytes, the limit of this server (the setting http-response-mib)"
+                );
+                Self::Fault(
+                    Fault::new(message)
+                        .code("response-too-large")
+                        .category("HTTP")
+                        .quoting_nothing(true),
+                )
+            }
+            SendError::TimedOut(limit) => {
+                let reason = format!("No complete answer came within {limit:?}");
+                Self::Failed(SentFailure {
+                    reason: Fault::new(reason).quoting_nothing(true),
+                    was_cancelled: true,
+                })
+            }
+            SendError::Failed(reason) => Self::Failed(SentFailure {
+                reason: Fault::new(reason),
+                was_cancelled: false,
+            }),
+        }
+    }
+}
+
+/// Counts a request whose answer is complete.
+pub(super) fn count_answer() {
+    metrics::counter!("mainspring_outgoing_requests_total", "result" => "answered").increment(1);
+}
+
+/// The outcomes of an activity in a flowchart: that of the code, and `Done` in any case.
+pub(super) fn flow_outcomes(expected: &[u16], status: u16) -> Step {
+    let of_code = match expected {
+        [] => None,
+        codes if codes.contains(&status) => Some(status.to_string()),
+        _ => Some(UNMATCHED.to_owned()),
+    };
+    Step::Outcomes(of_code.into_iter().chain(["Done".to_owned()]).collect())
+}
+
+/// The outcome of a code that is not expected.
+const UNMATCHED: &str = "Unmatched status code";
+
+/// The outcome of a request without an answer.
+pub(super) fn flow_failure(was_cancelled: bool) -> Step {
+    Step::outcome(if was_cancelled { "Timeout" } else { "Failed to connect" })
+}
+
+/// Headers as a value: the names with their values, each a list. `select` chooses among them.
+pub(super) fn header_values(headers: &HeaderMap, select: impl Fn(&HeaderName) -> bool) -> Value {
+    let mut values = Map::new();
+    for name in headers.keys().filter(|name| select(name)) {
+        let of_name = headers.get_all(name).iter();
+        let texts = of_name.map(|value| Value::String(String::from_utf8_lossy(value.as_bytes()).replace('\0', "")));
+        values.insert(written_name(name.as_str()), Value::Array(texts.collect()));
+    }
+    Value::Object(values)
+}
+
+/// Whether .NET has a header among those of the content.
+pub(super) fn is_of_content(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("content-") && name != "content-security-policy"
+        || ["allow", "expires", "last-modified"].contains(&name)
+}
+
+/// The response as a value: what of it a later script can read.
+pub(super) fn response_value(response: &OutgoingResponse) -> Value {
+    let status = response.status();
+    let reason = reqwest::StatusCode::from_u16(status).ok();
+    let reason = reason.and_then(|status| status.canonical_reason()).unwrap_or_default();
+    let headers = header_values(response.headers(), |_| true);
+    json!({"statusCode": status, "reasonPhrase": reason, "headers": headers})
+}
+
+fn content_type(response: &OutgoingResponse) -> String {
+    let given = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let given = given.filter(|given| !given.trim().is_empty());
+    given.map_or_else(
+        || "application/octet-stream".to_owned(),
+        |given| given.trim().to_owned(),
+    )
+}
+
+/// Reads the content of an answer by its content type; null if it is empty.
+pub(super) async fn parsed_content(
+    context: &mut ActivityContext<'_>,
+    services: &HttpServices,
+    response: &mut OutgoingResponse,
+) -> Result<Value, NoAnswer> {
+    let content_type = content_type(response);
+    let kind = match BodyKind::of(&content_type) {
+        kind if kind.is_text() => kind,
+        // Elsa has no reader of forms for answers.
+        _ => {
+            return Ok(received_file(context, services, response)
+                .await?
+                .map_or(Value::Null, |file| file.to_value()));
+        }
+    };
+    let most = context.max_value_bytes();
+    let mut bytes = Vec::new();
+    while let Some(part) = response.next().await? {
+        if bytes.len() + part.len() > most {
+            return Err(too_much(most).into());
+        }
+        bytes.extend_from_slice(&part);
+    }
+    let bytes = decoded(response.headers(), bytes, most)?;
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let malformed = |message: String| {
+        let message = format!("The answer cannot be read: {message}");
+        Fault::new(message).code("malformed-body").category("HTTP")
+    };
+    let wanted = wanted_type(context);
+    let is_value = match (kind, &wanted) {
+        (BodyKind::Json, None) => media_type(&content_type) == "application/json",
+        (BodyKind::Json, Some(wanted)) => *wanted != TypeName::Text,
+        _ => false,
+    };
+    if !is_value {
+        // The text of JSON is not read, so it need be none.
+        let kind = if kind == BodyKind::Json { BodyKind::Text } else { kind };
+        let text = kind
+            .decode(&content_type, bytes)
+            .map_err(|error| malformed(error.message))?;
+        return Ok(text.into());
+    }
+    let text = kind
+        .decode(&content_type, bytes)
+        .map_err(|error| malformed(error.message))?;
+    Ok(read_json(&text).map_err(|error| malformed(error.message))?)
+}
+
+fn too_much(most: usize) -> Fault {
+    let message = format!(
+        "The answer is larger than {most} bytes, the limit of a value (the setting value-kib); receive it as a file with DownloadHttpFile"
+    );
+    Fault::new(message)
+        .code("response-too-large")
+        .category("HTTP")
+        .quoting_nothing(true)
+}
+
+/// The type of the variable that the content is bound to.
+fn wanted_type(context: &ActivityContext<'_>) -> Option<TypeName> {
+    let mut bound = context
+        .node
+        .outputs
+        .iter()
+        .filter(|output| output.name == "ParsedContent");
+    let target = bound.next().map(|output| output.target.as_str())?;
+    type_of_variable(context.node, context.tree, target)
+}
+
+/// Undoes a compression that the server chose by itself or that a header of the workflow asked for. What has more bytes than
+/// `most` then is refused before it is in memory.
+fn decoded(headers: &HeaderMap, bytes: Vec<u8>, most: usize) -> Result<Vec<u8>, Fault> {
+    let encoding = headers
+        .get(CONTENT_ENCODING)
+        .and_then(|encoding| encoding.to_str().ok());
+    let encoding = encoding.unwrap_or_default().trim().to_ascii_lowercase();
+    let limit = most as u64 + 1;
+    let mut whole = Vec::new();
+    let read = match encoding.as_str() {
+        _ if bytes.is_empty() => return Ok(bytes),
+        "" | "identity" => return Ok(bytes),
+        "gzip" | "x-gzip" => MultiGzDecoder::new(bytes.as_slice())
+            .take(limit)
+            .read_to_end(&mut whole),
+        "deflate" => ZlibDecoder::new(bytes.as_slice()).take(limit).read_to_end(&mut whole),
+        other => {
+            let message = format!(
+                "The answer is compressed as {other:?}, which cannot be read; ask for another form by the header Accept-Encoding"
+            );
+            return Err(Fault::new(message).code("malformed-body").category("HTTP"));
+        }
+    };
+    read.map_err(|error| {
+        let message = format!("The answer cannot be decompressed: {error}");
+        Fault::new(message).code("malformed-body").category("HTTP")
+    })?;
+    if whole.len() > most {
+        return Err(too_much(most));
+    }
+    Ok(whole)
+}
+
+/// Receives the content of an answer as a file; `None` if it is empty.
+pub(super) async fn received_file(
+    context: &mut ActivityContext<'_>,
+    services: &HttpServices,
+    response: &mut OutgoingResponse,
+) -> Result<Option<FileValue>, NoAnswer> {
+    let mut bytes = Vec::new();
+    let mut writer: Option<SpoolWriter> = None;
+    while let Some(part) = response.next().await? {
+        match &mut writer {
+            Some(writer) => writer.write(&part).await?,
+            None if bytes.len() + part.len() <= LARGEST_INLINE => bytes.extend_from_slice(&part),
+            None => {
+                let mut begun = services.spool.create().await?;
+                begun.write(&std::mem::take(&mut bytes)).await?;
+                begun.write(&part).await?;
+                writer = Some(begun);
+            }
+        }
+    }
+    let content_type = content_type(response);
+    let filename = file_name(response.headers(), response.url().path());
+    let mut file = match writer {
+        None if bytes.is_empty() => return Ok(None),
+        None => FileValue::inline(filename, content_type, bytes),
+        Some(writer) => {
+            let stored: SpoolFile = writer.finish().await?;
+            let file = FileValue {
+                name: None,
+                filename,
+                content_type,
+                length: stored.length(),
+                e_tag: None,
+                content: FileContent::Spooled(stored.id().to_owned()),
+            };
+            context.hold_file(stored);
+            file
+        }
+    };
+    file.e_tag = response
+        .headers()
+        .get(ETAG)
+        .and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
+    Ok(Some(file))
+}
+
+/// The name of a file: from the header, else the last segment of the path, else `file.dat`. It has no folder in it.
+fn file_name(headers: &HeaderMap, path: &str) -> String {
+    let disposition = headers.get(CONTENT_DISPOSITION);
+    let disposition = disposition.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let named = disposition.as_deref().and_then(named_in);
+    let segment = path.rsplit('/').next().map(percent_decoded);
+    let names = [named, segment].into_iter().flatten().map(|name| without_folder(&name));
+    let mut names = names.filter(|name| !name.is_empty());
+    names.next().unwrap_or_else(|| "file.dat".to_owned())
+}
+
+/// `filename*` before `filename`.
+fn named_in(disposition: &str) -> Option<String> {
+    let mut plain = None;
+    for (name, value) in parameters(disposition) {
+        if name.eq_ignore_ascii_case("filename*") {
+            // UTF-8'language'escaped
+            let mut parts = value.splitn(3, '\'');
+            let charset = parts.next().unwrap_or_default();
+            if let (true, Some(escaped)) = (charset.eq_ignore_ascii_case("utf-8"), parts.nth(1)) {
+                return Some(percent_decoded(escaped));
+            }
+        } else if name.eq_ignore_ascii_case("filename") {
+            plain.get_or_insert(value);
+        }
+    }
+    plain
+}
+
+/// The parameters of a header, where quoted values may contain anything.
+fn parameters(header: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut rest = header.find(';').and_then(|at| header.get(at + 1..)).unwrap_or_default();
+    while let Some((name, after)) = rest.split_once('=') {
+        let after = after.trim_start();
+        let (value, following) = match after.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted),
+            None => {
+                let (value, following) = after.split_once(';').unwrap_or((after, ""));
+                (value.trim().to_owned(), following)
+            }
+        };
+        found.push((name.trim_matches([';', ' ', '\t']).to_owned(), value));
+        rest = following.trim_start_matches([';', ' ', '\t']);
+    }
+    found
+}
+
+/// What is before the closing quote, and what follows it.
+fn unquoted(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return (value, text.get(at + 1..).unwrap_or_default()),
+            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+            c => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+fn percent_decoded(text: &str) -> String {
+    // A plus is a plus here.
+    super::form::decode(&text.replace('+', "%2B"))
+}
+
+fn without_folder(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String = last.chars().filter(|c| !c.is_control()).take(255).collect();
+    let plain = plain.trim();
+    if plain.chars().all(|c| c == '.') {
+        return String::new();
+    }
+    plain.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_name_of_its_header_or_its_path() {
+        for (disposition, path, name) in [
+            ("attachment; filename=\"a \\\"b\\\".pdf\"", "/x", "a \"b\".pdf"),
+            ("attachment; filename=a.pdf; x=y", "/x", "a.pdf"),
+            (
+                "attachment; filename=\"e.txt\"; filename*=UTF-8''%C3%A9+.txt",
+                "/x",
+                "é+.txt",
+            ),
+            ("attachment; filename=\"../../etc/passwd\"", "/x", "passwd"),
+            ("attachment; filename=\"C:\\\\x\\\\a.doc\"", "/x", "a.doc"),
+            ("attachment; filename=\"..\"", "/files/a%20b.txt", "a b.txt"),
+            ("attachment", "/files/..%2Fb.txt", "b.txt"),
+            ("attachment; filename=\"", "/", "file.dat"),
+            (";;=;filename", "/x/", "file.dat"),
+            ("", "/a+b", "a+b"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_DISPOSITION, HeaderValue::from_str(disposition).unwrap());
+            assert_eq!(file_name(&headers, path), name, "{disposition} {path}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_bomb_is_refused_before_it_is_in_memory() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        for _ in 0..64 {
+            encoder.write_all(&[b' '; 1 << 20]).unwrap();
+        }
+        let bomb = encoder.finish().unwrap();
+        assert!(bomb.len() < 100_000);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let fault = decoded(&headers, bomb, 1 << 20).unwrap_err();
+        assert_eq!(fault.code, "response-too-large");
+        assert_eq!(
+            decoded(&headers, b"no gzip".to_vec(), 1 << 20).unwrap_err().code,
+            "malformed-body"
+        );
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("br"));
+        assert!(decoded(&headers, vec![1], 10).unwrap_err().message.contains("\"br\""));
+    }
+}
