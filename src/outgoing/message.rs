@@ -33,6 +33,8 @@ impl OutgoingBody {
     pub(super) async fn open(&self) -> Result<Option<(Body, Option<u64>)>, SendError> {
         match self {
             Self::None => Ok(None),
+            // Without a length some servers wait for a body.
+            Self::Bytes(bytes) if bytes.is_empty() => Ok(Some((Body::default(), Some(0)))),
             Self::Bytes(bytes) => Ok(Some((Body::from(bytes.clone()), None))),
             Self::File(file) => {
                 let opened = file.open().await;

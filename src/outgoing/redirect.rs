@@ -145,10 +145,12 @@ mod tests {
                 keeps_body,
             };
             hop.filter(&from, &mut headers);
-            headers.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
+            let mut names: Vec<String> = headers.keys().map(|name| name.as_str().to_owned()).collect();
+            names.sort();
+            names
         };
         assert_eq!(kept("https://a.example/b", true).len(), 4);
-        assert_eq!(kept("https://a.example:444/", true), ["x-mine", "content-type"]);
+        assert_eq!(kept("https://a.example:444/", true), ["content-type", "x-mine"]);
         assert_eq!(kept("https://b.example/", false), ["x-mine"]);
     }
 }

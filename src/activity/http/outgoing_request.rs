@@ -17,6 +17,9 @@ use crate::outgoing::{OutgoingBody, OutgoingRequest};
 /// The longest time that an activity can give a request.
 pub(super) const LONGEST: Duration = Duration::from_secs(3600);
 
+/// The input of the timeout. `timeout` is the port of `Elsa.SendHttpRequest` for requests whose time has run out.
+const TIMEOUT: &str = "MainspringTimeout";
+
 /// Of a repeat, the same: a service that knows the header acts once.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -84,7 +87,7 @@ impl RequestInputs {
         if !headers.contains_key(TRACE_PARENT) {
             headers.insert(TRACE_PARENT, HeaderValue::try_from(trace_parent(context))?);
         }
-        let timeout = timeout(context.input("Timeout")).map_err(of_input("Timeout"))?;
+        let timeout = timeout(context.input(TIMEOUT)).map_err(of_input(TIMEOUT))?;
         let timeout = timeout.unwrap_or_else(|| services.outgoing.options().timeout.min(LONGEST));
         let request = OutgoingRequest {
             method,
@@ -148,7 +151,7 @@ impl RequestInputs {
         let is_checked = inputs.get("DisableAuthorizationHeaderValidation") == Some(&Value::Bool(false));
         let authorization = text("Authorization").map(|given| check_authorization(given, is_checked));
         let chosen = text(self.content_type).map(|chosen| check_content_type(chosen.trim()));
-        let timeout = inputs.get("Timeout").map(|value| timeout(value).map(drop));
+        let timeout = inputs.get(TIMEOUT).map(|value| timeout(value).map(drop));
         let codes = inputs
             .get("ExpectedStatusCodes")
             .map(|codes| status_codes(codes).map(drop));
@@ -158,7 +161,7 @@ impl RequestInputs {
             ("RequestHeaders", headers),
             ("Authorization", authorization),
             (self.content_type, chosen),
-            ("Timeout", timeout),
+            (TIMEOUT, timeout),
             ("ExpectedStatusCodes", codes),
         ];
         let problems = checked
@@ -341,7 +344,8 @@ pub(super) fn expected_codes_input() -> InputDescriptor {
 
 /// Ours.
 pub(super) fn timeout_input() -> InputDescriptor {
-    InputDescriptor::new("Timeout", "TimeSpan")
+    InputDescriptor::new(TIMEOUT, "TimeSpan")
+        .display_name("Timeout")
         .category("Advanced")
         .describe(
             "How long the request may take, to the last byte of its answer: as long as the server allows unless given, and an hour at most. \
@@ -389,7 +393,7 @@ mod tests {
             content_type: "ContentType",
         };
         assert_eq!(
-            names.problems(&inputs(json!({"Url": null, "Method": null, "Timeout": null}))),
+            names.problems(&inputs(json!({"Url": null, "Method": null, "MainspringTimeout": null}))),
             [""; 0]
         );
         for (given, part) in [
@@ -404,8 +408,8 @@ mod tests {
                 "scheme",
             ),
             (json!({"ContentType": "json"}), "no content type"),
-            (json!({"Timeout": "-00:00:01"}), "length of time"),
-            (json!({"Timeout": "02:00:00"}), "01:00:00"),
+            (json!({"MainspringTimeout": "-00:00:01"}), "length of time"),
+            (json!({"MainspringTimeout": "02:00:00"}), "01:00:00"),
             (json!({"ExpectedStatusCodes": [99]}), "99 is no status code"),
             (json!({"ExpectedStatusCodes": ["1000"]}), "no status code"),
         ] {
