@@ -19,7 +19,7 @@ use super::redirect::NextHop;
 use super::resolver::{CheckedResolver, Lookup, LookupError, ProxyResolver, SystemLookup};
 use super::rules::TargetRules;
 use super::send_error::SendError;
-use super::tls::tls_config;
+use super::tls::{check_roots, tls_config};
 use crate::{Error, Result};
 
 /// What a target learns about the client.
@@ -93,6 +93,9 @@ impl OutgoingClient {
         }
         if options.timeout.is_zero() {
             return Err(invalid("http-timeout", "it must be longer than zero".to_owned()));
+        }
+        if let Some(file) = &options.root_certificates {
+            check_roots(file)?;
         }
         Ok(Self::made(options, rules, no_proxy, lookup))
     }

@@ -19,16 +19,7 @@ pub(super) fn tls_config(extra_roots: Option<&Path>) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(file) = extra_roots {
-        let shown = file.display();
-        let unusable = |reason: String| {
-            let message = format!("the file {shown} of the setting http-root-certificates cannot be used: {reason}");
-            Error::invalid("invalid-settings", message)
-        };
-        let found = certificates(file).map_err(|error| unusable(error.to_string()))?;
-        let (added, _) = roots.add_parsable_certificates(found);
-        if added == 0 {
-            return Err(unusable("it has no certificate".to_owned()));
-        }
+        add_roots(file, &mut roots)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -38,6 +29,25 @@ pub(super) fn tls_config(extra_roots: Option<&Path>) -> Result<ClientConfig> {
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Checks a file of roots.
+/// Errors: `invalid-settings`, if it has none.
+pub(super) fn check_roots(file: &Path) -> Result<()> {
+    add_roots(file, &mut RootCertStore::empty())
+}
+
+fn add_roots(file: &Path, roots: &mut RootCertStore) -> Result<()> {
+    let shown = file.display();
+    let unusable = |reason: String| {
+        let message = format!("the file {shown} of the setting http-root-certificates cannot be used: {reason}");
+        Error::invalid("invalid-settings", message)
+    };
+    let found = certificates(file).map_err(|error| unusable(error.to_string()))?;
+    match roots.add_parsable_certificates(found) {
+        (0, _) => Err(unusable("it has no certificate".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {

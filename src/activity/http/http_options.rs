@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::services::HttpServices;
+use crate::outgoing::{OutgoingClient, OutgoingOptions};
 use crate::spool::{DEFAULT_LIMIT, Spool};
 use crate::{Error, Result};
 
@@ -24,6 +25,8 @@ pub struct HttpOptions {
     pub spool_directory: Option<PathBuf>,
     /// What all these files may take, in bytes. Default: 1 GiB.
     pub spool_bytes: u64,
+    /// How workflows send requests, and to whom.
+    pub outgoing: OutgoingOptions,
 }
 
 impl Default for HttpOptions {
@@ -33,19 +36,21 @@ impl Default for HttpOptions {
             base_path: "/workflows".to_owned(),
             spool_directory: None,
             spool_bytes: DEFAULT_LIMIT,
+            outgoing: OutgoingOptions::default(),
         }
     }
 }
 
 impl HttpOptions {
     /// What the activities share.
-    /// Errors: `invalid-settings`, for a base path that cannot be used.
+    /// Errors: `invalid-settings`, for a base path, a target, a proxy or a file of certificates that cannot be used.
     pub(crate) fn services(self) -> Result<HttpServices> {
         let base_path = base_path(&self.base_path).map_err(|problem| Error::invalid("invalid-settings", problem))?;
         Ok(HttpServices {
             base_url: self.base_url,
             base_path,
             spool: Spool::lazy(self.spool_directory, self.spool_bytes),
+            outgoing: OutgoingClient::new(self.outgoing)?,
         })
     }
 }

@@ -1,9 +1,10 @@
-//! Settings of workflows behind URLs.
+//! Settings of workflows behind URLs, and of the requests that workflows send.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
+use super::outgoing::OutgoingSettings;
 use crate::activity::HttpOptions;
 use crate::activity::http::base_path;
 use crate::harness::settings::count;
@@ -21,6 +22,8 @@ pub(crate) struct HttpSettings {
     /// The size of all files there, in MiB; a request for which there is no room gets 503
     #[arg(long, value_name = "MIB", default_value = "1024", value_parser = count)]
     spool_mib: usize,
+    #[command(flatten)]
+    outgoing: OutgoingSettings,
 }
 
 impl HttpSettings {
@@ -33,6 +36,7 @@ impl HttpSettings {
             spool_bytes: u64::try_from(self.spool_mib)
                 .unwrap_or(u64::MAX)
                 .saturating_mul(1 << 20),
+            outgoing: self.outgoing.options(),
         }
     }
 }

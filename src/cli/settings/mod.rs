@@ -9,6 +9,7 @@ mod eval;
 mod http;
 mod listing;
 mod locks;
+mod outgoing;
 mod secret_file;
 mod serve;
 mod services;

@@ -108,20 +108,57 @@ fn incident(result: &BurstResult) -> String {
 async fn an_answer_of_any_form_is_read() {
     let json = "content-type: application/json";
     for (answer, content_type, expected) in [
-        (format!("200 OK\r\n{json}\r\ncontent-length: 7\r\n\r\n{{\"a\":1}}"), "Object", json!({"a": 1})),
-        (format!("200 OK\r\n{json}\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{{\"a\"\r\n3\r\n:1}}\r\n0\r\n\r\n"), "Object", json!({"a": 1})),
-        (format!("200 OK\r\n{json}; charset=utf-8\r\nconnection: close\r\n\r\n{{\"a\":1}}"), "String", json!("{\"a\":1}")),
-        ("404 Not Found\r\ncontent-type: application/problem+json\r\nconnection: close\r\n\r\n{\"a\":1}".to_owned(), "Object", json!({"a": 1})),
-        ("200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nhello".to_owned(), "Object", json!("hello")),
-        ("200 OK\r\ncontent-type: text/xml\r\nconnection: close\r\n\r\n<a/>".to_owned(), "Object", json!("<a/>")),
-        (format!("200 OK\r\n{json}\r\ncontent-length: 0\r\n\r\n"), "Object", Value::Null),
+        (
+            format!("200 OK\r\n{json}\r\ncontent-length: 7\r\n\r\n{{\"a\":1}}"),
+            "Object",
+            json!({"a": 1}),
+        ),
+        (
+            format!("200 OK\r\n{json}\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{{\"a\"\r\n3\r\n:1}}\r\n0\r\n\r\n"),
+            "Object",
+            json!({"a": 1}),
+        ),
+        (
+            format!("200 OK\r\n{json}; charset=utf-8\r\nconnection: close\r\n\r\n{{\"a\":1}}"),
+            "String",
+            json!("{\"a\":1}"),
+        ),
+        (
+            "404 Not Found\r\ncontent-type: application/problem+json\r\nconnection: close\r\n\r\n{\"a\":1}".to_owned(),
+            "Object",
+            json!({"a": 1}),
+        ),
+        (
+            "200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nhello".to_owned(),
+            "Object",
+            json!("hello"),
+        ),
+        (
+            "200 OK\r\ncontent-type: text/xml\r\nconnection: close\r\n\r\n<a/>".to_owned(),
+            "Object",
+            json!("<a/>"),
+        ),
+        (
+            format!("200 OK\r\n{json}\r\ncontent-length: 0\r\n\r\n"),
+            "Object",
+            Value::Null,
+        ),
         ("204 No Content\r\n\r\n".to_owned(), "Object", Value::Null),
-        ("200 OK\r\nconnection: close\r\n\r\nabc".to_owned(), "Object", json!({"filename": "a.bin",
-            "contentType": "application/octet-stream", "length": 3, "content": "YWJj"})),
+        (
+            "200 OK\r\nconnection: close\r\n\r\nabc".to_owned(),
+            "Object",
+            json!({"filename": "a.bin",
+            "contentType": "application/octet-stream", "length": 3, "content": "YWJj"}),
+        ),
     ] {
         let target = Target::start(format!("HTTP/1.1 {answer}")).await;
         let (instance, result) = run(workflow("Elsa.SendHttpRequest", &target.url(), json!({}), content_type)).await;
-        assert_eq!(result.sub_status, SubStatus::Finished, "{answer}: {:?}", result.state.incidents());
+        assert_eq!(
+            result.sub_status,
+            SubStatus::Finished,
+            "{answer}: {:?}",
+            result.state.incidents()
+        );
         let status: u64 = answer[..3].parse().unwrap();
         assert_eq!(outputs(&instance), json!([status, expected, null]), "{answer}");
     }
@@ -133,37 +170,85 @@ async fn a_request_has_what_the_inputs_say_and_a_stable_key() {
     let cases = [
         (json!({}), "GET", "", ""),
         (json!({"method": literal("POST")}), "POST", "content-length: 0", ""),
-        (json!({"method": literal("POST"), "content": input("Object", "{\"a\": [1]}"), "contentType": literal("application/json")}),
-            "POST", "content-type: application/json\r\n", "{\"a\":[1]}"),
-        (json!({"method": literal("PUT"), "content": literal("{\"a\": 1}"), "contentType": literal("application/vnd.x+json; v=1")}),
-            "PUT", "content-type: application/vnd.x+json; v=1\r\n", "{\"a\": 1}"),
-        (json!({"method": literal("POST"), "content": input("Object", "{\"a b\": \"ü&\", \"c\": 1}"),
+        (
+            json!({"method": literal("POST"), "content": input("Object", "{\"a\": [1]}"), "contentType": literal("application/json")}),
+            "POST",
+            "content-type: application/json\r\n",
+            "{\"a\":[1]}",
+        ),
+        (
+            json!({"method": literal("PUT"), "content": literal("{\"a\": 1}"), "contentType": literal("application/vnd.x+json; v=1")}),
+            "PUT",
+            "content-type: application/vnd.x+json; v=1\r\n",
+            "{\"a\": 1}",
+        ),
+        (
+            json!({"method": literal("POST"), "content": input("Object", "{\"a b\": \"ü&\", \"c\": 1}"),
             "contentType": literal("application/x-www-form-urlencoded")}),
-            "POST", "content-type: application/x-www-form-urlencoded\r\n", "a+b=%C3%BC%26&c=1"),
-        (json!({"method": literal("POST"), "content": literal("a=1&b=2"), "contentType": literal("application/x-www-form-urlencoded")}),
-            "POST", "content-length: 7", "a=1&b=2"),
+            "POST",
+            "content-type: application/x-www-form-urlencoded\r\n",
+            "a+b=%C3%BC%26&c=1",
+        ),
+        (
+            json!({"method": literal("POST"), "content": literal("a=1&b=2"), "contentType": literal("application/x-www-form-urlencoded")}),
+            "POST",
+            "content-length: 7",
+            "a=1&b=2",
+        ),
         // As in Elsa, nothing is sent without a content type.
-        (json!({"method": literal("POST"), "content": literal("x")}), "POST", "content-length: 0", ""),
-        (json!({"authorization": literal("Bearer t"), "requestHeaders": input("Object", "{\"X-A\": [\"1\", \"2\"], \"Host\": \"x\"}")}),
-            "GET", "authorization: bearer t\r\nx-a: 1\r\nx-a: 2\r\n", ""),
+        (
+            json!({"method": literal("POST"), "content": literal("x")}),
+            "POST",
+            "content-length: 0",
+            "",
+        ),
+        (
+            json!({"authorization": literal("Bearer t"), "requestHeaders": input("Object", "{\"X-A\": [\"1\", \"2\"], \"Host\": \"x\"}")}),
+            "GET",
+            "authorization: bearer t\r\nx-a: 1\r\nx-a: 2\r\n",
+            "",
+        ),
     ];
     for (number, (properties, method, header, body)) in cases.into_iter().enumerate() {
-        let (_, result) = run(workflow("Elsa.SendHttpRequest", &target.url(), properties.clone(), "Object")).await;
-        assert_eq!(result.sub_status, SubStatus::Finished, "{properties}: {:?}", result.state.incidents());
+        let (_, result) = run(workflow(
+            "Elsa.SendHttpRequest",
+            &target.url(),
+            properties.clone(),
+            "Object",
+        ))
+        .await;
+        assert_eq!(
+            result.sub_status,
+            SubStatus::Finished,
+            "{properties}: {:?}",
+            result.state.incidents()
+        );
         let request = target.requests()[number].clone();
         let (head, sent) = request.split_once("\r\n\r\n").unwrap();
         let head = format!("{}\r\n", head.to_lowercase());
-        assert!(head.starts_with(&format!("{} /files/a.bin?k=1 http/1.1\r\n", method.to_lowercase())), "{head}");
+        assert!(
+            head.starts_with(&format!("{} /files/a.bin?k=1 http/1.1\r\n", method.to_lowercase())),
+            "{head}"
+        );
         for line in header.split_inclusive("\r\n") {
             assert!(head.contains(line), "{properties}: {head}");
         }
         assert_eq!(sent, body);
-        assert!(head.contains("traceparent: 00-") && head.contains(&format!("host: 127.0.0.1:{}\r\n", target.port)), "{head}");
+        assert!(
+            head.contains("traceparent: 00-") && head.contains(&format!("host: 127.0.0.1:{}\r\n", target.port)),
+            "{head}"
+        );
     }
     let keys: Vec<String> = target
         .requests()
         .iter()
-        .map(|request| request.lines().find(|line| line.starts_with("idempotency-key: ")).unwrap().to_owned())
+        .map(|request| {
+            request
+                .lines()
+                .find(|line| line.starts_with("idempotency-key: "))
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     // Each was sent by the same activity of an instance of the same id, so each is a repeat of the first.
     assert!(keys.iter().all(|key| *key == keys[0]) && keys[0].len() > 20, "{keys:?}");
@@ -188,8 +273,19 @@ async fn the_child_of_the_status_runs() {
         ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", "failed"),
     ] {
         let target = Target::start(answer).await;
-        let (instance, result) = run(workflow("Elsa.SendHttpRequest", &target.url(), children.clone(), "Object")).await;
-        assert_eq!(result.sub_status, SubStatus::Finished, "{answer}: {:?}", result.state.incidents());
+        let (instance, result) = run(workflow(
+            "Elsa.SendHttpRequest",
+            &target.url(),
+            children.clone(),
+            "Object",
+        ))
+        .await;
+        assert_eq!(
+            result.sub_status,
+            SubStatus::Finished,
+            "{answer}: {:?}",
+            result.state.incidents()
+        );
         let first = instance.lines()[0].clone();
         match child {
             "" => assert!(first.starts_with('['), "{first}"),
@@ -204,29 +300,65 @@ async fn the_child_of_the_status_runs() {
     let (instance, result) = run(late).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
     assert_eq!(instance.lines()[0], "late");
-    let entry = instance.journal.iter().find(|entry| entry.event_name == "Error").unwrap();
+    let entry = instance
+        .journal
+        .iter()
+        .find(|entry| entry.event_name == "Error")
+        .unwrap();
     assert!(entry.message.as_ref().unwrap().contains("200ms"), "{entry:?}");
 }
 
 #[tokio::test]
 async fn a_flow_takes_the_outcomes_of_the_status() {
     let ends = |instance: &InMemoryInstance| {
-        let entry = instance.journal.iter().find(|entry| entry.event_name == "Completed" && entry.activity_id.as_str() == "a");
+        let entry = instance
+            .journal
+            .iter()
+            .find(|entry| entry.event_name == "Completed" && entry.activity_id.as_str() == "a");
         entry.unwrap().payload.clone().unwrap()
     };
     let codes = |text: &str| json!({"expectedStatusCodes": input("Object", text)});
     for type_name in ["Elsa.FlowSendHttpRequest", "Elsa.DownloadHttpFile"] {
         for (answer, properties, outcomes) in [
-            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", json!({}), json!(["200", "Done"])),
-            ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", json!({}), json!(["Unmatched status code", "Done"])),
-            ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", codes("[200, 201]"), json!(["201", "Done"])),
-            ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", codes("[\"201\"]"), json!(["201", "Done"])),
-            ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", codes("[]"), json!(["Done"])),
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+                json!({}),
+                json!(["200", "Done"]),
+            ),
+            (
+                "HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n",
+                json!({}),
+                json!(["Unmatched status code", "Done"]),
+            ),
+            (
+                "HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n",
+                codes("[200, 201]"),
+                json!(["201", "Done"]),
+            ),
+            (
+                "HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n",
+                codes("[\"201\"]"),
+                json!(["201", "Done"]),
+            ),
+            (
+                "HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n",
+                codes("[]"),
+                json!(["Done"]),
+            ),
         ] {
             let target = Target::start(answer).await;
             let (instance, result) = run(workflow(type_name, &target.url(), properties.clone(), "Object")).await;
-            assert_eq!(result.sub_status, SubStatus::Finished, "{properties}: {:?}", result.state.incidents());
-            assert_eq!(ends(&instance), json!({ "Outcomes": outcomes }), "{type_name} {answer} {properties}");
+            assert_eq!(
+                result.sub_status,
+                SubStatus::Finished,
+                "{properties}: {:?}",
+                result.state.incidents()
+            );
+            assert_eq!(
+                ends(&instance),
+                json!({ "Outcomes": outcomes }),
+                "{type_name} {answer} {properties}"
+            );
         }
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let (instance, _) = run(workflow(type_name, &format!("http://{closed}/"), json!({}), "Object")).await;
@@ -244,10 +376,14 @@ async fn a_flow_takes_the_outcomes_of_the_status() {
 #[tokio::test]
 async fn a_download_is_a_file() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\netag: \"e\"\r\nconnection: close\r\n";
-    let target = Target::start(format!("{head}content-disposition: attachment; filename=\"../b.png\"\r\n\r\nabc")).await;
+    let target = Target::start(format!(
+        "{head}content-disposition: attachment; filename=\"../b.png\"\r\n\r\nabc"
+    ))
+    .await;
     let (instance, result) = run(workflow("Elsa.DownloadHttpFile", &target.url(), json!({}), "Object")).await;
     assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
-    let file = json!({"filename": "b.png", "contentType": "image/png", "length": 3, "eTag": "\"e\"", "content": "YWJj"});
+    let file =
+        json!({"filename": "b.png", "contentType": "image/png", "length": 3, "eTag": "\"e\"", "content": "YWJj"});
     assert_eq!(outputs(&instance), json!([200, null, file]));
     // A large one is in the spool until the burst ends, and another request can send it on.
     let large = vec![b'x'; 1 << 20];
@@ -267,14 +403,23 @@ async fn a_download_is_a_file() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_or_received_is_an_incident() {
-    let target = Target::start("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{\"a\":").await;
+    let target =
+        Target::start("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{\"a\":").await;
     let url = target.url();
     let header = json!({"requestHeaders": input("JavaScript", "({'X-A': 'b\\r\\nEvil: 1'})")});
     for (url, properties, part) in [
         (url.as_str(), json!({}), "no JSON"),
         (url.as_str(), header, "line break"),
-        (url.as_str(), json!({"method": input("JavaScript", "'G ET'")}), "no method"),
-        (url.as_str(), json!({"authorization": input("JavaScript", "'Bearer a\\nb'")}), "line break"),
+        (
+            url.as_str(),
+            json!({"method": input("JavaScript", "'G ET'")}),
+            "no method",
+        ),
+        (
+            url.as_str(),
+            json!({"authorization": input("JavaScript", "'Bearer a\\nb'")}),
+            "line break",
+        ),
         ("http://169.254.169.254/latest/meta-data", json!({}), "link-local"),
         ("http://[::ffff:a9fe:a9fe]/", json!({}), "link-local"),
     ] {
@@ -293,7 +438,14 @@ async fn what_cannot_be_sent_or_received_is_an_incident() {
         encoder.finish().unwrap()
     };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
-    for answer in [[head.as_bytes(), &bomb].concat(), [head.replace("content-encoding: gzip\r\n", "").as_bytes(), &vec![b'1'; 2 << 20]].concat()] {
+    for answer in [
+        [head.as_bytes(), &bomb].concat(),
+        [
+            head.replace("content-encoding: gzip\r\n", "").as_bytes(),
+            &vec![b'1'; 2 << 20],
+        ]
+        .concat(),
+    ] {
         let target = Target::start(answer).await;
         let (_, result) = run(workflow("Elsa.SendHttpRequest", &target.url(), json!({}), "Object")).await;
         assert!(incident(&result).contains("larger than 1048576 bytes"));
@@ -306,7 +458,8 @@ async fn a_secret_is_sent_and_not_recorded() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("Token"), "hunter2").unwrap();
     let target = Target::start("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
-    let properties = json!({"authorization": input("JavaScript", "(async () => `Bearer ${await getSecret('Token')}`)()")});
+    let properties =
+        json!({"authorization": input("JavaScript", "(async () => `Bearer ${await getSecret('Token')}`)()")});
     let workflow = workflow("Elsa.SendHttpRequest", &target.url(), properties, "Object");
     let secrets_dir = Some(Arc::new(folder.clone()));
     let mut instance = InMemoryInstance::with(&definition(workflow), Catalogue::standard(), |options| {
@@ -319,5 +472,8 @@ async fn a_secret_is_sent_and_not_recorded() {
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(target.requests()[0].contains("authorization: Bearer hunter2"));
     let recorded = format!("{:?}{:?}", result.journal, result.activity_executions);
-    assert!(!recorded.contains("hunter2") && recorded.contains("withheld"), "{recorded}");
+    assert!(
+        !recorded.contains("hunter2") && recorded.contains("withheld"),
+        "{recorded}"
+    );
 }
