@@ -59,6 +59,8 @@ mod compute;
 mod db;
 pub mod definition;
 mod elsa_json;
+#[cfg(feature = "http")]
+mod endpoint;
 pub mod error;
 #[cfg_attr(
     not(all(feature = "cli", feature = "csharp", feature = "liquid")),

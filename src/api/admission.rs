@@ -18,9 +18,8 @@ use tokio::sync::Semaphore;
 use super::ApiOptions;
 use super::{path, studio};
 use crate::auth::cors::{self, CorsOrigins};
-use crate::auth::{AllowedHosts, ApiKey, cross_site};
+use crate::auth::{AllowedHosts, ApiKey, RefusedKeys, cross_site};
 use crate::http::{ApiError, HoldingBody, Peer};
-use crate::refusals::Refusals;
 use crate::runtime::Engine;
 
 /// Requests that need no key have permits of their own: one for this many permits of the others.
@@ -35,7 +34,7 @@ pub(super) struct Admission {
     cors: CorsOrigins,
     key: Option<ApiKey>,
     /// Requests without the right key.
-    refused: Refusals,
+    refused: RefusedKeys,
     permits: Arc<Semaphore>,
     /// The permits of requests with a token and no key, which must not use up those of the others.
     token_permits: Arc<Semaphore>,
@@ -53,52 +52,22 @@ impl Admission {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             cors: CorsOrigins::new(&options.cors_origins),
             key: options.api_key,
-            refused: Refusals::default(),
+            refused: RefusedKeys::default(),
             permits: Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS))),
             token_permits: keyless(),
             file_permits: keyless(),
         }
     }
 
-    /// Returns the host that a request names, or the reason why it is not admitted.
-    fn check_host<'a>(&self, request: &'a Request) -> Result<&'a str, ApiError> {
-        let headers = request.headers();
-        let text = |name| {
-            headers
-                .get(name)
-                .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
-        };
-        // The host of an absolute URL in the request line takes precedence. No browser sends one, so both must be admitted.
-        let host = text(header::HOST).unwrap_or_default();
-        let target = request.uri().authority().map_or(host, |authority| authority.as_str());
-        if headers.get_all(header::HOST).iter().count() != 1 || !self.hosts.admits(host) || !self.hosts.admits(target) {
-            return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                "host-not-allowed",
-                "The `Host` of the request is not a name of this server; call it by its address, or start it with \
-                 --allowed-host and the name.",
-            ));
-        }
-        Ok(host)
-    }
-
-    /// Counts a request without the right key, and says at intervals where such requests come from; never what they sent.
+    /// Counts a request without the right key.
     fn note_refused(&self, request: &Request, kind: &'static str) {
-        metrics::counter!("mainspring_credentials_refused_total", "reason" => kind).increment(1);
-        if let Some(refused) = self.refused.count() {
-            let peer = request.extensions().get::<Peer>();
-            let client = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.ip().to_string());
-            tracing::warn!(
-                client,
-                refused,
-                "requests without the right API key were refused; the client is that of the last request"
-            );
-        }
+        let peer = request.extensions().get::<Peer>();
+        self.refused.note(peer.map(|Peer(address)| address.ip()), kind);
     }
 
     /// Returns the reason why a request is not admitted.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
-        let host = self.check_host(request)?;
+        let host = self.hosts.check(request)?;
         let headers = request.headers();
         if studio::is_open(request.method(), request.uri().path()) {
             return Ok(());
@@ -160,7 +129,7 @@ async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request,
     let origin = admission.cors.admitted(request.headers()).cloned();
     // A preflight request has no key.
     let mut response = if origin.is_some() && cors::is_preflight(request.method(), request.headers()) {
-        let host = admission.check_host(&request);
+        let host = admission.hosts.check(&request);
         host.map_or_else(IntoResponse::into_response, |_| cors::preflight())
     } else {
         admit_and_run(&admission, request, next).await

@@ -65,6 +65,7 @@ pub use health::probe_router;
 pub use studio::Studio;
 
 pub use crate::auth::ApiKey;
+use crate::endpoint::{self, EndpointAdmission, WorkflowEndpoints};
 use crate::http::BodyLimits;
 pub use crate::http::{ConnectionLimits, MAX_BODY, serve, serve_within};
 use crate::runtime::Engine;
@@ -93,6 +94,8 @@ pub struct ApiOptions {
     pub body_timeout: Duration,
     /// The memory budget of the parsed bodies of all requests, in MiB. Default: 256.
     pub body_memory_mib: usize,
+    /// The largest body of a request to a workflow whose endpoint sets no limit, in MiB. Default: 128.
+    pub http_body_mib: usize,
 }
 
 impl Default for ApiOptions {
@@ -107,6 +110,7 @@ impl Default for ApiOptions {
             max_requests: 1024,
             body_timeout: Duration::from_secs(30),
             body_memory_mib: 256,
+            http_body_mib: 128,
         }
     }
 }
@@ -144,16 +148,32 @@ impl FromRef<Api> for Arc<BodyLimits> {
     }
 }
 
-/// The whole API of one engine, for [`serve`] or to be nested in a server of one's own.
+/// The whole API of one engine, and its workflows behind URLs, for [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
     let api = Api::new(&engine, &options);
+    let endpoints = Arc::new(workflow_endpoints(engine, &options, &api.body_limits));
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
     let routes = Router::from(routes()).merge(hub::socket_route()).with_state(api);
     let routes = match options.studio.clone() {
         Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
         None => routes,
     };
-    protect(routes.layer(leaving), options)
+    protect(routes.layer(leaving), options).layer(from_fn_with_state(endpoints, endpoint::serve))
+}
+
+/// What takes the requests below the base path of workflows.
+fn workflow_endpoints(engine: Engine, options: &ApiOptions, limits: &Arc<BodyLimits>) -> WorkflowEndpoints {
+    let admission = EndpointAdmission::new(
+        options.listen,
+        &options.allowed_hosts,
+        &options.cors_origins,
+        options.api_key.clone(),
+        options.max_requests,
+    );
+    let max_body = u64::try_from(options.http_body_mib)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(1 << 20);
+    WorkflowEndpoints::new(engine, admission, Arc::clone(limits), options.body_timeout, max_body)
 }
 
 /// All routes but the WebSocket of the hub and the files of Studio, with what the OpenAPI document says of them.

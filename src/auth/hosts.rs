@@ -8,6 +8,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::uri::Authority;
+use axum::http::{HeaderValue, Request, StatusCode, header};
+
+use crate::http::ApiError;
 
 /// The names and addresses of this server.
 #[derive(Debug)]
@@ -25,6 +28,28 @@ impl AllowedHosts {
             names: allowed.iter().map(|name| normalize(name)).collect(),
             any: allowed.iter().any(|name| name == "*"),
         }
+    }
+
+    /// Returns the host that a request names, or the reason why it is not admitted.
+    pub(crate) fn check<'a, B>(&self, request: &'a Request<B>) -> Result<&'a str, ApiError> {
+        let headers = request.headers();
+        let text = |name| {
+            headers
+                .get(name)
+                .map(|value: &HeaderValue| value.to_str().unwrap_or_default())
+        };
+        // The host of an absolute URL in the request line takes precedence. No browser sends one, so both must be admitted.
+        let host = text(header::HOST).unwrap_or_default();
+        let target = request.uri().authority().map_or(host, |authority| authority.as_str());
+        if headers.get_all(header::HOST).iter().count() != 1 || !self.admits(host) || !self.admits(target) {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "host-not-allowed",
+                "The `Host` of the request is not a name of this server; call it by its address, or start it with \
+                 --allowed-host and the name.",
+            ));
+        }
+        Ok(host)
     }
 
     /// Whether a request with this `Host` is addressed to this server.

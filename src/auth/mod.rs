@@ -5,6 +5,8 @@ mod api_key;
 pub(crate) mod cors;
 pub(crate) mod cross_site;
 mod hosts;
+mod refused_keys;
 
 pub use api_key::ApiKey;
 pub(crate) use hosts::AllowedHosts;
+pub(crate) use refused_keys::RefusedKeys;

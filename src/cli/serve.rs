@@ -69,6 +69,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,
         body_memory_mib: settings.body_memory,
+        http_body_mib: settings.http.http_body_mib,
     };
     print_line(&format!("ready {}", url_of(options.listen)));
     let drain = Drain {

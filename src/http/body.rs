@@ -274,7 +274,7 @@ fn too_large(max_bytes: usize) -> ApiError {
 }
 
 /// Accepts only an uncompressed body.
-pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.to_str().unwrap_or("?"));

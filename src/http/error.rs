@@ -109,6 +109,25 @@ impl ApiError {
         self
     }
 
+    /// Adds a header whose value is not known before.
+    pub(crate) fn header_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Sets when a client may try again, in seconds.
+    pub(crate) fn retry_after(mut self, seconds: u16) -> Self {
+        self.headers.retain(|(name, _)| *name != header::RETRY_AFTER);
+        self.headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        self
+    }
+
+    /// Names the instance that it is about.
+    pub(crate) fn of_instance(mut self, id: &str) -> Self {
+        self.instance = Some(id.to_owned());
+        self
+    }
+
     /// 503 with `Retry-After`: the same request may succeed soon.
     pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).header(header::RETRY_AFTER, "1")

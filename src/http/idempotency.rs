@@ -1,5 +1,6 @@
 //! The `Idempotency-Key` header: with it, a client's retry is safe.
 
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use sha2::{Digest, Sha256};
 
@@ -9,10 +10,9 @@ use crate::runtime::Idempotency;
 /// The longest key, in characters.
 const MAX_LENGTH: usize = 255;
 
-/// The key of a request, with the fingerprint that distinguishes requests under one key: SHA-256 over the method, the
-/// path with its query, and the bytes of the body.
-pub(super) fn from_request(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
-    let mut keys = parts.headers.get_all("idempotency-key").iter();
+/// The key of a request.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut keys = headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let visible = |key: &&str| (1..=MAX_LENGTH).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
     let (Some(key), None) = (key.to_str().ok().filter(visible), keys.next()) else {
@@ -21,6 +21,23 @@ pub(super) fn from_request(parts: &Parts, body: &[u8]) -> Result<Option<Idempote
             format!("An Idempotency-Key is one header of 1 to {MAX_LENGTH} visible ASCII characters."),
         ));
     };
+    Ok(Some(key.to_owned()))
+}
+
+/// The key of a request, with the fingerprint that distinguishes requests under one key: SHA-256 over the method, the
+/// path with its query, and the bytes of the body.
+pub(super) fn from_request(parts: &Parts, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
+    let Some(key) = idempotency_key(&parts.headers)? else {
+        return Ok(None);
+    };
+    Ok(Some(Idempotency {
+        key,
+        fingerprint: request_fingerprint(parts, body),
+    }))
+}
+
+/// SHA-256 over the method, the path with its query, and what stands for the body.
+pub(crate) fn request_fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     // No method and no path holds a line feed, so the parts cannot run into each other.
     for part in [
@@ -34,10 +51,7 @@ pub(super) fn from_request(parts: &Parts, body: &[u8]) -> Result<Option<Idempote
     hash.update(parts.uri.query().unwrap_or_default().as_bytes());
     hash.update(b"\n");
     hash.update(body);
-    Ok(Some(Idempotency {
-        key: key.to_owned(),
-        fingerprint: hash.finalize().into(),
-    }))
+    hash.finalize().into()
 }
 
 #[cfg(test)]

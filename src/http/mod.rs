@@ -14,10 +14,11 @@ mod server;
 mod tests;
 
 pub use body::MAX_BODY;
-pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, nul_error};
+pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, check_encoding, nul_error};
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER, PROBLEM_JSON};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
 pub(crate) use holding_body::HoldingBody;
+pub(crate) use idempotency::{idempotency_key, request_fingerprint};
 pub(crate) use server::Peer;
 pub use server::{serve, serve_within};

@@ -41,6 +41,10 @@ pub use engine::dead_letters::{
 #[cfg(feature = "http")]
 pub(crate) use engine::definitions::{KnownWorkflows, PreparedDraft};
 pub use engine::event_token::VerifiedEventToken;
+#[cfg(feature = "http")]
+pub(crate) use engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
+#[cfg(feature = "http")]
+pub(crate) use engine::http_routes::{FoundRoute, FoundTarget, RouteCandidate, RouteQuery};
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{

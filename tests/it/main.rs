@@ -16,6 +16,7 @@ mod durability;
 mod failover;
 mod fencing;
 mod guide;
+mod http;
 mod input;
 mod library;
 mod notifications;

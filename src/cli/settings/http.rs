@@ -15,6 +15,9 @@ pub(crate) struct HttpSettings {
     /// The path below which HTTP endpoints of workflows are served
     #[arg(long, value_name = "PATH", default_value = "/workflows", value_parser = base_path)]
     http_base_path: String,
+    /// The largest body of a request to a workflow whose endpoint has no RequestSizeLimit, in MiB
+    #[arg(long, value_name = "MIB", default_value = "128", value_parser = count)]
+    pub(crate) http_body_mib: usize,
     /// The folder for bodies and files that are too large for memory, on a disk of this machine; by default in the system's
     /// folder for temporary files
     #[arg(long, value_name = "FOLDER")]

@@ -38,7 +38,6 @@ mod designer;
 pub(crate) mod event_token;
 mod events;
 #[cfg(feature = "http")]
-#[allow(dead_code, reason = "the endpoint of the next commits calls it")]
 pub(crate) mod http_request;
 #[cfg(feature = "http")]
 pub(crate) mod http_routes;
@@ -78,6 +77,8 @@ use signed_token::RefusedTokens;
 use supervisor::Supervisor;
 
 use crate::activity::Catalogue;
+#[cfg(feature = "http")]
+use crate::activity::http::HttpServices;
 use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::expression::EventUrls;
@@ -87,6 +88,8 @@ use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::request::Readiness;
 use crate::runtime::context::settings::{Role, Settings};
+#[cfg(feature = "http")]
+use crate::store::pause::PauseMode;
 use crate::watchdog::{self, Hang, Part, Watchdog, WatchdogOptions, WatchdogThread};
 use crate::{Error, Result};
 
@@ -278,6 +281,24 @@ impl Engine {
             Error::invalid("invalid-json", format!("{field} cannot be written as JSON")).caused_by(error)
         })?;
         check_value(field, &value, self.inner.interpreter.options().max_value_bytes)
+    }
+
+    /// What the HTTP activities of this node share.
+    #[cfg(feature = "http")]
+    pub(crate) fn http_services(&self) -> &Arc<HttpServices> {
+        self.inner.interpreter.catalogue().http_services()
+    }
+
+    /// How long a request waits for its burst.
+    #[cfg(feature = "http")]
+    pub(crate) fn answer_timeout(&self) -> Duration {
+        self.inner.settings.answer_timeout
+    }
+
+    /// The pause of the cluster, as far as this node knows; `None` if it is not registered.
+    #[cfg(feature = "http")]
+    pub(crate) fn pause_mode(&self) -> Option<PauseMode> {
+        Some(self.node().ok()?.pause.mode())
     }
 
     /// Whether this node accepts work: it is registered and not draining, its last check-in is recent, the database does not

@@ -1,4 +1,4 @@
-//! Requests to engines of this process, over a database of their own.
+//! Engines of this process on nodes of one database.
 
 mod http_kill;
 mod http_request;
