@@ -29,7 +29,8 @@
 //! - `testing` (feature `testing`): the suites that every provider of these services must pass
 //! - `api` (feature `http`): Elsa's REST API as a router and a server
 //!
-//! The private modules, from the top: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `http`
+//! The private modules, from the top: `cli` and `bench` (the program), `harness` (child nodes, a private PostgreSQL), `endpoint`
+//! (workflows behind URLs), `http`
 //! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
 //! (rows, SQL, connections), `outgoing` (requests to other servers), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).

@@ -19,9 +19,14 @@ use super::console::Console;
 use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
 use super::flowchart::FlowchartMode;
+use super::sent_effects::SentEffects;
+#[cfg(feature = "http")]
+use super::sent_effects::SentFailure;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::expression::{Evaluated, Language, ScriptChanges};
 use crate::id::{ActivityExecutionId, InstanceId};
+#[cfg(feature = "http")]
+use crate::spool::SpoolFile;
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
@@ -220,7 +225,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) events: Vec<EventPublication>,
     /// The answer to the request of this run.
     pub(crate) answer: Option<Arc<Answer>>,
-    pub(crate) sent: super::SentEffects,
+    pub(crate) sent: SentEffects,
     /// The children to start; those that are waited for resume the bookmark without a timer.
     pub(crate) children: Vec<(InstanceId, ChildRequest)>,
     /// A child to run after the call, which has then waited. The activity is resumed with its result.
@@ -503,6 +508,18 @@ impl<'a> ActivityContext<'a> {
     #[cfg_attr(not(test), allow(dead_code, reason = "the activities of the next commits call it"))]
     pub(crate) fn answer(&mut self, answer: Answer) {
         self.commands.answer = Some(Arc::new(answer));
+    }
+
+    /// Notes a request that had no answer.
+    #[cfg(feature = "http")]
+    pub(crate) fn note_failure(&mut self, failure: SentFailure) {
+        self.commands.sent.failures.push(failure);
+    }
+
+    /// Keeps a file until the burst has ended.
+    #[cfg(feature = "http")]
+    pub(crate) fn hold_file(&mut self, file: SpoolFile) {
+        self.commands.sent.files.push(file);
     }
 
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first

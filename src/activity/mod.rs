@@ -88,7 +88,8 @@ pub(crate) use route::EndpointRoute;
 pub(crate) use route::HTTP_ENDPOINT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scheduling::inputs_of_trigger;
-pub(crate) use sent_effects::{SentEffects, SentFailure};
+#[cfg(feature = "http")]
+pub(crate) use sent_effects::SentFailure;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};

@@ -4,7 +4,7 @@
     allow(dead_code, reason = "only HTTP activities send requests")
 )]
 
-use super::{ActivityContext, Fault};
+use super::fault::Fault;
 use crate::spool::SpoolFile;
 
 /// What a call leaves behind of the requests that it has sent.
@@ -22,16 +22,4 @@ pub(crate) struct SentFailure {
     /// Why, with what of it may be shown where a secret was read.
     pub(crate) reason: Fault,
     pub(crate) was_cancelled: bool,
-}
-
-impl ActivityContext<'_> {
-    /// Notes a request that had no answer.
-    pub(crate) fn note_failure(&mut self, failure: SentFailure) {
-        self.commands.sent.failures.push(failure);
-    }
-
-    /// Keeps a file until the burst has ended.
-    pub(crate) fn hold_file(&mut self, file: SpoolFile) {
-        self.commands.sent.files.push(file);
-    }
 }

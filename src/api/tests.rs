@@ -151,6 +151,8 @@ impl TestServer {
 }
 
 fn client() -> reqwest::Client {
+    // Another test may have set it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 

@@ -21,6 +21,7 @@ mod eval;
 mod health_server;
 mod migrate;
 mod pause;
+mod public_url;
 mod samples;
 mod serve;
 mod services;

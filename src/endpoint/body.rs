@@ -1,60 +1,21 @@
 //! The body of a request, read by its kind: what is small becomes part of the accepted row, the rest goes to the spool.
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::header;
 use sha2::{Digest, Sha256};
 
 use super::body_stream::{BodyFailure, BodyStream, declared_length};
+use super::content::{
+    BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
+};
 use super::form;
 use crate::activity::http::{
-    BodyKind, FileContent, FileValue, MalformedBody, ReceivedBody, RequestProblem, RouteOptions, decode_pairs,
+    BodyKind, FileContent, FileValue, MalformedBody, ReceivedBody, RequestProblem, decode_pairs,
 };
-use crate::http::{ApiError, BodyLimits, ReservedMemory, check_encoding, last_segment, nul_error};
-use crate::spool::{Spool, SpoolFile, SpoolWriter};
-
-/// What a body may have to be part of the accepted row, in bytes.
-pub(super) const INLINE_BYTES: usize = 256 * 1024;
-
-/// The most fields of a form.
-pub(super) const MOST_FIELDS: usize = 1_000;
+use crate::http::{ApiError, check_encoding, last_segment, nul_error};
+use crate::spool::SpoolFile;
 
 /// The name of a body that has none.
 const UNNAMED: &str = "file.dat";
-
-/// A body that was read, as far as it is accepted.
-#[derive(Debug, Default)]
-pub(super) struct ReadBody {
-    pub(super) body: ReceivedBody,
-    /// Its bytes, as far as they were read.
-    pub(super) length: u64,
-    /// What was wrong while it was read: the rest is missing then.
-    pub(super) problem: Option<RequestProblem>,
-    /// Of what it means: the same for a repeated form, whose encoding differs.
-    pub(super) digest: [u8; 32],
-    /// Its files in the spool.
-    pub(super) files: Vec<SpoolFile>,
-    memory: ReservedMemory,
-}
-
-impl ReadBody {
-    /// What an endpoint with these options does not accept, in Elsa's order.
-    pub(super) fn problem_for(&self, options: &RouteOptions) -> Option<RequestProblem> {
-        if options.request_size_limit.is_some_and(|limit| self.length > limit) {
-            return Some(RequestProblem::RequestTooLarge);
-        }
-        self.problem.or_else(|| options.problem_of_files(self.body.files()))
-    }
-}
-
-/// Where a body goes, and within which limits.
-pub(super) struct BodyReader<'r> {
-    pub(super) headers: &'r HeaderMap,
-    pub(super) options: &'r RouteOptions,
-    pub(super) spool: &'r Spool,
-    pub(super) limits: &'r BodyLimits,
-    /// The time without enough progress, for messages.
-    pub(super) timeout: std::time::Duration,
-}
 
 impl BodyReader<'_> {
     /// Reads a body. Errors: 400, 408, 413, 415, 503.
@@ -113,13 +74,13 @@ impl BodyReader<'_> {
         }
         let mut read = ReadBody::default();
         match content.finish().await? {
-            Finished::Bytes(bytes) if bytes.is_empty() => {}
-            Finished::Bytes(bytes) => {
+            ReadContent::Bytes(bytes) if bytes.is_empty() => {}
+            ReadContent::Bytes(bytes) => {
                 self.limits.reserve(&bytes, &mut read.memory)?;
                 read.body = self.inline(kind, content_type, bytes)?;
             }
-            Finished::Spooled(_) if kind == BodyKind::Form => return Err(form_too_large().into()),
-            Finished::Spooled(file) => {
+            ReadContent::Spooled(_) if kind == BodyKind::Form => return Err(form_too_large().into()),
+            ReadContent::Spooled(file) => {
                 check_spooled(kind, &file).await?;
                 read.body = ReceivedBody::File(FileValue {
                     name: None,
@@ -172,77 +133,6 @@ impl BodyReader<'_> {
     }
 }
 
-/// Why a body was not read.
-pub(super) enum ReadFailure {
-    Body(BodyFailure),
-    Refused(Box<ApiError>),
-}
-
-impl From<BodyFailure> for ReadFailure {
-    fn from(failure: BodyFailure) -> Self {
-        Self::Body(failure)
-    }
-}
-
-impl From<ApiError> for ReadFailure {
-    fn from(error: ApiError) -> Self {
-        Self::Refused(Box::new(error))
-    }
-}
-
-impl From<crate::Error> for ReadFailure {
-    fn from(error: crate::Error) -> Self {
-        super::answer::refused(error).into()
-    }
-}
-
-/// Bytes that go to the spool once they are too many.
-#[derive(Default)]
-pub(super) struct Content {
-    bytes: Vec<u8>,
-    writer: Option<SpoolWriter>,
-}
-
-/// Where the bytes are.
-pub(super) enum Finished {
-    Bytes(Vec<u8>),
-    Spooled(SpoolFile),
-}
-
-impl Content {
-    /// What is in memory, in bytes.
-    pub(super) fn in_memory(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Appends bytes; they stay in memory up to `most`.
-    pub(super) async fn write(&mut self, part: &Bytes, most: usize, spool: &Spool) -> crate::Result<()> {
-        if self.writer.is_none() && self.bytes.len() + part.len() > most {
-            self.writer = Some(spool.create().await?);
-        }
-        match &mut self.writer {
-            Some(writer) => {
-                let before = std::mem::take(&mut self.bytes);
-                if !before.is_empty() {
-                    writer.write(&before).await?;
-                }
-                writer.write(part).await
-            }
-            None => {
-                self.bytes.extend_from_slice(part);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) async fn finish(self) -> crate::Result<Finished> {
-        match self.writer {
-            Some(writer) => Ok(Finished::Spooled(writer.finish().await?)),
-            None => Ok(Finished::Bytes(self.bytes)),
-        }
-    }
-}
-
 /// Checks a body that is too large for the accepted row: nothing starts with one that is broken.
 async fn check_spooled(kind: BodyKind, file: &SpoolFile) -> Result<(), ApiError> {
     if kind != BodyKind::Json {
@@ -265,16 +155,4 @@ async fn check_spooled(kind: BodyKind, file: &SpoolFile) -> Result<(), ApiError>
 
 fn malformed(body: MalformedBody) -> ApiError {
     ApiError::bad_request("malformed-body", format!("{}.", body.message.trim_end_matches('.')))
-}
-
-pub(super) fn form_too_large() -> ApiError {
-    ApiError::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "form-too-large",
-        format!("The fields of a form have at most {INLINE_BYTES} bytes; send what is larger as a file."),
-    )
-}
-
-pub(super) fn too_many_fields() -> ApiError {
-    ApiError::bad_request("invalid-form", format!("A form has at most {MOST_FIELDS} parts."))
 }

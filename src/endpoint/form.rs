@@ -9,10 +9,10 @@ use futures_util::stream::{self, Stream};
 use multer::{Field, Multipart};
 use sha2::{Digest, Sha256};
 
-use super::body::{
-    BodyReader, Content, Finished, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadFailure, form_too_large, too_many_fields,
-};
 use super::body_stream::{BodyFailure, BodyStream};
+use super::content::{
+    BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
+};
 use crate::activity::http::{FileContent, FileValue, ReceivedBody, RequestProblem};
 use crate::http::{ApiError, last_segment, nul_error};
 
@@ -185,8 +185,8 @@ impl FormReader<'_> {
         digest.update(hash.finalize());
         self.inline_bytes += content.in_memory();
         let content = match content.finish().await? {
-            Finished::Bytes(bytes) => FileContent::Inline(bytes),
-            Finished::Spooled(file) => {
+            ReadContent::Bytes(bytes) => FileContent::Inline(bytes),
+            ReadContent::Spooled(file) => {
                 let id = file.id().to_owned();
                 self.read.files.push(file);
                 FileContent::Spooled(id)

@@ -19,13 +19,15 @@
 //!
 //! # Layout
 //! - `admission`: hosts, credentials, permits; `run`: the way of a request through its route and the engine.
-//! - `incoming`: a request without its body; `body`, `form`: its body by its kind; `body_stream`: the bytes as they come.
+//! - `incoming`: a request without its body; `body`, `form`: its body by its kind; `body_stream`: the bytes as they come; `content`: where
+//!   they go.
 //! - `answer`: what a client receives.
 
 mod admission;
 mod answer;
 mod body;
 mod body_stream;
+mod content;
 mod form;
 mod incoming;
 mod run;

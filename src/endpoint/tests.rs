@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use futures_util::stream;
 use tokio::time::Instant;
 
-use super::body::{BodyReader, INLINE_BYTES, MOST_FIELDS, ReadBody};
 use super::body_stream::{BodyFailure, BodyStream};
+use super::content::{BodyReader, INLINE_BYTES, MOST_FIELDS, ReadBody};
 use super::form::filename_of;
 use crate::activity::http::{FileContent, ReceivedBody, RequestProblem, RouteOptions};
 use crate::http::{ApiError, BodyLimits};

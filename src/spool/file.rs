@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Opened;
-use super::room::Place;
+use super::room::SpoolPlace;
 
 /// A complete file. Its last holder deletes it.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ pub(super) struct FileName {
     pub(super) path: PathBuf,
     /// Taken by the deletion, as is the place: they outlive the file.
     pub(super) opened: Option<Arc<Opened>>,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SpoolPlace>,
 }
 
 impl Drop for FileName {

@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 pub(crate) use file::SpoolFile;
 use file::Stored;
 use folder::Folder;
-use room::Room;
+use room::SpoolRoom;
 pub(crate) use writer::SpoolWriter;
 
 use crate::{Error, Result};
@@ -49,7 +49,7 @@ struct Shared {
 #[derive(Debug)]
 struct Opened {
     folder: Folder,
-    room: Arc<Room>,
+    room: Arc<SpoolRoom>,
     files: Mutex<HashMap<String, Weak<Stored>>>,
 }
 
@@ -99,7 +99,7 @@ impl Spool {
             let folder = folder.map_err(|error| Error::internal("opening the spool panicked").caused_by(error))?;
             Ok(Arc::new(Opened {
                 folder: folder?,
-                room: Arc::new(Room::new(self.0.limit)),
+                room: Arc::new(SpoolRoom::new(self.0.limit)),
                 files: Mutex::default(),
             }))
         };

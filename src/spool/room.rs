@@ -9,12 +9,12 @@ use crate::{Error, Result};
 const FILE_BYTES: u64 = 4096;
 
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct SpoolRoom {
     limit: u64,
     used: AtomicU64,
 }
 
-impl Room {
+impl SpoolRoom {
     pub(super) fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -27,8 +27,8 @@ impl Room {
     }
 
     /// The place of a file, which is still empty.
-    pub(super) fn file(self: &Arc<Self>) -> Result<Place> {
-        let mut place = Place {
+    pub(super) fn file(self: &Arc<Self>) -> Result<SpoolPlace> {
+        let mut place = SpoolPlace {
             room: Arc::clone(self),
             bytes: 0,
         };
@@ -39,12 +39,12 @@ impl Room {
 
 /// What one file takes; dropping it gives that back.
 #[derive(Debug)]
-pub(super) struct Place {
-    room: Arc<Room>,
+pub(super) struct SpoolPlace {
+    room: Arc<SpoolRoom>,
     bytes: u64,
 }
 
-impl Place {
+impl SpoolPlace {
     /// Takes more bytes. Errors: `spool-full`; nothing is taken.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<()> {
         let limit = self.room.limit;
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SpoolPlace {
     fn drop(&mut self) {
         self.room.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -6,10 +6,7 @@ use crate::case::folded;
 use crate::error::TemplateError;
 use crate::parameter::{self, Left, Placed};
 use crate::path::decoded;
-use crate::segment::{MOST_SEGMENTS, Part, Segment};
-
-/// In bytes: the longest template.
-pub(crate) const LONGEST_TEMPLATE: usize = 1 << 10;
+use crate::segment::{LONGEST_TEMPLATE, MOST_SEGMENTS, Part, Segment};
 
 /// The most parameters of a template.
 pub(crate) const MOST_PARAMETERS: usize = 64;

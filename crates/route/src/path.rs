@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::case::{folded, is_folded};
-use crate::parse::LONGEST_TEMPLATE;
-use crate::segment::{MOST_SEGMENTS, push_literal};
+use crate::segment::{LONGEST_TEMPLATE, MOST_SEGMENTS, push_literal};
 
 /// In bytes: the longest path. Kestrel's longest request line is as long.
 pub const LONGEST_PATH: usize = 8 << 10;

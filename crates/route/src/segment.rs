@@ -4,6 +4,9 @@ use crate::case::{folded, last_place};
 use crate::constraint::Constraint;
 use crate::pattern::LONGEST_VALUE;
 
+/// In bytes: the longest template.
+pub(crate) const LONGEST_TEMPLATE: usize = 1 << 10;
+
 /// The most segments of a template: those of ASP.NET Core.
 pub(crate) const MOST_SEGMENTS: usize = 28;
 

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 
 use super::file_value::{FileContent, FileValue};
 use super::outgoing_answer::{
-    NoAnswer, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
+    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
 };
 use super::outgoing_request::{
     RequestInputs, authorization_input, content_input, content_type_input, expected_codes_input, headers_input,
@@ -103,12 +103,12 @@ impl Activity for DownloadHttpFile {
             context.set_output("StatusCode", status);
             context.set_output("ResponseHeaders", header_values(headers, |name| !is_of_content(name)));
             context.set_output("ResponseContentHeaders", header_values(headers, is_of_content));
-            Ok::<u16, NoAnswer>(status)
+            Ok::<u16, Unanswered>(status)
         };
         match answer.await {
             Ok(status) => Ok(flow_outcomes(&expected, status)),
-            Err(NoAnswer::Fault(fault)) => Err(fault),
-            Err(NoAnswer::Failed(failure)) => Ok(flow_failure(note(context, failure))),
+            Err(Unanswered::Fault(fault)) => Err(fault),
+            Err(Unanswered::Failed(failure)) => Ok(flow_failure(note(context, failure))),
         }
     }
 
@@ -127,7 +127,7 @@ async fn bytes_of(
     context: &ActivityContext<'_>,
     services: &HttpServices,
     file: Option<&FileValue>,
-) -> Result<Value, NoAnswer> {
+) -> Result<Value, Unanswered> {
     let Some(file) = file else { return Ok(Value::Null) };
     let most = context.max_value_bytes() as u64;
     if file.length > most {

@@ -20,26 +20,26 @@ use crate::spool::{SpoolFile, SpoolWriter};
 const LARGEST_INLINE: usize = 256 << 10;
 
 /// Why an activity has no outputs.
-pub(super) enum NoAnswer {
+pub(super) enum Unanswered {
     /// An outcome of the activity.
     Failed(SentFailure),
     /// A fault.
     Fault(Fault),
 }
 
-impl From<Fault> for NoAnswer {
+impl From<Fault> for Unanswered {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<crate::Error> for NoAnswer {
+impl From<crate::Error> for Unanswered {
     fn from(error: crate::Error) -> Self {
         Self::Fault(Fault::new(error.to_string()).code(error.code()).category("HTTP"))
     }
 }
 
-impl From<SendError> for NoAnswer {
+impl From<SendError> for Unanswered {
     fn from(error: SendError) -> Self {
         metrics::counter!("mainspring_outgoing_requests_total", "result" => error.result()).increment(1);
         let fault = |code, message: String| Self::Fault(Fault::new(message).code(code).category("HTTP"));
@@ -138,7 +138,7 @@ pub(super) async fn parsed_content(
     context: &mut ActivityContext<'_>,
     services: &HttpServices,
     response: &mut OutgoingResponse,
-) -> Result<Value, NoAnswer> {
+) -> Result<Value, Unanswered> {
     let content_type = content_type(response);
     let kind = match BodyKind::of(&content_type) {
         kind if kind.is_text() => kind,
@@ -244,7 +244,7 @@ pub(super) async fn received_file(
     context: &mut ActivityContext<'_>,
     services: &HttpServices,
     response: &mut OutgoingResponse,
-) -> Result<Option<FileValue>, NoAnswer> {
+) -> Result<Option<FileValue>, Unanswered> {
     let mut bytes = Vec::new();
     let mut writer: Option<SpoolWriter> = None;
     while let Some(part) = response.next().await? {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::outgoing_answer::{
-    NoAnswer, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
+    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
 };
 use super::outgoing_request::{
     LONGEST, RequestInputs, any_method_input, authorization_input, content_input, content_type_input,
@@ -146,12 +146,12 @@ async fn send(services: &HttpServices, context: &mut ActivityContext<'_>) -> Res
         context.set_output("ParsedContent", content);
         context.set_output("StatusCode", status);
         context.set_output("ResponseHeaders", header_values(response.headers(), |_| true));
-        Ok::<u16, NoAnswer>(status)
+        Ok::<u16, Unanswered>(status)
     };
     match answer.await {
         Ok(status) => Ok(Ok(status)),
-        Err(NoAnswer::Fault(fault)) => Err(fault),
-        Err(NoAnswer::Failed(failure)) => Ok(Err(note(context, failure))),
+        Err(Unanswered::Fault(fault)) => Err(fault),
+        Err(Unanswered::Failed(failure)) => Ok(Err(note(context, failure))),
     }
 }
 

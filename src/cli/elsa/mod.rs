@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use clap::Command;
 
-use super::settings::public_url;
+use super::public_url::public_url;
 use crate::activity::http::base_path;
 use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;

@@ -238,5 +238,8 @@ fn the_urls_of_workflows_are_those_of_elsa() {
     assert_eq!(set.http.options(None).base_url, "http://localhost:5001");
     let wrong = of(&[("Http:BasePath", "/elsa/api")]);
     let error = format!("{:?}", wrong.report(false, false).unwrap_err());
-    assert!(error.contains("Http:BasePath") && error.contains("/elsa/api"), "{error}");
+    assert!(
+        error.contains("Http:BasePath") && error.contains("/elsa/api"),
+        "{error}"
+    );
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::secret_file::secret_file;
-use super::{ExpressionSettings, HttpSettings, ServiceSettings, StudioChoice, address, is_local, public_url};
+use super::{ExpressionSettings, HttpSettings, ServiceSettings, StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
+use crate::cli::public_url::public_url;
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
 use crate::harness::failure::Failure;

@@ -452,7 +452,11 @@ fn hot() -> impl Iterator<Item = Hot> {
             ..hot
         })
     });
-    wholes.chain(scopes).chain(super::plan_routes::hot()).chain(shapes).chain(starts)
+    wholes
+        .chain(scopes)
+        .chain(super::plan_routes::hot())
+        .chain(shapes)
+        .chain(starts)
 }
 
 /// With these indexes in its header in place of those of the whole.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::http::client_builder;
 use crate::support::single_node::SingleNode;
 use crate::support::{Answer, Http, TIMEOUT, long, poll_until, wait_until};
 
@@ -23,7 +24,7 @@ async fn says(node: &SingleNode, line: &str) {
 impl SingleNode {
     /// Sends a body as it is.
     async fn send(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = client_builder().build().unwrap();
         let request = client
             .post(format!("http://{}/elsa/api/{path}", self.address))
             .header("content-type", content_type);
@@ -405,11 +406,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
     let slow = "const end = Date.now() + 500; while (Date.now() < end) {} 'late'";
     let root = json!({"id": "w", "type": "Elsa.WriteLine", "text": script("String", slow)});
     node.publish("slow", root).await;
-    let hasty = reqwest::Client::builder()
-        .no_proxy()
-        .timeout(Duration::from_millis(150))
-        .build()
-        .unwrap();
+    let hasty = client_builder().timeout(Duration::from_millis(150)).build().unwrap();
     let url = format!("http://{}/elsa/api/workflow-definitions/slow/execute", node.address);
     assert!(hasty.post(url).send().await.unwrap_err().is_timeout());
     let finished = async || (node.count("workflow-instances?status=Finished").await == 1).then_some(());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Map, Value, json};
 
+use crate::support::http::client_builder;
 use crate::support::single_node::SingleNode;
 use crate::support::{Answer, Http};
 
@@ -76,7 +77,7 @@ pub(crate) fn echo(id: &str, path: &str, methods: &[&str], content: &str) -> Val
 
 /// A client of workflows, which sends what it is told.
 pub(crate) fn client() -> reqwest::Client {
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
+    let client = client_builder().timeout(Duration::from_secs(60));
     client.build().unwrap()
 }
 

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+use crate::support::http::client_builder;
 use crate::support::single_node::{KEY, SingleNode, head, waits_for};
 use crate::support::{Http, LONG_TIMEOUT, poll_until};
 
@@ -106,7 +107,7 @@ async fn an_oversized_body_that_never_arrives_is_answered_at_the_body_timeout() 
 async fn tiny_values_are_weighed_before_they_are_built() {
     let node = SingleNode::with_key(&["--body-memory", "64"]).await;
     let heavy = format!("{{\"definitionId\":[{}0]}}", "{\"\":0},".repeat(1_400_000));
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = client_builder().build().unwrap();
     let before = node.memory("VmHWM:");
     for path in ["elsa/api/workflow-instances", "elsa/api/events/e/trigger"] {
         let request = client

@@ -7,7 +7,7 @@ use super::source::{Source, Token};
 const FLOORS: [&[&str]; 10] = [
     &["main", "cli", "bench", "internals"],
     &["harness"],
-    &["api", "http", "auth"],
+    &["api", "endpoint", "http", "auth"],
     &["runtime"],
     &["cluster"],
     &["lock", "signal", "wake"],

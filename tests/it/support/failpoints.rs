@@ -21,7 +21,12 @@ pub(crate) const CALL: [&str; 15] = [
 
 /// A request of an HTTP client, beside those of a call: before and after it is accepted, between the commit that ends it and the
 /// reply, and before the client receives that.
-pub(crate) const REQUEST: [&str; 4] = ["request.accepting", "request.accepted", "request.replying", "request.ended"];
+pub(crate) const REQUEST: [&str; 4] = [
+    "request.accepting",
+    "request.accepted",
+    "request.replying",
+    "request.ended",
+];
 
 /// A burst that starts children, that ends one, or that continues with the end of one.
 pub(crate) const FAMILY: [&str; 5] = [

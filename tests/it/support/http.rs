@@ -16,6 +16,13 @@ pub(crate) struct Http {
     key: Option<String>,
 }
 
+/// A client to be made. The library's own client brings its TLS; here the process needs one.
+pub(crate) fn client_builder() -> reqwest::ClientBuilder {
+    // Another test may have set it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy()
+}
+
 /// What came back.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -30,7 +37,7 @@ pub(crate) struct Answer {
 impl Http {
     /// A client of the node at `base`, the URL that it prints when it is ready.
     pub(crate) fn new(base: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
+        let client = client_builder().timeout(Duration::from_secs(60));
         Self {
             client: client.build().unwrap(),
             base: base.trim_end_matches('/').to_owned(),

@@ -1,0 +1,134 @@
+//! What is read of a body, and where its bytes go.
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+
+use super::answer;
+use super::body_stream::BodyFailure;
+use crate::activity::http::{ReceivedBody, RequestProblem, RouteOptions};
+use crate::http::{ApiError, BodyLimits, ReservedMemory};
+use crate::spool::{Spool, SpoolFile, SpoolWriter};
+
+/// What a body may have to be part of the accepted row, in bytes.
+pub(super) const INLINE_BYTES: usize = 256 * 1024;
+
+/// The most fields of a form.
+pub(super) const MOST_FIELDS: usize = 1_000;
+
+/// A body that was read, as far as it is accepted.
+#[derive(Debug, Default)]
+pub(super) struct ReadBody {
+    pub(super) body: ReceivedBody,
+    /// Its bytes, as far as they were read.
+    pub(super) length: u64,
+    /// What was wrong while it was read: the rest is missing then.
+    pub(super) problem: Option<RequestProblem>,
+    /// Of what it means: the same for a repeated form, whose encoding differs.
+    pub(super) digest: [u8; 32],
+    /// Its files in the spool.
+    pub(super) files: Vec<SpoolFile>,
+    pub(super) memory: ReservedMemory,
+}
+
+impl ReadBody {
+    /// What an endpoint with these options does not accept, in Elsa's order.
+    pub(super) fn problem_for(&self, options: &RouteOptions) -> Option<RequestProblem> {
+        if options.request_size_limit.is_some_and(|limit| self.length > limit) {
+            return Some(RequestProblem::RequestTooLarge);
+        }
+        self.problem.or_else(|| options.problem_of_files(self.body.files()))
+    }
+}
+
+/// Where a body goes, and within which limits.
+pub(super) struct BodyReader<'r> {
+    pub(super) headers: &'r HeaderMap,
+    pub(super) options: &'r RouteOptions,
+    pub(super) spool: &'r Spool,
+    pub(super) limits: &'r BodyLimits,
+    /// The time without enough progress, for messages.
+    pub(super) timeout: std::time::Duration,
+}
+
+/// Why a body was not read.
+pub(super) enum ReadFailure {
+    Body(BodyFailure),
+    Refused(Box<ApiError>),
+}
+
+impl From<BodyFailure> for ReadFailure {
+    fn from(failure: BodyFailure) -> Self {
+        Self::Body(failure)
+    }
+}
+
+impl From<ApiError> for ReadFailure {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(Box::new(error))
+    }
+}
+
+impl From<crate::Error> for ReadFailure {
+    fn from(error: crate::Error) -> Self {
+        answer::refused(error).into()
+    }
+}
+
+/// Bytes that go to the spool once they are too many.
+#[derive(Default)]
+pub(super) struct Content {
+    bytes: Vec<u8>,
+    writer: Option<SpoolWriter>,
+}
+
+/// Where the bytes are.
+pub(super) enum ReadContent {
+    Bytes(Vec<u8>),
+    Spooled(SpoolFile),
+}
+
+impl Content {
+    /// What is in memory, in bytes.
+    pub(super) fn in_memory(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends bytes; they stay in memory up to `most`.
+    pub(super) async fn write(&mut self, part: &Bytes, most: usize, spool: &Spool) -> crate::Result<()> {
+        if self.writer.is_none() && self.bytes.len() + part.len() > most {
+            self.writer = Some(spool.create().await?);
+        }
+        match &mut self.writer {
+            Some(writer) => {
+                let before = std::mem::take(&mut self.bytes);
+                if !before.is_empty() {
+                    writer.write(&before).await?;
+                }
+                writer.write(part).await
+            }
+            None => {
+                self.bytes.extend_from_slice(part);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn finish(self) -> crate::Result<ReadContent> {
+        match self.writer {
+            Some(writer) => Ok(ReadContent::Spooled(writer.finish().await?)),
+            None => Ok(ReadContent::Bytes(self.bytes)),
+        }
+    }
+}
+
+pub(super) fn form_too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "form-too-large",
+        format!("The fields of a form have at most {INLINE_BYTES} bytes; send what is larger as a file."),
+    )
+}
+
+pub(super) fn too_many_fields() -> ApiError {
+    ApiError::bad_request("invalid-form", format!("A form has at most {MOST_FIELDS} parts."))
+}
