@@ -20,13 +20,9 @@ use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
 use super::flowchart::FlowchartMode;
 use super::sent_effects::SentEffects;
-#[cfg(feature = "http")]
-use super::sent_effects::SentFailure;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::expression::{Evaluated, Language, ScriptChanges};
 use crate::id::{ActivityExecutionId, InstanceId};
-#[cfg(feature = "http")]
-use crate::spool::SpoolFile;
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
@@ -508,18 +504,6 @@ impl<'a> ActivityContext<'a> {
     #[cfg_attr(not(test), allow(dead_code, reason = "the activities of the next commits call it"))]
     pub(crate) fn answer(&mut self, answer: Answer) {
         self.commands.answer = Some(Arc::new(answer));
-    }
-
-    /// Notes a request that had no answer.
-    #[cfg(feature = "http")]
-    pub(crate) fn note_failure(&mut self, failure: SentFailure) {
-        self.commands.sent.failures.push(failure);
-    }
-
-    /// Keeps a file until the burst has ended.
-    #[cfg(feature = "http")]
-    pub(crate) fn hold_file(&mut self, file: SpoolFile) {
-        self.commands.sent.files.push(file);
     }
 
     /// The payload of the trigger that started the instance, if this activity is that trigger and executes for the first

@@ -19,6 +19,18 @@ use crate::spool::{SpoolFile, SpoolWriter};
 /// The largest file that is a value of the workflow itself, in bytes: it outlives waits. Larger ones are in the spool.
 const LARGEST_INLINE: usize = 256 << 10;
 
+impl ActivityContext<'_> {
+    /// Notes a request that had no answer.
+    pub(crate) fn note_failure(&mut self, failure: SentFailure) {
+        self.commands.sent.failures.push(failure);
+    }
+
+    /// Keeps a file until the burst has ended.
+    pub(crate) fn hold_file(&mut self, file: SpoolFile) {
+        self.commands.sent.files.push(file);
+    }
+}
+
 /// Why an activity has no outputs.
 pub(super) enum Unanswered {
     /// An outcome of the activity.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::http::client_builder;
+use crate::support::client_builder;
 use crate::support::single_node::SingleNode;
 use crate::support::{Answer, Http, TIMEOUT, long, poll_until, wait_until};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Map, Value, json};
 
-use crate::support::http::client_builder;
+use crate::support::client_builder;
 use crate::support::single_node::SingleNode;
 use crate::support::{Answer, Http};
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use crate::support::http::client_builder;
+use crate::support::client_builder;
 use crate::support::single_node::{KEY, SingleNode, head, waits_for};
 use crate::support::{Http, LONG_TIMEOUT, poll_until};
 

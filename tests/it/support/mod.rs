@@ -37,7 +37,7 @@ pub(crate) use child::{Child, assert_wrong_server, in_environment};
 pub(crate) use clock::Clock;
 pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use gate::Gate;
-pub(crate) use http::{Answer, Http, assert_fields, compare_fields};
+pub(crate) use http::{Answer, Http, assert_fields, client_builder, compare_fields};
 pub(crate) use proxy::Proxy;
 pub(crate) use server::{Server, Stop};
 
