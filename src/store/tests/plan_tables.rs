@@ -1,5 +1,11 @@
 //! The tables for which statements are planned.
 
+/// The types of the arguments of commit/batch.
+pub(super) const BATCH: &str =
+    "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
+                      commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
+                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
+
 /// The tables that grow, with the statements that fill them.
 pub(super) const FILL: &str = "
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,

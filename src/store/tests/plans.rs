@@ -3,18 +3,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::plan_tables::{BIG, EMPTIED, FILL, LATER_TENANT};
+use super::plan_tables::{BATCH, BIG, EMPTIED, FILL, LATER_TENANT};
 use crate::id::{Incarnation, NodeId};
 use crate::store::claim;
 use crate::store::commit::StatementShape;
 use crate::store::start::StartForm;
 use crate::store::stimulus_key::StimulusScope;
 use crate::testing::store::Fixture;
-
-const BATCH: &str =
-    "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
-                      commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
-                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
 
 #[derive(Clone, Copy)]
 pub(super) struct Hot {

@@ -188,7 +188,7 @@ async fn an_endpoint_is_open_or_asks_for_the_key_of_the_server() {
             .await
             .split(' ')
             .nth(1),
-        Some("403")
+        Some("400")
     );
     let stopped = Child::start(&["serve", "--http-base-path", "/elsa"], &[]).wait(crate::support::TIMEOUT);
     assert_eq!(stopped.code(), Some(2));
@@ -234,9 +234,9 @@ async fn a_request_names_the_instance_that_it_is_for() {
         "starts",
         &[
             endpoint("in", "begin", &["GET"], json!({})),
-            answer.clone(),
-            waits_at("mid", json!("begin"), &["GET"], json!({})),
             answer,
+            waits_at("mid", json!("begin"), &["GET"], json!({})),
+            responds("then", "getWorkflowInstanceId() + getCorrelationId()", json!({})),
         ],
     );
     let node = serving(&NONE, &[waits, starts]).await;

@@ -189,7 +189,7 @@ async fn what_an_endpoint_does_not_accept_is_refused_or_an_outcome() {
 async fn large_bodies_are_in_the_spool_while_they_are_used() {
     let spool = std::env::temp_dir().join(format!("mainspring-it-spool-{}", uuid::Uuid::new_v4()));
     let settings = ["--spool-dir", spool.to_str().unwrap(), "--spool-mib", "8"];
-    let waits = json!({"id": "e", "type": "Elsa.Event", "eventName": "go"});
+    let waits = super::waits_at("mid", json!("again"), &["GET"], json!({"parsedContent": null}));
     let file = json!({"id": "out", "type": "Elsa.WriteFileHttpResponse", "content": super::script("getBody()")});
     let node = serving(
         &settings,
@@ -211,7 +211,8 @@ async fn large_bodies_are_in_the_spool_while_they_are_used() {
     // It lives for its burst, and the workflow that needs it later says so.
     let later = Received::of(post(&node, "later").body(large(1))).await;
     let id = later.expect(202)["workflowInstanceId"].as_str().unwrap().to_owned();
-    node.http.trigger("go", &json!({})).await;
+    let again = super::request(&node.http, reqwest::Method::GET, "again");
+    assert_eq!(Received::of(again).await.status, 500);
     node.http.instance_becomes(&id, "Faulted").await;
     let shown = node.http.get(&format!("workflow-instances/{id}")).await.expect(200);
     let incident = shown["workflowState"]["incidents"].to_string();

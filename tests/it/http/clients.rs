@@ -111,6 +111,8 @@ async fn a_form_in_a_browser_starts_a_workflow() {
     std::fs::write(&file, "hello").unwrap();
     let page = browser.page(&files).await;
     page.goto(&format!("http://{}/workflows/form", node.address)).await;
+    page.wait("document.readyState === 'complete' && document.querySelector('button') !== null")
+        .await;
     page.give_file("input[name=f]", &file).await;
     page.click("document.querySelector('button')").await;
     page.wait("document.body.innerText.includes('\"files\"')").await;
