@@ -38,9 +38,17 @@ impl Request {
         }
     }
 
-    /// A form; `|` stands for a line end.
+    /// A form; `|` stands for a line end. It comes in chunks that are no larger than those of the server.
     fn form(text: &str) -> Self {
-        Self::new("multipart/form-data; boundary=b", text.replace('|', "\r\n"))
+        let bytes = text.replace('|', "\r\n").into_bytes();
+        let chunks: Vec<_> = bytes
+            .chunks(16 << 10)
+            .map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk)))
+            .collect();
+        Self::new(
+            "multipart/form-data; boundary=b",
+            Body::from_stream(stream::iter(chunks)),
+        )
     }
 
     fn header(mut self, name: HeaderName, value: &'static str) -> Self {

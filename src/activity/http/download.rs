@@ -73,7 +73,11 @@ impl Activity for DownloadHttpFile {
                     .display_name("Content Headers")
                     .describe("The response content headers that were received."),
             )
-            .output(OutputDescriptor::new("Result", "HttpFile").not_serializable())
+            .output(
+                OutputDescriptor::new("Result", "HttpFile")
+                    .describe("The downloaded file.")
+                    .not_serializable(),
+            )
             .fault_category("HTTP")
             .timeout(CALL)
     }

@@ -126,7 +126,11 @@ fn base(type_name: &str, display_name: &str) -> Descriptor {
             OutputDescriptor::new("ResponseHeaders", "HttpHeaders")
                 .describe("The response headers that were received."),
         )
-        .output(OutputDescriptor::new("Result", "HttpResponseMessage").not_serializable())
+        .output(
+            OutputDescriptor::new("Result", "HttpResponseMessage")
+                .describe("The response.")
+                .not_serializable(),
+        )
         .fault_category("HTTP")
         .timeout(CALL)
 }

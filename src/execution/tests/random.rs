@@ -11,8 +11,8 @@ use crate::definition::WorkflowDefinition;
 use crate::execution::{BurstResult, Instruction, Status};
 
 /// Types that a random workflow does not have: what waits for a time or a program, whose order a test does not decide; what
-/// starts other instances; and the workflow itself.
-const WITHOUT: [&str; 9] = [
+/// starts other instances or has to do with clients and servers; and the workflow itself.
+const WITHOUT: [&str; 15] = [
     "Elsa.Workflow",
     "Elsa.Delay",
     "Elsa.StartAt",
@@ -22,6 +22,12 @@ const WITHOUT: [&str; 9] = [
     "Elsa.DispatchWorkflow",
     "Elsa.BulkDispatchWorkflows",
     "Elsa.ExecuteWorkflow",
+    "Elsa.HttpEndpoint",
+    "Elsa.WriteHttpResponse",
+    "Elsa.WriteFileHttpResponse",
+    "Elsa.SendHttpRequest",
+    "Elsa.FlowSendHttpRequest",
+    "Elsa.DownloadHttpFile",
 ];
 
 /// A type without its type argument.

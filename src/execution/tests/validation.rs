@@ -102,9 +102,6 @@ fn activities_of_elsa_that_do_not_run_are_refused_with_a_remedy() {
         ("NotFoundActivity", "replace it"),
         ("BpmnProcess", "Elsa.Flowchart"),
         ("WebhookEventReceived", "Elsa.Event"),
-        ("SendHttpRequest", "Elsa.RunTask"),
-        ("FlowSendHttpRequest", "Elsa.RunTask"),
-        ("DownloadHttpFile", "Elsa.RunTask"),
     ] {
         let type_name = format!("Elsa.{type_name}");
         let root =

@@ -105,7 +105,7 @@ async fn a_form_in_a_browser_starts_a_workflow() {
     let node = serving(&[], &[form, echo("seen", "seen", &["POST"], SEEN)]).await;
     let program = browser::program().expect("a browser: `apt-get install chromium`, or MAINSPRING_TEST_BROWSER");
     let browser = Browser::start(&program).await;
-    let files = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../http-form");
+    let files = Path::new(env!("CARGO_TARGET_TMPDIR")).join("http-form");
     std::fs::create_dir_all(&files).unwrap();
     let file = files.join("a file.txt");
     std::fs::write(&file, "hello").unwrap();
