@@ -229,11 +229,8 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
             None => {}
         }
     }
-    if let Some(policy) = inputs
-        .get("Policy")
-        .and_then(Value::as_str)
-        .filter(|policy| !policy.trim().is_empty())
-    {
+    let policy = inputs.get("Policy").and_then(Value::as_str);
+    if let Some(policy) = policy.filter(|policy| !policy.trim().is_empty()) {
         problems.push(format!(
             "the policy {policy:?} is unknown: this server has no policies yet; clear Policy, and set Authorize so that a request needs \
              a credential of the API"
