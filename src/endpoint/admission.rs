@@ -94,10 +94,17 @@ impl EndpointAdmission {
 
     /// Checks a request against its route. Without a key at this server an endpoint that asks for a credential takes what the
     /// API takes: nothing that a page of another origin sends.
-    pub(super) fn authorize(&self, parts: &Parts, who: &Credential, options: &RouteOptions) -> Result<(), Response> {
+    pub(super) fn authorize(
+        &self,
+        parts: &Parts,
+        who: &Credential,
+        options: &RouteOptions,
+    ) -> Result<(), Box<Response>> {
         if options.policy.is_some() {
             let message = "This server knows no policies, and the endpoint asks for one.";
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "policy-unknown", message).into_response());
+            return Err(Box::new(
+                ApiError::new(StatusCode::FORBIDDEN, "policy-unknown", message).into_response(),
+            ));
         }
         if !options.authorize {
             return Ok(());
@@ -105,12 +112,11 @@ impl EndpointAdmission {
         if self.key.is_none() {
             let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
             if self.cors.admitted(&parts.headers).is_none() {
-                cross_site::reject_cross_site(&parts.headers, host.unwrap_or_default())
-                    .map_err(IntoResponse::into_response)?;
+                cross_site::reject_cross_site(&parts.headers, host.unwrap_or_default()).map_err(boxed)?;
             }
             // A page of another origin can send these without being asked: as links, images and forms.
             if [Method::GET, Method::HEAD, Method::POST].contains(&parts.method) {
-                cross_site::reject_forgeable(&parts.headers).map_err(IntoResponse::into_response)?;
+                cross_site::reject_forgeable(&parts.headers).map_err(boxed)?;
             }
             return Ok(());
         }
@@ -122,7 +128,7 @@ impl EndpointAdmission {
         self.refused.note(peer.map(|Peer(address)| address.ip()), kind);
         // As in Elsa, without a body.
         let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))];
-        Err((StatusCode::UNAUTHORIZED, challenge).into_response())
+        Err(boxed((StatusCode::UNAUTHORIZED, challenge)))
     }
 }
 
@@ -154,4 +160,8 @@ impl Credential {
             Self::None => "none".to_owned(),
         }
     }
+}
+
+fn boxed(refusal: impl IntoResponse) -> Box<Response> {
+    Box::new(refusal.into_response())
 }

@@ -81,6 +81,12 @@ impl From<ApiError> for Refusal {
     }
 }
 
+impl From<Box<Response>> for Refusal {
+    fn from(response: Box<Response>) -> Self {
+        Self(response)
+    }
+}
+
 impl From<Response> for Refusal {
     fn from(response: Response) -> Self {
         Self(Box::new(response))

@@ -39,22 +39,26 @@ thread_local! {
 }
 
 /// Runs a script here if it is brief. The scope comes back when the pool must run it.
-pub(super) fn run_brief(slow: &Arc<SlowScripts>, script: &str, scope: ScriptScope) -> Result<Evaluated, ScriptScope> {
+pub(super) fn run_brief(
+    slow: &Arc<SlowScripts>,
+    script: &str,
+    scope: ScriptScope,
+) -> Result<Evaluated, Box<ScriptScope>> {
     if !is_brief(script) || !sees_little(&scope) {
-        return Err(scope);
+        return Err(Box::new(scope));
     }
     // A thread that is ending has none any more.
     let kept = OWN_REALM.try_with(RefCell::take).ok().flatten();
     let of_engine = kept.filter(|own| Arc::ptr_eq(&own.slow, slow));
     let Some(own) = of_engine.or_else(|| OwnRealm::new(slow)) else {
-        return Err(scope);
+        return Err(Box::new(scope));
     };
     own.interrupt.begin_brief(LIMIT);
     let evaluation = own.realm.evaluate(script, scope, &own.options);
     if !evaluation.is_spent && own.realm.reset() {
         let _ = OWN_REALM.try_with(|kept| kept.replace(Some(own)));
     }
-    evaluation.result.map_err(|_| evaluation.scope)
+    evaluation.result.map_err(|_| Box::new(evaluation.scope))
 }
 
 impl OwnRealm {

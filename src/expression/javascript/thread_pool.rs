@@ -116,7 +116,7 @@ impl PoolSession {
         }
         let scope = match run_brief(&self.pool.slow, script, scope) {
             Ok(evaluated) => return Ok(evaluated),
-            Err(scope) => scope,
+            Err(scope) => *scope,
         };
         let queue = self.queue()?;
         let closed = |_| ScriptError::new(ScriptErrorKind::Closed, "the script engine has ended");

@@ -58,7 +58,8 @@ mod start;
 mod start_admission;
 mod supervisor;
 pub(crate) mod tasks;
-#[cfg(all(test, feature = "http"))]
+#[cfg(test)]
+#[cfg(feature = "http")]
 mod tests;
 pub(crate) mod transfer;
 pub(crate) mod variables;
