@@ -69,9 +69,11 @@ pub(crate) use context::{
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
+#[cfg(feature = "http")]
+pub(crate) use descriptor::EXPECTED_STATUS_CODES;
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
-    camel_case, case_condition, case_port, item_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, ItemChildren, STATES, TRANSITIONS, camel_case, case_condition,
+    case_port, item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;
@@ -88,7 +90,6 @@ pub(crate) use route::EndpointRoute;
 pub(crate) use route::HTTP_ENDPOINT;
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scheduling::inputs_of_trigger;
-#[cfg(feature = "http")]
 pub(crate) use sent_effects::SentFailure;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
