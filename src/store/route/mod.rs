@@ -65,6 +65,7 @@ impl BookmarkRoute {
 }
 
 /// The key of an anchor.
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only requests look routes up"))]
 pub(crate) fn anchor_key(anchor: &str) -> Vec<u8> {
     key_of([anchor])
 }
