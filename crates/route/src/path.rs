@@ -110,7 +110,8 @@ impl<'p> RequestPath<'p> {
         if self.text.is_empty() { "/" } else { &self.text }
     }
 
-    /// The shape of the template that has this path only; `None` if it has more segments than a template can have.
+    /// The shape of the template that has this path only; `None` if there is none, as the path has an empty segment, or more
+    /// segments than a template can have.
     pub fn shape(&self) -> Option<String> {
         if self.count > MOST_SEGMENTS {
             return None;
@@ -120,7 +121,11 @@ impl<'p> RequestPath<'p> {
             if at > 0 {
                 shape.push('/');
             }
-            push_literal(self.folded(at), &mut shape);
+            let segment = self.folded(at);
+            if segment.is_empty() {
+                return None;
+            }
+            push_literal(segment, &mut shape);
         }
         Some(shape)
     }

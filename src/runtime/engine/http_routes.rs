@@ -1,5 +1,4 @@
 //! The routes of HTTP endpoints: what a request is meant for.
-#![allow(dead_code, reason = "the endpoint of the next commits uses it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
