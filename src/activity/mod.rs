@@ -69,11 +69,9 @@ pub(crate) use context::{
 };
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
-#[cfg(feature = "http")]
-pub(crate) use descriptor::EXPECTED_STATUS_CODES;
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, ItemChildren, STATES, TRANSITIONS, camel_case, case_condition,
-    case_port, item_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
+    camel_case, case_condition, case_port, item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;

@@ -12,11 +12,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-#[cfg(feature = "http")]
-pub(crate) use children::EXPECTED_STATUS_CODES;
 pub(crate) use children::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, ItemChildren, STATES, TRANSITIONS, case_condition, case_port,
-    item_port, transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
+    case_condition, case_port, item_port, transition_condition,
 };
 pub use input::InputDescriptor;
 pub use output::OutputDescriptor;

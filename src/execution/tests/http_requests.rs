@@ -477,3 +477,24 @@ async fn a_secret_is_sent_and_not_recorded() {
         "{recorded}"
     );
 }
+
+#[test]
+fn a_status_that_is_none_is_refused_at_publish() {
+    for (code, is_valid) in [
+        (json!(200), true),
+        (json!("404"), true),
+        (json!(99), false),
+        (json!(1000), false),
+        (json!("ok"), false),
+        (Value::Null, false),
+    ] {
+        let cases = json!({"expectedStatusCodes": [{"statusCode": code, "activity": null}]});
+        let definition = definition(workflow("Elsa.SendHttpRequest", "http://a.example", cases, "Object"));
+        let interpreter = crate::execution::Interpreter::new(Catalogue::standard(), super::in_memory::options().0);
+        let errors = interpreter.validate(&definition);
+        let is_refused = errors
+            .iter()
+            .any(|error| error.message.contains("statusCode of the activity"));
+        assert_eq!(!is_refused, is_valid, "{code}: {errors:?}");
+    }
+}

@@ -22,6 +22,7 @@ mod flowchart_versions;
 mod generated_expressions;
 #[cfg(feature = "http")]
 mod http_activities;
+#[cfg(feature = "http")]
 mod http_requests;
 mod in_memory;
 mod incidents;

@@ -41,7 +41,7 @@ const REMEDIES: [(&str, &str); 11] = [
     ),
     (
         "Elsa.HttpRequest",
-        "let a program send it as an Elsa.RunTask, or register an activity of a program",
+        "use Elsa.FlowSendHttpRequest, or Elsa.SendHttpRequest outside of a flowchart",
     ),
 ];
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::shown::short;
 use super::{control_flow, names, state_machine};
 use crate::activity::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, ItemChildren, TRANSITIONS, camel_case, case_condition,
-    transition_condition,
+    ACTIVITIES, CASE_ACTIVITY, CASES, Catalogue, EXPECTED_STATUS_CODES, ItemChildren, TRANSITIONS, camel_case,
+    case_condition, transition_condition,
 };
 use crate::definition::{ActivityTitle, Problems, RawActivity, ValidationError, WorkflowDefinition, unknown_strategy};
 use crate::expression::runnable_types;
@@ -197,6 +197,9 @@ fn items(
         if let Some(expression) = condition.and_then(|condition| condition.get("expression")) {
             expressions(&transition_condition(number), expression, whose, errors);
         }
+        if property == EXPECTED_STATUS_CODES && entry.is_object() {
+            status_code(number, entry.get("statusCode"), whose, errors);
+        }
         for name in names {
             if let Some(child) = entry.get(name).filter(|child| !child.is_null()) {
                 activity(
@@ -207,6 +210,19 @@ fn items(
                 );
             }
         }
+    }
+}
+
+/// The code of a case of a request: a number, also as text.
+fn status_code(number: usize, given: Option<&Value>, whose: ActivityTitle<'_>, errors: &mut Problems) {
+    let given = given.unwrap_or(&Value::Null);
+    let code = given.as_u64().or_else(|| given.as_str()?.trim().parse().ok());
+    if !code.is_some_and(|code| (100..=599).contains(&code)) {
+        let message = format!(
+            "{EXPECTED_STATUS_CODES}[{number}].statusCode of the activity {whose} is {}; it must be a number from 100 to 599",
+            short(given)
+        );
+        errors.push(ValidationError::of(whose.id(), message));
     }
 }
 
