@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 23] = [
+const DOCUMENTS: [&str; 25] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -12,6 +12,7 @@ const DOCUMENTS: [&str; 23] = [
     "docs/architecture.md",
     "docs/glossary.md",
     "docs/reference/rest.md",
+    "docs/reference/http-activities.md",
     "docs/reference/expressions.md",
     "docs/reference/operating.md",
     "docs/reference/differences-from-elsa.md",
@@ -23,6 +24,7 @@ const DOCUMENTS: [&str; 23] = [
     "docs/guide/first-workflow.md",
     "docs/guide/from-elsa.md",
     "docs/guide/events-timers-correlation.md",
+    "docs/guide/behind-a-url.md",
     "docs/guide/retries-and-idempotency.md",
     "docs/guide/life-of-an-instance.md",
     "docs/guide/running-a-cluster.md",

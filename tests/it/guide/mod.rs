@@ -85,6 +85,11 @@ async fn events_timers_correlation() {
 }
 
 #[tokio::test]
+async fn behind_a_url() {
+    follow::follow(&page("behind-a-url.md"), 1).await;
+}
+
+#[tokio::test]
 async fn retries_and_idempotency() {
     follow::follow(&page("retries-and-idempotency.md"), 1).await;
 }
@@ -230,7 +235,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 9, "{names:?}");
+    assert_eq!(names.len(), 10, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(
