@@ -14,8 +14,8 @@
 //! - **A client that hangs up cancels nothing.** Its handler is dropped; what was accepted goes on.
 //! - **An answer leaves after the commit of its burst**: the engine returns it no sooner.
 //!
-//! An endpoint that does not ask for a credential is open to everybody, web pages of other origins included: whoever
-//! publishes it says so. One that asks for it is protected like the API, whose key it takes.
+//! An endpoint that does not ask for a credential is open to every client, web pages of other origins included: its
+//! author has chosen so. One that asks for it is protected like the API, whose key it takes.
 //!
 //! # Layout
 //! - `admission`: hosts, credentials, permits; `run`: the way of a request through its route and the engine.

@@ -66,10 +66,9 @@ impl Program {
 
 impl Interpreter {
     /// Runs one activity and what it contains alone, in an instance that exists only for it. The activity has its
-    /// configured inputs and these values of variables; all other variables have their defaults. A response is tried, and sent to
-    /// nobody. An activity that waits
-    /// stays `Running`, and nothing resumes its bookmarks. The bounds of a burst apply, and the timeout of the activity
-    /// limits the whole test.
+    /// configured inputs and these values of variables; all other variables have their defaults. An answer is written,
+    /// and no client receives it. An activity that waits stays `Running`, and nothing resumes its bookmarks. The bounds of a
+    /// burst apply, and the timeout of the activity limits the whole test.
     ///
     /// # Errors
     /// `scripts-busy` when no slot for a script was free.
@@ -89,7 +88,7 @@ impl Interpreter {
             program.version,
         );
         state.input = program.complete_input(Map::new()).unwrap_or_default();
-        // A response can be tried without a client: nobody receives it.
+        // A response can be tried without a client: no client receives it.
         state.requests.push(OpenRequest::of_test());
         let mut run = BurstRun {
             program,

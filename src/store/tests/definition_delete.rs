@@ -171,7 +171,7 @@ async fn the_id_of_a_purged_version_is_not_used_again() {
         version_id: Some(of_file.clone()),
         ..definition(name)
     };
-    // A draft is compiled by nobody.
+    // No node compiles a draft.
     let draft = definition::save(&pool, class, &import("draft"), None).await.unwrap();
     assert_eq!(draft.row.version_id, of_file);
     let deleted = delete(&pool, class, &tenant, &id, None, DeleteGuard::None)

@@ -75,7 +75,7 @@ pub(crate) fn echo(id: &str, path: &str, methods: &[&str], content: &str) -> Val
     )
 }
 
-/// A client of workflows, which sends what it is told.
+/// A client of workflows, which follows no proxy settings.
 pub(crate) fn client() -> reqwest::Client {
     let client = client_builder().timeout(Duration::from_secs(60));
     client.build().unwrap()

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use super::http_request::{Web, file, keyed, node_at, says, start, text};
 use crate::runtime::engine::http_request::HttpRun;
 
-/// What the process that is killed is told: its database, the key, and whether the request has files.
+/// The settings of the process that is killed: its database, the key, and whether the request has files.
 const DATABASE: &str = "MAINSPRING_TEST_KILLED_DATABASE";
 const KEY: &str = "MAINSPRING_TEST_KILLED_KEY";
 const FILES: &str = "MAINSPRING_TEST_KILLED_FILES";

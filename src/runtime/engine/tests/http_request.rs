@@ -20,11 +20,11 @@ use crate::testing::TestDatabase;
 use crate::{Engine, Result, check};
 
 /// Begins the workflow or waits; what it receives is in the variable `Got`.
-struct Door;
+struct Entry;
 
-impl Activity for Door {
+impl Activity for Entry {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Test.Door").kind(ActivityKind::Trigger)
+        Descriptor::new("Test.Entry").kind(ActivityKind::Trigger)
     }
 
     fn trigger_payload(&self, _inputs: &Map<String, Value>) -> Option<Value> {
@@ -113,9 +113,9 @@ impl Web {
         node(&self.database, "beside", workers).await
     }
 
-    /// Publishes a workflow that begins at a door.
+    /// Publishes a workflow that begins at an entry.
     pub(super) async fn publish(&self, activities: &[Value]) {
-        let mut all = vec![json!({"id": "door", "type": "Test.Door", "customProperties": {"canStartWorkflow": true}})];
+        let mut all = vec![json!({"id": "entry", "type": "Test.Entry", "customProperties": {"canStartWorkflow": true}})];
         all.extend_from_slice(activities);
         let model = json!({
             "definitionId": "web",
@@ -145,15 +145,15 @@ async fn node(database: &TestDatabase, name: &str, workers: usize) -> Engine {
 
 pub(super) async fn node_at(url: &str, name: &str, workers: usize) -> Engine {
     let builder = Engine::builder(url).node_id(name).workers(workers);
-    builder.activity(Door).activity(Says).start().await.unwrap()
+    builder.activity(Entry).activity(Says).start().await.unwrap()
 }
 
 pub(super) fn start() -> HttpRun {
     HttpRun {
         target: RouteTarget::Start {
             definition_id: "web".into(),
-            activity_id: "door".into(),
-            hash: stimulus_hash("Test.Door", &json!({}), None),
+            activity_id: "entry".into(),
+            hash: stimulus_hash("Test.Entry", &json!({}), None),
         },
         payload: json!("hello"),
         instance_id: None,
@@ -221,7 +221,7 @@ async fn a_request_is_answered_after_the_commit_of_its_burst() {
         (vec![says("a"), fault.clone()], "a hello"),
         (vec![fault], "Faulted"),
         (vec![], "Finished"),
-        (vec![json!({"id": "d", "type": "Test.Door"}), says("b")], "Waiting"),
+        (vec![json!({"id": "d", "type": "Test.Entry"}), says("b")], "Waiting"),
     ] {
         web.publish(&activities).await;
         let outcome = web.engine.run_request(start()).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_request_is_answered_after_the_commit_of_its_burst() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_another_node_reaches_the_client() {
     let web = Web::new().await;
-    web.publish(&[json!({"id": "d", "type": "Test.Door"}), says("b")]).await;
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")]).await;
     let idle = web.beside(0).await;
     let outcome = idle.run_request(start()).await.unwrap();
     assert_eq!(text(&outcome), "Waiting");
@@ -375,7 +375,7 @@ async fn a_held_request_is_answered_by_a_later_burst_of_any_node() {
         assert_eq!(text(&run.await.unwrap().unwrap()), "late hello");
         assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     }
-    // At its end it is told that the instance waits.
+    // At its end the client learns that the instance waits.
     let outcome = web.engine.run_request(held(300)).await.unwrap();
     assert_eq!(text(&outcome), "Waiting");
     signal(&web.engine, "go").await;
@@ -443,7 +443,7 @@ pub(super) async fn file() -> SpoolFile {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_files_runs_where_they_are() {
     let web = Web::new().await;
-    web.publish(&[json!({"id": "d", "type": "Test.Door"}), says("b")]).await;
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")]).await;
     let with_file = async |run: HttpRun| HttpRun {
         files: vec![file().await],
         ..run
@@ -491,7 +491,7 @@ const VOLATILE: &str = "
     INSERT INTO mainspring.idempotency_key (tenant_id, route, key, fingerprint, instance_id)
         VALUES ('', 'http', 'scoped:k', '', 'lost'), ('', 'http', 'scoped:other', '', 'other');
     INSERT INTO mainspring.work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
-        SELECT '', 'lost', 0, definition_id, version_id, version, json_build_object('triggerActivityId', 'door', 'payload', 'x',
+        SELECT '', 'lost', 0, definition_id, version_id, version, json_build_object('triggerActivityId', 'entry', 'payload', 'x',
             'request', json_build_object('id', gen_random_uuid(), 'holder', 1, 'isVolatile', true, 'key', 'scoped:k'))
         FROM mainspring.definition WHERE is_published";
 

@@ -297,7 +297,7 @@ async fn a_definition_goes_before_instances_that_the_request_does_not_name() {
         ..path
     };
     assert_eq!(meant(two, new).await, "starts");
-    // A literal template goes before one with a parameter, whoever waits there.
+    // A literal template goes before one with a parameter, whichever instance waits there.
     publish(one, "precise", &[endpoint("e", "orders/1", &["GET"])])
         .await
         .unwrap();
