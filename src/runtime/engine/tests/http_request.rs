@@ -115,7 +115,8 @@ impl Web {
 
     /// Publishes a workflow that begins at an entry.
     pub(super) async fn publish(&self, activities: &[Value]) {
-        let mut all = vec![json!({"id": "entry", "type": "Test.Entry", "customProperties": {"canStartWorkflow": true}})];
+        let mut all =
+            vec![json!({"id": "entry", "type": "Test.Entry", "customProperties": {"canStartWorkflow": true}})];
         all.extend_from_slice(activities);
         let model = json!({
             "definitionId": "web",
@@ -248,7 +249,8 @@ async fn a_request_is_answered_after_the_commit_of_its_burst() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_another_node_reaches_the_client() {
     let web = Web::new().await;
-    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")]).await;
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")])
+        .await;
     let idle = web.beside(0).await;
     let outcome = idle.run_request(start()).await.unwrap();
     assert_eq!(text(&outcome), "Waiting");
@@ -443,7 +445,8 @@ pub(super) async fn file() -> SpoolFile {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_files_runs_where_they_are() {
     let web = Web::new().await;
-    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")]).await;
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")])
+        .await;
     let with_file = async |run: HttpRun| HttpRun {
         files: vec![file().await],
         ..run
