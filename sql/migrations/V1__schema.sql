@@ -960,8 +960,10 @@ CREATE TABLE unmatched_work (
     tenant_id text COLLATE "C" NOT NULL,
     work_id bigint NOT NULL,
     -- The row was a dead letter until it was replayed as another row, or deleted. False: it matched
-    -- nothing.
+    -- nothing, or was discarded.
     dead_lettered boolean NOT NULL DEFAULT false,
+    -- With its request, of which no burst was committed: the client may send it again.
+    discarded boolean NOT NULL DEFAULT false,
     ended_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, work_id)
 );

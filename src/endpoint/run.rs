@@ -204,7 +204,10 @@ impl Exchange<'_> {
         };
         let idempotency = self.idempotency(key, &read);
         let (engine, deadline) = (&self.endpoints.engine, self.deadline(None, None));
-        match engine.repeat_request(&self.scope(), &idempotency, deadline).await {
+        match engine
+            .repeat_request(&self.scope(), &idempotency, !read.files.is_empty(), deadline)
+            .await
+        {
             Ok(Some(outcome)) => Ok(Some(answer::of_outcome(outcome, false).await)),
             Ok(None) => Ok(None),
             Err(error) => Err(answer::of_error(error, engine).into()),

@@ -5,6 +5,7 @@ use postgres_types::ToSql;
 use serde_json::Value;
 use tokio_postgres::Row;
 
+use super::claim;
 use super::code::WorkKind;
 use super::dead_letter;
 use super::request::{IdempotencyKey, find_request};
@@ -141,6 +142,8 @@ pub(crate) enum WorkStatus {
     Consumed,
     /// It was consumed and matched nothing.
     Unmatched,
+    /// It was deleted with its request, and had no effect.
+    Discarded,
     /// It became a dead letter.
     DeadLettered,
     /// A start that was accepted and deleted since.
@@ -155,13 +158,31 @@ pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId
         .query_one(STATUS, &[&tenant.as_str(), &work.0, &instance.as_str()])
         .await?;
     Ok(
-        match (row.get("waits"), row.get("unmatched"), row.get("dead_lettered")) {
-            (true, _, _) => WorkStatus::Pending,
-            (_, true, _) => WorkStatus::Unmatched,
-            (_, _, true) => WorkStatus::DeadLettered,
-            (false, false, false) => WorkStatus::Consumed,
+        match (
+            row.get("waits"),
+            row.get("unmatched"),
+            row.get("discarded"),
+            row.get("dead_lettered"),
+        ) {
+            (true, _, _, _) => WorkStatus::Pending,
+            (_, true, _, _) => WorkStatus::Unmatched,
+            (_, _, true, _) => WorkStatus::Discarded,
+            (_, _, _, true) => WorkStatus::DeadLettered,
+            (false, false, false, false) => WorkStatus::Consumed,
         },
     )
+}
+
+/// Discards a row of a volatile request that no node has claimed, with its idempotency key; false if there is no such row any
+/// more, or a node has claimed it.
+pub(crate) async fn withdraw(
+    pool: &Pool,
+    tenant: &TenantId,
+    instance: &InstanceId,
+    work: WorkId,
+    key: Option<&str>,
+) -> Result<bool> {
+    claim::discard(pool, (tenant, instance), work, None, key).await
 }
 
 /// The status of a start that `incarnation` accepted, or found accepted, and of which neither row nor instance was found.

@@ -169,14 +169,11 @@ impl WaitingRequests {
         is_sent
     }
 
-    /// The files of a request that waits on this node; `None` if none does, or it has none.
-    pub(crate) fn files(&self, id: RequestId) -> Option<Arc<[SpoolFile]>> {
+    /// The files of the clients that wait on this node for a request: those that repeat it while it is accepted have their own.
+    pub(crate) fn files(&self, id: RequestId) -> Vec<Arc<[SpoolFile]>> {
         let waiting = self.waiting();
-        waiting
-            .requests
-            .get(&id)?
-            .iter()
-            .find_map(|waiter| waiter.files.clone())
+        let waiters = waiting.requests.get(&id).into_iter().flatten();
+        waiters.filter_map(|waiter| waiter.files.clone()).collect()
     }
 
     /// Another node has ended this request: its row is read at once.

@@ -20,7 +20,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long after its deadline a caller may take to make sure that a pending answer is durable. Beyond that the outcome is
 /// unknown.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Waits for the first burst of a start that was accepted under a registration of this node.
@@ -67,7 +67,7 @@ impl Engine {
                     match status.unwrap_or(WorkStatus::Pending) {
                         WorkStatus::Pending => continue,
                         WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
-                        WorkStatus::Unmatched => return Ok(None),
+                        WorkStatus::Unmatched | WorkStatus::Discarded => return Ok(None),
                         WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => {}
                     }
                     // A burst of this node that has just been committed replies with more than the row shows.
@@ -126,12 +126,27 @@ impl Engine {
                 shown => return shown,
             }
             // The row may have become an instance between two reads.
-            match self.start_status(&instance, accepted_by, deadline).await {
-                WorkStatus::Pending if Instant::now() < deadline => {}
-                WorkStatus::Pending => return Err(unknown(instance.as_str())),
-                WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
-                WorkStatus::Deleted => return Err(no_instance(&instance)),
-                WorkStatus::Consumed | WorkStatus::Unmatched | WorkStatus::Unknown => return Err(lost(&instance)),
+            match self.start_without_instance(&instance, accepted_by, deadline).await {
+                Some(why) => return Err(why),
+                None if Instant::now() < deadline => {}
+                None => return Err(unknown(instance.as_str())),
+            }
+        }
+    }
+
+    /// Why a start has no instance; `None` if its row or its instance is there after all.
+    pub(super) async fn start_without_instance(
+        &self,
+        instance: &InstanceId,
+        accepted_by: Incarnation,
+        deadline: Instant,
+    ) -> Option<Error> {
+        match self.start_status(instance, accepted_by, deadline).await {
+            WorkStatus::Pending => None,
+            WorkStatus::DeadLettered => Some(dead_lettered(instance)),
+            WorkStatus::Deleted => Some(no_instance(instance)),
+            WorkStatus::Consumed | WorkStatus::Unmatched | WorkStatus::Discarded | WorkStatus::Unknown => {
+                Some(lost(instance))
             }
         }
     }

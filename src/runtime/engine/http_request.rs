@@ -9,7 +9,8 @@
 //! - A request with an `Idempotency-Key` has an id that follows from scope, key and fingerprint: a repeat finds the row of its
 //!   end at any node, and waits for it while the first request runs.
 //! - A volatile request, whose payload names files of this process, is accepted by the commit of its first burst. Its row is
-//!   discarded when the files are gone, and its key with it.
+//!   discarded, and its key with it, when the files are gone, or when its time ends while no node has claimed it. Until that
+//!   commit no client is told that it goes on.
 //! - A client that leaves cancels nothing that was accepted.
 
 use std::sync::Arc;
@@ -19,35 +20,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Engine;
-use super::await_reply::dead_lettered;
 use super::http_routes::RouteTarget;
-use super::instances::no_instance;
-use super::resume::already_resumed;
 use super::start::{checked_instance_id, to_body};
 use super::start_admission::{accept_to_run, invalid_input};
 use crate::execution::{StartValues, check_value};
 use crate::failpoint;
-use crate::id::{InstanceId, RequestId, TenantId};
+use crate::id::{Incarnation, InstanceId, RequestId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
-use crate::runtime::context::replies::{PendingReply, Reply};
+use crate::runtime::context::replies::PendingReply;
 use crate::runtime::context::request::{Idempotency, plain_correlation_id};
 pub(crate) use crate::runtime::context::waiting_requests::HttpEnd;
 use crate::runtime::context::waiting_requests::WaitingRequest;
 use crate::runtime::worker::instruction::{RequestOfRow, ResumeBody, StartBody};
 use crate::spool::SpoolFile;
-use crate::store::http_answer;
 use crate::store::request::{HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
 use crate::store::start::{NewStart, StartRoute, route_moved};
-use crate::store::work::{self, AcceptedResume, WorkStatus};
+use crate::store::work::{self, AcceptedResume};
 use crate::{Error, Result};
-
-/// How soon, and then how often, it is read whether another node has consumed the row of a request. Bursts of this node reply.
-const READ_INTERVAL: Duration = Duration::from_millis(100);
-const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often a request is accepted anew because what was accepted under its key was withdrawn.
 const TRIES: usize = 3;
@@ -81,12 +73,15 @@ pub(crate) struct HttpOutcome {
 }
 
 /// A request that was accepted and waits for its end.
-struct Accepted {
-    waiting: WaitingRequest,
-    reply: PendingReply,
-    wait_for_response: Option<Duration>,
-    deadline: Instant,
-    is_volatile: bool,
+pub(super) struct Accepted {
+    pub(super) waiting: WaitingRequest,
+    pub(super) reply: PendingReply,
+    /// Of a start: the registration that has accepted it.
+    pub(super) start_by: Option<Incarnation>,
+    pub(super) wait_for_response: Option<Duration>,
+    pub(super) deadline: Instant,
+    pub(super) is_volatile: bool,
+    pub(super) key: Option<String>,
 }
 
 /// What accepting a request came to.
@@ -116,7 +111,8 @@ impl Engine {
     }
 
     /// The end of a request that was accepted before under this key, at any node; `None` if the key is new. Ask before the
-    /// route is looked up: the bookmark that the request has resumed is gone, and its route may be.
+    /// route is looked up: the bookmark that the request has resumed is gone, and its route may be. `is_volatile`: the request
+    /// has files.
     ///
     /// # Errors
     /// Unprocessable `idempotency-key-reused` if the key came with another request. Otherwise as for [`Engine::run_request`].
@@ -124,12 +120,13 @@ impl Engine {
         &self,
         scope: &str,
         idempotency: &Idempotency,
+        is_volatile: bool,
         deadline: Instant,
     ) -> Result<Option<HttpOutcome>> {
         let node = self.accepting()?;
         let key = scoped_key(scope, idempotency);
         match find_request(&node.database.pool, &self.inner.tenant, &key).await? {
-            Some(before) => self.await_repeated(&node, &key, before, deadline).await,
+            Some(before) => self.await_repeated(&node, &key, before, is_volatile, deadline).await,
             None => Ok(None),
         }
     }
@@ -150,7 +147,9 @@ impl Engine {
             let outcome = match (acceptance, &key) {
                 (Acceptance::New(accepted), _) => Some(self.await_end(*accepted).await?),
                 (Acceptance::Repeated(before), Some(key)) => {
-                    self.await_repeated(&node, key, before, run.deadline).await?
+                    let is_volatile = !run.files.is_empty();
+                    self.await_repeated(&node, key, before, is_volatile, run.deadline)
+                        .await?
                 }
                 (Acceptance::Repeated(_), None) => None,
             };
@@ -171,16 +170,16 @@ impl Engine {
         instance: &InstanceId,
     ) -> (RequestOfRow, WaitingRequest) {
         let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
-        let is_volatile = !run.files.is_empty();
+        // A later burst must not answer a client that has been told that its time is over.
+        let left = run.deadline.saturating_duration_since(Instant::now());
+        let held_for = run.wait_for_response.map(|time| time.min(left));
         let body = RequestOfRow {
             id,
             holder: node.database.incarnation,
             is_kept: key.is_some(),
-            held_for: run
-                .wait_for_response
-                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-            is_volatile,
-            key: key.filter(|_| is_volatile).map(|key| key.key.clone()),
+            held_for: held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            files: run.files.iter().map(|file| file.id().to_owned()).collect(),
+            key: key.filter(|_| !run.files.is_empty()).map(|key| key.key.clone()),
         };
         let requests = &node.notifications.requests;
         (body, requests.register(id, instance, run.files.clone()))
@@ -248,7 +247,10 @@ impl Engine {
             claimed: false,
         };
         Ok(match accept_to_run(node, start, run.deadline).await? {
-            (_, Some(reply)) => Acceptance::New(Box::new(accepted(run, waiting, reply))),
+            (_, Some(reply)) => {
+                let start_by = Some(node.database.incarnation);
+                Acceptance::New(Box::new(accepted(run, key, waiting, reply, start_by)))
+            }
             (instance, None) => Acceptance::Repeated(RequestRecord {
                 instance: Some(instance),
                 work: None,
@@ -283,7 +285,7 @@ impl Engine {
                 AcceptedResume::New(work) => {
                     let reply = node.notifications.replies.register(id, work);
                     node.work_accepted(Some(id), Some(work), 1);
-                    Acceptance::New(Box::new(accepted(run, waiting, reply)))
+                    Acceptance::New(Box::new(accepted(run, key, waiting, reply, None)))
                 }
                 AcceptedResume::Existing(work) => Acceptance::Repeated(RequestRecord {
                     instance: Some(id.clone()),
@@ -292,204 +294,24 @@ impl Engine {
             },
         )
     }
-
-    /// Waits for the end of a request of this node.
-    async fn await_end(&self, accepted: Accepted) -> Result<HttpOutcome> {
-        let Accepted {
-            mut waiting,
-            reply,
-            wait_for_response,
-            deadline,
-            is_volatile,
-        } = accepted;
-        let PendingReply {
-            instance,
-            work,
-            mut receiver,
-        } = reply;
-        let held_until = wait_for_response.and_then(|time| Instant::now().checked_add(time));
-        let until = held_until.map_or(deadline, |end| end.min(deadline));
-        let (mut replied, mut is_committed) = (false, false);
-        let mut pause = READ_INTERVAL;
-        loop {
-            tokio::select! {
-                biased;
-                end = &mut waiting.receiver => return outcome(end),
-                reply = &mut receiver, if !replied => {
-                    replied = true;
-                    match reply {
-                        // The end of a request precedes the reply: this one is held.
-                        Ok(Reply::Committed { matched: true, .. }) => {
-                            is_committed = true;
-                            waiting.read_rows();
-                        }
-                        Ok(Reply::Committed { matched: false, .. } | Reply::Unmatched) => {
-                            return Err(self.unmet(&instance).await);
-                        }
-                        Ok(Reply::NoInstance) => return Err(no_instance(&instance)),
-                        Ok(Reply::Unknown) => return Err(unknown(&instance)),
-                        Ok(Reply::Elsewhere) => pause = Duration::ZERO,
-                        Err(_) => {}
-                    }
-                }
-                () = tokio::time::sleep(pause), if !is_committed => {
-                    pause = (pause * 3 / 2).clamp(READ_INTERVAL, LONGEST_INTERVAL);
-                    // A read over an unresponsive connection ends at the deadline.
-                    let status = tokio::time::timeout_at(until, self.work_status(&instance, work)).await;
-                    match status.unwrap_or(WorkStatus::Pending) {
-                        WorkStatus::Pending => continue,
-                        WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
-                        WorkStatus::Unmatched => return Err(self.unmet(&instance).await),
-                        WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => {}
-                    }
-                    // A burst of this node that has just been committed may not have replied yet.
-                    if let Ok(end) = tokio::time::timeout(READ_INTERVAL, &mut waiting.receiver).await {
-                        return outcome(end);
-                    }
-                    is_committed = true;
-                    if let Some(outcome) = self.read_end(waiting.id, &instance, until).await {
-                        return Ok(outcome);
-                    }
-                    if is_volatile && !replied {
-                        return Err(not_run());
-                    }
-                    waiting.read_rows();
-                }
-                () = tokio::time::sleep_until(until) => break,
-            }
-        }
-        let is_over = held_until.is_some_and(|end| end <= until);
-        let end = if is_over { HttpEnd::Waiting } else { HttpEnd::Pending };
-        if is_committed {
-            if let Some(outcome) = self.read_end(waiting.id, &instance, until).await {
-                return Ok(outcome);
-            }
-        } else if !is_volatile {
-            // What goes on must be durable.
-            self.still_running(instance.clone(), until).await?;
-        }
-        Ok(HttpOutcome {
-            instance_id: instance,
-            end,
-        })
-    }
-
-    /// Waits for the end of a request that was accepted before under its key, by this node or another one; `None` if it was
-    /// withdrawn meanwhile, so that it is a new one.
-    async fn await_repeated(
-        &self,
-        node: &NodeContext,
-        key: &IdempotencyKey,
-        before: RequestRecord,
-        deadline: Instant,
-    ) -> Result<Option<HttpOutcome>> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let instance = before
-            .instance
-            .clone()
-            .ok_or_else(|| Error::internal("the request of a key names no instance"))?;
-        let id = request_id(tenant, key);
-        let mut waiting = node.notifications.requests.register(id, &instance, Vec::new());
-        if let Some(outcome) = self.read_end(id, &instance, deadline).await {
-            return Ok(Some(outcome));
-        }
-        waiting.read_rows();
-        let mut pause = READ_INTERVAL;
-        loop {
-            tokio::select! {
-                biased;
-                end = &mut waiting.receiver => {
-                    return outcome(end).map(Some);
-                }
-                () = tokio::time::sleep(pause) => {
-                    pause = (pause * 3 / 2).clamp(READ_INTERVAL, LONGEST_INTERVAL);
-                    let status = match before.work {
-                        Some(work) => self.work_status(&instance, work).await,
-                        None => self.status_of_start(node, &instance).await,
-                    };
-                    match status {
-                        WorkStatus::DeadLettered => return Err(dead_lettered(&instance)),
-                        WorkStatus::Unmatched => return Err(self.unmet(&instance).await),
-                        WorkStatus::Pending => {}
-                        WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => {
-                            match find_request(pool, tenant, key).await? {
-                                Some(now) if now == before => {}
-                                _ => return Ok(None),
-                            }
-                        }
-                    }
-                }
-                () = tokio::time::sleep_until(deadline) => break,
-            }
-        }
-        if let Some(outcome) = self.read_end(id, &instance, deadline).await {
-            return Ok(Some(outcome));
-        }
-        // Without an end of its own it waits for something, or runs on.
-        let executed = self.executed(&instance).await?;
-        Ok(Some(HttpOutcome {
-            end: if executed.pending {
-                HttpEnd::Pending
-            } else {
-                HttpEnd::Waiting
-            },
-            instance_id: instance,
-        }))
-    }
-
-    /// The status of a start that another registration has accepted; unknown if it cannot be read.
-    async fn status_of_start(&self, node: &NodeContext, instance: &InstanceId) -> WorkStatus {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let status = work::start_status(pool, tenant, instance, node.database.incarnation).await;
-        status.unwrap_or(WorkStatus::Pending)
-    }
-
-    /// The end of a request of this instance, if it is a row that can be read now. An expired key that is used again has the id
-    /// of the former request.
-    async fn read_end(&self, id: RequestId, instance: &InstanceId, deadline: Instant) -> Option<HttpOutcome> {
-        let node = self.node().ok()?;
-        let ids = [id];
-        let reading = http_answer::read(&node.database.pool, &ids);
-        match tokio::time::timeout_at(deadline + READ_INTERVAL, reading).await {
-            Ok(Ok(kept)) => {
-                let own = kept.into_iter().find(|kept| kept.instance == *instance)?;
-                Some(HttpOutcome {
-                    instance_id: own.instance.clone(),
-                    end: own.into(),
-                })
-            }
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the end of a request cannot be read; it is read again");
-                None
-            }
-            Err(_) => None,
-        }
-    }
-
-    /// Why the row of a request met nothing.
-    async fn unmet(&self, instance: &InstanceId) -> Error {
-        match self.not_waiting(instance).await {
-            Ok(why) => why,
-            Err(missing) if missing.is_not_found() => missing,
-            Err(_) => already_resumed(instance),
-        }
-    }
 }
 
-fn accepted(run: &HttpRun, waiting: WaitingRequest, reply: PendingReply) -> Accepted {
+fn accepted(
+    run: &HttpRun,
+    key: Option<&IdempotencyKey>,
+    waiting: WaitingRequest,
+    reply: PendingReply,
+    start_by: Option<Incarnation>,
+) -> Accepted {
     Accepted {
         waiting,
         reply,
+        start_by,
         wait_for_response: run.wait_for_response,
         deadline: run.deadline,
         is_volatile: !run.files.is_empty(),
+        key: key.map(|key| key.key.clone()),
     }
-}
-
-/// What the registry has sent. It drops no sender without an end while the request is registered.
-fn outcome(end: Result<(InstanceId, HttpEnd), oneshot::error::RecvError>) -> Result<HttpOutcome> {
-    let (instance_id, end) = end.map_err(|_| Error::internal("a request was given up"))?;
-    Ok(HttpOutcome { instance_id, end })
 }
 
 /// The key of a request in its scope: the same key of another client, or at another endpoint, is another one.
@@ -502,7 +324,7 @@ fn scoped_key(scope: &str, given: &Idempotency) -> IdempotencyKey {
 }
 
 /// The id of each request with this key and fingerprint.
-fn request_id(tenant: &TenantId, key: &IdempotencyKey) -> RequestId {
+pub(super) fn request_id(tenant: &TenantId, key: &IdempotencyKey) -> RequestId {
     let mut hash = Sha256::new();
     for part in [tenant.as_str().as_bytes(), key.key.as_bytes(), &key.fingerprint] {
         hash.update((part.len() as u64).to_be_bytes());
@@ -511,16 +333,8 @@ fn request_id(tenant: &TenantId, key: &IdempotencyKey) -> RequestId {
     RequestId::of_hash(&hash.finalize().into())
 }
 
-fn unknown(instance: &InstanceId) -> Error {
-    Error::unknown_outcome(
-        "the database went away while the workflow was committed; look the instance up, or send the request again with the \
-         same Idempotency-Key",
-    )
-    .instance(instance.as_str())
-}
-
 /// The error of a volatile request whose row was discarded.
-fn not_run() -> Error {
+pub(super) fn not_run() -> Error {
     Error::unavailable(
         "request-not-run",
         "the request was not run, and nothing of it was kept; send it again",

@@ -4,7 +4,8 @@
 //!
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
-//!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers.
+//!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers;
+//!   `http_end`: what their clients are told.
 //! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.
@@ -37,6 +38,8 @@ mod delete;
 mod designer;
 pub(crate) mod event_token;
 mod events;
+#[cfg(feature = "http")]
+mod http_end;
 #[cfg(feature = "http")]
 pub(crate) mod http_request;
 #[cfg(feature = "http")]

@@ -13,7 +13,7 @@ use super::claim::{Loaded, Locked};
 use super::commit::Committed;
 use super::release::{give_back, release_claims};
 use super::run::{self, RunEnd};
-use super::{complete, prepare, requests};
+use super::{complete, prepare, volatile};
 use crate::error::panic_text;
 use crate::execution::{Status, SubStatus};
 use crate::failpoint;
@@ -124,10 +124,10 @@ async fn run_steps(
         Box::pin(give_back(node, &key, &rows, how)).await;
         return Ok(None);
     }
-    let Some(mut prepared) = prepare::prepare(node, locked, rows, state).await? else {
+    let files = volatile::hold(node, &rows);
+    let Some(mut prepared) = prepare::prepare(node, locked, rows, state, files.as_ref()).await? else {
         return Ok(None);
     };
-    let _files = requests::files(node, &prepared.instructions);
     let mut consumed: Vec<(WorkId, bool)> = Vec::new();
     loop {
         failpoint::hit("burst.before").await?;

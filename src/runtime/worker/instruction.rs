@@ -49,9 +49,10 @@ pub(crate) struct RequestOfRow {
     /// How long it waits for the answer of a later burst, in milliseconds from the time when the row is read first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_for: Option<u64>,
-    /// The payload names files of the holder's process: only that one can run the row, and another one discards it.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) is_volatile: bool,
+    /// The files of the holder's process that the payload names: only that one can run the row, as long as it has them, and any
+    /// node discards it afterwards. None: the request is not volatile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
     /// The idempotency key of a volatile request: with the row it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::claim::Locked;
 use super::instruction;
 use super::release::give_back;
-use super::{unsupported, volatile};
+use super::unsupported;
+use super::volatile::{self, HeldFiles};
 use crate::execution::{InstanceState, Instruction, Program};
 use crate::id::InstanceVersion;
 use crate::runtime::context::node_context::NodeContext;
@@ -63,17 +64,18 @@ impl Prepared {
     }
 }
 
-/// Discards or releases rows that can have no effect, and finds what to run. `None` if nothing is left to run.
+/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if they need
+/// some. `None` if nothing is left to run.
 pub(super) async fn prepare(
     node: &NodeContext,
     locked: Locked,
     rows: Vec<ClaimedRow>,
     loaded: Option<LoadedRow>,
+    files: Option<&HeldFiles>,
 ) -> Result<Option<Prepared>> {
-    let rows = if volatile::has_volatile(&rows) {
-        Box::pin(volatile::discard_lost(node, &locked.key, rows)).await?
-    } else {
-        rows
+    let rows = match files {
+        Some(files) => Box::pin(volatile::discard_lost(node, &locked.key, rows, files)).await?,
+        None => rows,
     };
     if rows.is_empty() {
         return Ok(None);

@@ -1,15 +1,13 @@
 //! The ends of requests of HTTP clients: the rows by which a commit keeps them, what is sent after the commit, and the reads
 //! for clients of this node whose requests other nodes end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activity::{Answer, AnswerBody};
-use crate::execution::{EndedRequest, Instruction, RequestEnd};
+use crate::execution::{EndedRequest, RequestEnd};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId};
 use crate::runtime::context::node_context::NodeContext;
-use crate::spool::SpoolFile;
 use crate::store::code::AnswerOutcome;
 use crate::store::commit::AnswerRow;
 use crate::store::http_answer;
@@ -84,17 +82,6 @@ pub(super) async fn reply(node: &NodeContext, instance: &InstanceId, ended: Vec<
     if !elsewhere.is_empty() {
         node.notifications.wake.notify(elsewhere);
     }
-}
-
-/// The files of the requests of these instructions: they stay until the burst has ended, also if the client leaves.
-pub(super) fn files(node: &NodeContext, instructions: &[Instruction]) -> Vec<Arc<[SpoolFile]>> {
-    let requests = instructions.iter().filter_map(|instruction| match instruction {
-        Instruction::Start { request, .. } | Instruction::Resume { request, .. } => request.as_ref(),
-        _ => None,
-    });
-    requests
-        .filter_map(|request| node.notifications.requests.files(request.id))
-        .collect()
 }
 
 /// Reads the rows of requests that wait for one, until the incarnation stops. Without such a request nothing is read.

@@ -3,25 +3,40 @@
 //! Nothing of such a request is accepted before the commit of its first burst, so its row is deleted without an effect once
 //! the files are gone, and with it its idempotency key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::instruction::{RequestOfRow, request_of};
 use super::release::give_back;
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
+use crate::spool::SpoolFile;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::node;
 
 /// How long a row rests that is left to the node that has its files.
 const FOR_HOLDER: Duration = Duration::from_millis(100);
 
-/// Whether one of these rows may need files.
-pub(super) fn has_volatile(rows: &[ClaimedRow]) -> bool {
-    rows.iter().any(|row| of(row).is_some())
+/// The files of the requests of some rows. They stay as long as these are held, also if the client leaves.
+pub(super) struct HeldFiles(Vec<Arc<[SpoolFile]>>);
+
+impl HeldFiles {
+    fn has(&self, id: &str) -> bool {
+        self.0.iter().flat_map(|files| files.iter()).any(|file| file.id() == id)
+    }
 }
 
 fn of(row: &ClaimedRow) -> Option<RequestOfRow> {
-    request_of(row).filter(|request| request.is_volatile)
+    request_of(row).filter(|request| !request.files.is_empty())
+}
+
+/// Holds what this process has of the files of these rows; `None` if they name none.
+pub(super) fn hold(node: &NodeContext, rows: &[ClaimedRow]) -> Option<HeldFiles> {
+    let requests: Vec<RequestOfRow> = rows.iter().filter_map(of).collect();
+    let files = requests
+        .iter()
+        .flat_map(|request| node.notifications.requests.files(request.id));
+    (!requests.is_empty()).then(|| HeldFiles(files.collect()))
 }
 
 /// Discards the rows whose files are gone. Returns no rows if one of them is left to the node that has its files.
@@ -29,12 +44,10 @@ pub(super) async fn discard_lost(
     node: &NodeContext,
     key: &InstanceKey,
     rows: Vec<ClaimedRow>,
+    held: &HeldFiles,
 ) -> Result<Vec<ClaimedRow>> {
-    let is_lost = |row: &ClaimedRow| {
-        let request = of(row)?;
-        let is_here = node.notifications.requests.files(request.id).is_some();
-        (!is_here).then_some(request)
-    };
+    // By the files, not by the id: a repeat under the same key has the id of the first request, and files of its own.
+    let is_lost = |row: &ClaimedRow| of(row).filter(|request| !request.files.iter().all(|file| held.has(file)));
     let incarnation = node.database.incarnation;
     let holders = rows.iter().filter_map(is_lost).map(|request| request.holder);
     let holders: Vec<i64> = holders
@@ -53,7 +66,7 @@ pub(super) async fn discard_lost(
             Some(request) => {
                 tracing::info!(instance = %key.1, "a request is discarded: its files are lost with the process that received it");
                 let pool = &node.database.pool;
-                claim::discard_volatile(pool, incarnation, &key.0, &row.claim, request.key.as_deref()).await?;
+                claim::discard_volatile(pool, incarnation, key, &row.claim, request.key.as_deref()).await?;
             }
         }
     }

@@ -439,14 +439,35 @@ pub(crate) async fn discard_work(
 pub(crate) async fn discard_volatile(
     pool: &Pool,
     incarnation: Incarnation,
-    tenant: &TenantId,
+    instance: &InstanceKey,
     claim: &Claim,
     key: Option<&str>,
 ) -> Result<()> {
     let Claim::Work(id, number) = claim else { return Ok(()) };
-    let params: [&(dyn ToSql + Sync); 6] = [&incarnation.0, &tenant.as_str(), &id.0, &number.0, &HTTP_ROUTE, &key];
-    pool.query(DISCARD_VOLATILE, &params).await?;
+    let holder = Some((incarnation, *number));
+    discard(pool, (&instance.0, &instance.1), *id, holder, key).await?;
     Ok(())
+}
+
+/// Deletes a row of a request, and its idempotency key, if the row is claimed by this holder, or by nobody; false if it is not.
+pub(super) async fn discard(
+    pool: &Pool,
+    (tenant, instance): (&TenantId, &InstanceId),
+    work: WorkId,
+    holder: Option<(Incarnation, ClaimNo)>,
+    key: Option<&str>,
+) -> Result<bool> {
+    let (claimed_by, number) = holder.map(|(incarnation, number)| (incarnation.0, number.0)).unzip();
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &claimed_by,
+        &tenant.as_str(),
+        &work.0,
+        &number,
+        &HTTP_ROUTE,
+        &key,
+        &instance.as_str(),
+    ];
+    Ok(pool.query_one(DISCARD_VOLATILE, &params).await?.get("is_discarded"))
 }
 
 /// Every row that is claimed by this incarnation in the database.

@@ -3,3 +3,4 @@
 mod http_kill;
 mod http_request;
 mod http_routes;
+mod volatile_request;
