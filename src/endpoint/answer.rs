@@ -61,8 +61,8 @@ pub(super) async fn of_outcome(outcome: HttpOutcome, has_timeout: bool) -> Respo
         HttpEnd::NotKept => problem(
             StatusCode::CONFLICT,
             "answer-not-kept",
-            "The first request with this Idempotency-Key has run, and its response was not kept: it was a file, or larger \
-             than 1 MiB.",
+            "The workflow has run, and its response was not kept: it was a file, or larger than 1 MiB, and is sent only to a \
+             client of the node that has run it, once.",
             &id,
         ),
     };

@@ -33,7 +33,8 @@ pub(crate) enum HttpEnd {
     Waiting,
     /// The deadline of the request has passed. What was accepted goes on.
     Pending,
-    /// It was answered, with more than is kept: the first client has received that, if it still waited.
+    /// It was answered, with more than is kept: the first client has received that, if it still waited, at the node that has run
+    /// it.
     NotKept,
 }
 

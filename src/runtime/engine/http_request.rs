@@ -97,7 +97,8 @@ impl Engine {
     ///
     /// # Errors
     /// Conflict `already-resumed`: another request was first at the bookmark; `route-moved`: look the route up again. [`Error::is_not_found`]: the instance is gone.
-    /// Unprocessable `idempotency-key-reused`. Unavailable, code `request-not-run`: of a volatile request nothing was accepted.
+    /// Unprocessable `idempotency-key-reused`. Unavailable, code `request-not-run`: of a volatile request nothing was accepted;
+    /// `no-worker-here`: this node cannot run one.
     /// Otherwise as for starts and resumes.
     pub(crate) async fn run_request(&self, run: HttpRun) -> Result<HttpOutcome> {
         if run.files.is_empty() {
@@ -136,6 +137,21 @@ impl Engine {
         check_value("payload", &run.payload, max_bytes)?;
         plain_correlation_id(run.correlation_id.as_deref())?;
         let key = run.idempotency.as_ref().map(|given| scoped_key(&run.scope, given));
+        let node = self.accepting()?;
+        if !run.files.is_empty() && node.claims.workers.count == 0 {
+            // No other node can run it. A repeat only reads.
+            if let Some(key) = &key
+                && let Some(before) = find_request(&node.database.pool, &self.inner.tenant, key).await?
+                && let Some(outcome) = self.await_repeated(&node, key, before, true, run.deadline).await?
+            {
+                return Ok(outcome);
+            }
+            return Err(Error::unavailable(
+                "no-worker-here",
+                "this node runs no workflows, and the files of a request can be read only by the node that received them; send \
+                 it to a node with the role worker",
+            ));
+        }
         for _ in 0..TRIES {
             let node = self.accepting()?;
             failpoint::hit("request.accepting").await?;

@@ -12,6 +12,7 @@ use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::spool::SpoolFile;
 use crate::store::claim::{self, ClaimedRow, InstanceKey, Release, ReleaseCause};
+use crate::store::code::WorkKind;
 use crate::store::node;
 
 /// How long a row rests that is left to the node that has its files.
@@ -39,7 +40,7 @@ pub(super) fn hold(node: &NodeContext, rows: &[ClaimedRow]) -> Option<HeldFiles>
     (!requests.is_empty()).then(|| HeldFiles(files.collect()))
 }
 
-/// Discards the rows whose files are gone. Returns no rows if one of them is left to the node that has its files.
+/// Discards the rows whose files are gone, and leaves those of others to the nodes that have their files. Returns the rest.
 pub(super) async fn discard_lost(
     node: &NodeContext,
     key: &InstanceKey,
@@ -54,10 +55,21 @@ pub(super) async fn discard_lost(
         .filter(|holder| *holder != incarnation)
         .map(|holder| holder.0)
         .collect();
-    if !holders.is_empty() && !node::living(&node.database.pool, &holders).await?.is_empty() {
-        let (cause, pause) = (ReleaseCause::None, FOR_HOLDER);
-        give_back(node, key, &rows, Release { cause, pause }).await;
-        return Ok(Vec::new());
+    let mut rows = rows;
+    if !holders.is_empty() {
+        let living = node::living(&node.database.pool, &holders).await?;
+        let is_elsewhere = |row: &ClaimedRow| is_lost(row).is_some_and(|request| living.contains(&request.holder.0));
+        if rows.iter().any(is_elsewhere) {
+            // A burst that has begun is repeated with all of its rows; only a cancel goes before it.
+            let has_begun = rows.iter().any(|row| row.had_begun);
+            let is_cancel = |row: &ClaimedRow| matches!(row.instruction, Some((WorkKind::Cancel, _)));
+            let (left, others): (Vec<_>, Vec<_>) = rows
+                .into_iter()
+                .partition(|row| is_elsewhere(row) || has_begun && !is_cancel(row));
+            let (cause, pause) = (ReleaseCause::None, FOR_HOLDER);
+            give_back(node, key, &left, Release { cause, pause }).await;
+            rows = others;
+        }
     }
     let mut kept = Vec::new();
     for row in rows {

@@ -61,6 +61,27 @@ async fn a_request_with_files_runs_where_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_workers_takes_no_files() {
+    let web = Web::new().await;
+    web.publish(&[says("a")]).await;
+    let idle = web.beside(0).await;
+    let upload = async || HttpRun {
+        files: vec![file().await],
+        ..keyed(start(), "k", 1)
+    };
+    assert_eq!(
+        idle.run_request(upload().await).await.unwrap_err().code(),
+        "no-worker-here"
+    );
+    let outcome = web.engine.run_request(upload().await).await.unwrap();
+    assert_eq!(text(&outcome), "a hello");
+    let again = idle.run_request(upload().await).await.unwrap();
+    assert_eq!(again.instance_id, outcome.instance_id);
+    idle.shutdown().await;
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_files_is_not_pending_before_its_commit() {
     let web = Web::new().await;
     web.publish(&[
