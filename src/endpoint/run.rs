@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ use super::incoming::{Named, decoded, received};
 use crate::activity::http::{ReceivedBody, RouteOptions};
 use crate::expression::TimeSpan;
 use crate::http::{ApiError, HoldingBody, idempotency_key, request_fingerprint};
-use crate::runtime::{FoundRoute, FoundTarget, HttpRun, Idempotency, RouteQuery};
+use crate::runtime::{FoundRoute, HttpRun, Idempotency, RouteQuery};
 
 /// How often a route is looked up for one request, if it moves while the request is accepted.
 const ROUTE_TRIES: usize = 8;
@@ -120,26 +121,30 @@ impl Exchange<'_> {
                 correlation_id: named.correlation_id.as_deref(),
             };
             let found = engine.find_route(&query).await;
-            let found = match found.map_err(|error| answer::of_error(error, engine))? {
-                FoundRoute::Target(found) => *found,
-                FoundRoute::Ambiguous(candidates) => return Err(answer::ambiguous(&candidates).into()),
-                other => {
-                    // The bookmark that an earlier request has resumed is gone, and with it perhaps the route.
-                    if let Some(key) = key
-                        && let Some(response) = self.repeat(key, read).await?
-                    {
-                        return Ok(response);
-                    }
-                    return Err(match other {
-                        FoundRoute::WrongMethod { allowed } => {
-                            answer::wrong_method(self.parts.method.as_str(), &allowed).into()
-                        }
-                        _ => answer::no_route().into(),
-                    });
-                }
-            };
-            let options = self.options(&found)?;
+            let found = found.map_err(|error| answer::of_error(error, engine))?;
+            // The bookmark that an earlier request with this key has resumed is gone, and with it perhaps the route; or others
+            // wait there by now.
+            if let Some(key) = &key
+                && !found.starts()
+                && let Some(response) = self.repeat(key, &mut read).await?
+            {
+                return Ok(response);
+            }
             let admission = &self.endpoints.admission;
+            let found = match found {
+                FoundRoute::Target(found) => *found,
+                FoundRoute::Ambiguous(all) => {
+                    for options in &all.options {
+                        admission.authorize(self.parts, &self.who, &self.options(options)?)?;
+                    }
+                    return Err(answer::ambiguous(&all.candidates).into());
+                }
+                FoundRoute::WrongMethod { allowed } => {
+                    return Err(answer::wrong_method(self.parts.method.as_str(), &allowed).into());
+                }
+                FoundRoute::None => return Err(answer::no_route().into()),
+            };
+            let options = self.options(&found.options)?;
             admission.authorize(self.parts, &self.who, &options)?;
             let timeout = duration(options.request_timeout.as_deref());
             let body = match &mut read {
@@ -191,19 +196,25 @@ impl Exchange<'_> {
     }
 
     /// The response to a request that an earlier one has answered already.
-    async fn repeat(&mut self, key: String, read: Option<ReadBody>) -> Result<Option<Response>, Refusal> {
+    async fn repeat(&mut self, key: &str, read: &mut Option<ReadBody>) -> Result<Option<Response>, Refusal> {
+        let engine = &self.endpoints.engine;
+        // The body of a client that repeats nothing is read only after its credential was checked.
+        let is_known = engine.is_known_request(&self.scope(), key).await;
+        if !is_known.map_err(|error| answer::of_error(error, engine))? {
+            return Ok(None);
+        }
         let read = match read {
             Some(read) => read,
-            None => {
+            none => {
                 let options = RouteOptions {
                     request_size_limit: Some(self.endpoints.max_body),
                     ..RouteOptions::default()
                 };
-                self.read(&options, None).await?
+                none.insert(self.read(&options, None).await?)
             }
         };
-        let idempotency = self.idempotency(key, &read);
-        let (engine, deadline) = (&self.endpoints.engine, self.deadline(None, None));
+        let idempotency = self.idempotency(key.to_owned(), read);
+        let deadline = self.deadline(None, None);
         match engine
             .repeat_request(&self.scope(), &idempotency, !read.files.is_empty(), deadline)
             .await
@@ -214,9 +225,9 @@ impl Exchange<'_> {
         }
     }
 
-    fn options(&self, found: &FoundTarget) -> Result<RouteOptions, ApiError> {
-        let mut options = RouteOptions::read(&found.options).map_err(|error| {
-            tracing::error!(%error, template = found.template, "the options of a route cannot be read");
+    fn options(&self, options: &Value) -> Result<RouteOptions, ApiError> {
+        let mut options = RouteOptions::read(options).map_err(|error| {
+            tracing::error!(%error, path = self.path, "the options of a route cannot be read");
             ApiError::internal()
         })?;
         options.request_size_limit.get_or_insert(self.endpoints.max_body);

@@ -44,7 +44,7 @@ pub use engine::event_token::VerifiedEventToken;
 #[cfg(feature = "http")]
 pub(crate) use engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
 #[cfg(feature = "http")]
-pub(crate) use engine::http_routes::{FoundRoute, FoundTarget, RouteCandidate, RouteQuery};
+pub(crate) use engine::http_routes::{FoundRoute, RouteCandidate, RouteQuery};
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{

@@ -46,6 +46,12 @@ pub(crate) struct RequestRecord {
     pub(crate) work: Option<WorkId>,
 }
 
+/// Whether any request was accepted under a key.
+pub(crate) async fn is_known(pool: &Pool, tenant: &TenantId, route: &str, key: &str) -> Result<bool> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &route, &key];
+    Ok(pool.query_opt(READ, &params).await?.is_some())
+}
+
 /// The request that was accepted under a key, if any. Another fingerprint is an error.
 pub(crate) async fn find_request(
     pool: &Pool,

@@ -46,6 +46,10 @@ const METHODS: [&str; 20] = [
 /// The longest time that a request can wait: as long as its answer would be kept.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// In bytes: the compiled regular expressions of a path at which an instance waits. There may be one for each instance, and a
+/// request compiles those that may match its path.
+const MOST_BOOKMARK_PATTERN_BYTES: usize = 256 << 10;
+
 #[derive(Debug)]
 pub(super) struct HttpEndpoint(pub(super) Arc<HttpServices>);
 
@@ -148,6 +152,15 @@ impl Activity for HttpEndpoint {
             ))
             .category("HTTP")
         })?;
+        let patterns = routes.iter().map(|(route, _)| route.template().pattern_bytes()).max();
+        if patterns.unwrap_or_default() > MOST_BOOKMARK_PATTERN_BYTES {
+            return Err(Fault::new(format!(
+                "The endpoint cannot wait for a request: the regular expressions of its path would take more than {} KiB; use \
+                 other constraints, or repeat fewer parts",
+                MOST_BOOKMARK_PATTERN_BYTES >> 10
+            ))
+            .category("HTTP"));
+        }
         for (route, options) in routes {
             context.bookmark(BookmarkRequest {
                 name: Some(HTTP_ENDPOINT.to_owned()),

@@ -36,7 +36,7 @@ pub(crate) use crate::runtime::context::waiting_requests::HttpEnd;
 use crate::runtime::context::waiting_requests::WaitingRequest;
 use crate::runtime::worker::instruction::{RequestOfRow, ResumeBody, StartBody};
 use crate::spool::SpoolFile;
-use crate::store::request::{HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
+use crate::store::request::{self, HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
 use crate::store::start::{NewStart, StartRoute, route_moved};
 use crate::store::work::{self, AcceptedResume};
 use crate::{Error, Result};
@@ -109,6 +109,16 @@ impl Engine {
         let task = tokio::spawn(async move { engine.accept_and_await(run).await });
         task.await
             .unwrap_or_else(|_| Err(Error::internal("the task of a request ended without a result")))
+    }
+
+    /// Whether a request was accepted under this key, whatever it was.
+    ///
+    /// # Errors
+    /// What a read of the database has.
+    pub(crate) async fn is_known_request(&self, scope: &str, key: &str) -> Result<bool> {
+        let node = self.accepting()?;
+        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        request::is_known(pool, tenant, HTTP_ROUTE, &text_of_key(scope, key)).await
     }
 
     /// The end of a request that was accepted before under this key, at any node; `None` if the key is new. Ask before the
@@ -334,9 +344,13 @@ fn accepted(
 fn scoped_key(scope: &str, given: &Idempotency) -> IdempotencyKey {
     IdempotencyKey {
         route: HTTP_ROUTE,
-        key: format!("{}:{}", URL_SAFE_NO_PAD.encode(Sha256::digest(scope)), given.key),
+        key: text_of_key(scope, &given.key),
         fingerprint: given.fingerprint.to_vec(),
     }
+}
+
+fn text_of_key(scope: &str, key: &str) -> String {
+    format!("{}:{key}", URL_SAFE_NO_PAD.encode(Sha256::digest(scope)))
 }
 
 /// The id of each request with this key and fingerprint.

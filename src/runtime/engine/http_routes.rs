@@ -1,6 +1,6 @@
 //! The routes of HTTP endpoints: what a request is meant for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mainspring_route::{Precedence, RequestPath, Template};
@@ -12,7 +12,7 @@ use crate::execution::stimulus_hash;
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, StimulusHash};
 use crate::runtime::context::route_cache::{MatchedRoute, RouteCache, values_of};
 use crate::store::instance::Generation;
-use crate::store::route::{self, KnownRoute, Requested, WaitingEndpoint};
+use crate::store::route::{self, KnownRoute, MOST_WAITING, Requested, WaitingEndpoint};
 use crate::{Error, Result};
 
 /// How often a lookup is made again because routes were published meanwhile.
@@ -66,12 +66,19 @@ pub(crate) struct RouteQuery<'a> {
 pub(crate) enum FoundRoute {
     /// One endpoint.
     Target(Box<FoundTarget>),
-    /// Any of these: 409.
-    Ambiguous(Vec<RouteCandidate>),
+    /// Any of several: 409.
+    Ambiguous(AmbiguousRoutes),
     /// Endpoints of the path have these other methods, in upper case: 405.
     WrongMethod { allowed: Vec<String> },
     /// No endpoint: 404.
     None,
+}
+
+impl FoundRoute {
+    /// Whether it is for one endpoint, which starts an instance.
+    pub(crate) fn starts(&self) -> bool {
+        matches!(self, Self::Target(found) if matches!(found.target, RouteTarget::Start { .. }))
+    }
 }
 
 /// The endpoint that a request is for.
@@ -103,6 +110,14 @@ pub(crate) enum RouteTarget {
     },
 }
 
+/// The endpoints that an ambiguous request may be for.
+#[derive(Debug)]
+pub(crate) struct AmbiguousRoutes {
+    pub(crate) candidates: Vec<RouteCandidate>,
+    /// Of each endpoint: a client without the credential that one asks for must not learn of it.
+    pub(crate) options: Vec<Arc<Value>>,
+}
+
 /// What an ambiguous request may be for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteCandidate {
@@ -111,12 +126,12 @@ pub(crate) enum RouteCandidate {
 }
 
 impl Engine {
-    /// Finds what a request is for: of the templates that match its path, in the order of their precedence, the first that leads
-    /// to something. With one template an instance that the request names goes first, then a definition, then any instance that
-    /// waits there.
+    /// Finds what a request is for: the instance that it names, if that waits at its path; else, of the templates that match, in
+    /// the order of their precedence, the first that leads to something. With one template a definition goes before any
+    /// instance that waits there.
     ///
     /// # Errors
-    /// `invalid-path`; what a read of the database has. Cancellation safe.
+    /// `invalid-path`; `too-many-routes`; what a read of the database has. Cancellation safe.
     pub(crate) async fn find_route(&self, query: &RouteQuery<'_>) -> Result<FoundRoute> {
         let path = RequestPath::parse(query.path).map_err(|error| Error::invalid("invalid-path", error.to_string()))?;
         let node = self.node()?;
@@ -152,25 +167,45 @@ impl Engine {
                     continue;
                 }
             }
-            let (same, others) = matching(cache, &path, &method, found.routes);
-            if !same.is_empty() {
-                let requested = Requested {
-                    hashes: &same,
-                    anchors: &[],
-                    ..requested
-                };
-                found
-                    .waiting
-                    .extend(route::find(pool, tenant, &requested).await?.waiting);
+            let mut templates = MatchedTemplates::new(cache, &path);
+            templates.is_cut = found.has_more_routes;
+            let (same, others): (Vec<_>, Vec<_>) = found.routes.into_iter().partition(|route| route.method == method);
+            let mut own_others = Vec::new();
+            if let Some(instance) = query.instance_id.filter(|_| found.waiting.is_empty()) {
+                // All routes of the path may be more than are read; those of one instance are few.
+                let own = route::find_own(pool, tenant, instance, query.correlation_id);
+                let (waiting, has_more) = own.await?;
+                templates.is_cut = has_more;
+                (found.waiting, own_others) = waiting
+                    .into_iter()
+                    .partition(|waiting| text(&waiting.options, "method") == method);
+            } else if !names_instance {
+                let same = templates.hashes(same);
+                if !same.is_empty() {
+                    let requested = Requested {
+                        hashes: &same,
+                        anchors: &[],
+                        ..requested
+                    };
+                    found
+                        .waiting
+                        .extend(route::find(pool, tenant, &requested).await?.waiting);
+                }
             }
             let mut candidates = Candidates::default();
             candidates.add_published(published.routes);
-            candidates.add_waiting(cache, &path, found.waiting);
-            if let Some(found) = candidates.resolve(names_instance) {
+            candidates.add_waiting(&mut templates, &path, found.waiting);
+            let resolved = candidates.resolve(names_instance);
+            // A definition goes before instances, also before those that were not read.
+            if templates.is_cut && !resolved.as_ref().is_some_and(|found| names_instance || found.starts()) {
+                return Err(too_many_routes());
+            }
+            if let Some(found) = resolved {
                 return Ok(found);
             }
+            templates.is_cut |= found.has_more_routes;
             let elsewhere = METHODS.into_iter().filter(|other| *other != method);
-            let hashes: Vec<StimulusHash> = elsewhere.filter_map(literal).chain(others).collect();
+            let hashes: Vec<StimulusHash> = elsewhere.filter_map(literal).chain(templates.hashes(others)).collect();
             let requested = Requested {
                 hashes: &hashes,
                 anchors: &[],
@@ -179,17 +214,18 @@ impl Engine {
             };
             let waiting = route::find(pool, tenant, &requested).await?.waiting;
             let mut allowed: BTreeSet<String> = published.methods;
-            let matched = waiting
-                .iter()
-                .filter(|waiting| template_of(cache, &path, waiting).is_some());
+            let waiting = waiting.iter().chain(&own_others);
+            let matched = waiting.filter(|waiting| templates.of(waiting).is_some());
             allowed.extend(matched.map(|waiting| text(&waiting.options, "method").to_uppercase()));
-            return Ok(if allowed.is_empty() {
-                FoundRoute::None
+            if !allowed.is_empty() {
+                let allowed = allowed.into_iter().collect();
+                return Ok(FoundRoute::WrongMethod { allowed });
+            }
+            return if templates.is_cut {
+                Err(too_many_routes())
             } else {
-                FoundRoute::WrongMethod {
-                    allowed: allowed.into_iter().collect(),
-                }
-            });
+                Ok(FoundRoute::None)
+            };
         }
         Ok(FoundRoute::None)
     }
@@ -204,34 +240,69 @@ fn text<'a>(options: &'a Value, name: &str) -> &'a str {
     options.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The stimuli of the routes of bookmarks that a path matches: those of the method, and of others.
-fn matching(
-    cache: &RouteCache,
-    path: &RequestPath<'_>,
-    method: &str,
-    routes: Vec<KnownRoute>,
-) -> (Vec<StimulusHash>, Vec<StimulusHash>) {
-    let mut patterns = 0;
-    let matched = routes.into_iter().filter(|route| {
-        let Some(template) = cache.template(&route.template) else {
-            return false;
-        };
-        patterns += usize::from(template.pattern_bytes() > 0);
-        let is_tried = template.pattern_bytes() == 0 || patterns <= MOST_PATTERNS;
-        is_tried && template.matches(path).is_some()
-    });
-    let (same, others): (Vec<KnownRoute>, Vec<KnownRoute>) = matched.partition(|route| route.method == method);
-    let hashes = |routes: Vec<KnownRoute>| {
-        let hashes: BTreeSet<StimulusHash> = routes.into_iter().map(|route| route.hash).collect();
-        hashes.into_iter().collect()
-    };
-    (hashes(same), hashes(others))
+fn too_many_routes() -> Error {
+    Error::unavailable(
+        "too-many-routes",
+        "so many instances wait at paths like this one that not all of them can be tried; name the instance by \
+         X-Workflow-Instance-ID",
+    )
 }
 
-/// The template of a waiting endpoint, if the path matches it: templates that differ in what is optional have one stimulus.
-fn template_of(cache: &RouteCache, path: &RequestPath<'_>, waiting: &WaitingEndpoint) -> Option<Arc<Template>> {
-    let template = cache.template(text(&waiting.options, "path"))?;
-    template.matches(path).is_some().then_some(template)
+/// Whether a template may have a regular expression, which takes some ms to compile.
+fn may_have_pattern(template: &str) -> bool {
+    template.to_ascii_lowercase().contains("regex(")
+}
+
+/// The templates of bookmarks that were tried for a path: each once, and only so many that have regular expressions.
+struct MatchedTemplates<'m> {
+    cache: &'m RouteCache,
+    path: &'m RequestPath<'m>,
+    tried: HashMap<String, Option<Arc<Template>>>,
+    patterns: usize,
+    /// Not all were read or tried.
+    is_cut: bool,
+}
+
+impl<'m> MatchedTemplates<'m> {
+    fn new(cache: &'m RouteCache, path: &'m RequestPath<'m>) -> Self {
+        Self {
+            cache,
+            path,
+            tried: HashMap::new(),
+            patterns: 0,
+            is_cut: false,
+        }
+    }
+
+    /// The template with this text, if the path matches it.
+    fn find(&mut self, text: &str) -> Option<Arc<Template>> {
+        if let Some(tried) = self.tried.get(text) {
+            return tried.clone();
+        }
+        if may_have_pattern(text) {
+            if self.patterns == MOST_PATTERNS {
+                self.is_cut = true;
+                return None;
+            }
+            self.patterns += 1;
+        }
+        let template = self.cache.template(text);
+        let template = template.filter(|template| template.matches(self.path).is_some());
+        self.tried.insert(text.to_owned(), template.clone());
+        template
+    }
+
+    /// The template of a waiting endpoint, if the path matches it: templates that differ in what is optional have one stimulus.
+    fn of(&mut self, waiting: &WaitingEndpoint) -> Option<Arc<Template>> {
+        self.find(text(&waiting.options, "path"))
+    }
+
+    /// The stimuli of those routes of bookmarks that the path matches.
+    fn hashes(&mut self, routes: Vec<KnownRoute>) -> Vec<StimulusHash> {
+        let matched = routes.into_iter().filter(|route| self.find(&route.template).is_some());
+        let hashes: BTreeSet<StimulusHash> = matched.map(|route| route.hash).collect();
+        hashes.into_iter().collect()
+    }
 }
 
 /// The target of a request that starts an instance.
@@ -278,43 +349,72 @@ impl Candidates {
         }
     }
 
-    fn add_waiting(&mut self, cache: &RouteCache, path: &RequestPath<'_>, waiting: Vec<WaitingEndpoint>) {
+    fn add_waiting(
+        &mut self,
+        templates: &mut MatchedTemplates<'_>,
+        path: &RequestPath<'_>,
+        waiting: Vec<WaitingEndpoint>,
+    ) {
+        // Of each stimulus: those that were read, and those that the path matches.
+        let mut counts: BTreeMap<StimulusHash, (usize, usize)> = BTreeMap::new();
         for waiting in waiting {
-            if let Some(template) = template_of(cache, path, &waiting) {
+            let (read, matched) = counts.entry(waiting.hash).or_default();
+            *read += 1;
+            if let Some(template) = templates.of(&waiting) {
+                *matched += 1;
                 let values = values_of(&template, path);
                 let of_one = self.0.entry(template.precedence()).or_default();
                 of_one.waiting.push((waiting, values));
             }
         }
+        // Two are ambiguous, whatever else there is.
+        templates.is_cut |= counts
+            .values()
+            .any(|(read, matched)| *read >= MOST_WAITING && *matched < 2);
     }
 
     /// The first that leads to something. With `names_instance` only that instance is among those that wait, and goes before
-    /// definitions.
-    fn resolve(self, names_instance: bool) -> Option<FoundRoute> {
+    /// definitions, whichever template they have.
+    fn resolve(mut self, names_instance: bool) -> Option<FoundRoute> {
+        if names_instance && let Some(named) = self.0.values_mut().find(|of_one| !of_one.waiting.is_empty()) {
+            return only(std::mem::take(&mut named.waiting), instance_of, resumed);
+        }
         self.0.into_values().find_map(|of_one| {
             let OfOnePrecedence { published, waiting } = of_one;
-            if !waiting.is_empty() && (names_instance || published.is_empty()) {
-                let candidates = waiting.iter().map(|(waiting, _)| &waiting.instance_id).cloned();
-                let candidates = candidates.map(RouteCandidate::Instance).collect();
-                return only(waiting, candidates, resumed);
+            if published.is_empty() {
+                return only(waiting, instance_of, resumed);
             }
-            let candidates = published.iter().map(|route| &route.route.definition_id).cloned();
-            let candidates = candidates.map(RouteCandidate::Definition).collect();
-            only(published, candidates, started)
+            only(published, definition_of, started)
         })
     }
+}
+
+fn instance_of((waiting, _): (WaitingEndpoint, Map<String, Value>)) -> (RouteCandidate, Arc<Value>) {
+    (RouteCandidate::Instance(waiting.instance_id), Arc::new(waiting.options))
+}
+
+fn definition_of(matched: MatchedRoute) -> (RouteCandidate, Arc<Value>) {
+    let route = &matched.route;
+    (
+        RouteCandidate::Definition(route.definition_id.clone()),
+        Arc::clone(&route.options),
+    )
 }
 
 /// The only one of these; several are ambiguous.
 fn only<T>(
     mut all: Vec<T>,
-    candidates: BTreeSet<RouteCandidate>,
+    candidate: impl Fn(T) -> (RouteCandidate, Arc<Value>),
     target: impl Fn(T) -> FoundRoute,
 ) -> Option<FoundRoute> {
     let last = all.pop()?;
-    Some(if all.is_empty() {
-        target(last)
-    } else {
-        FoundRoute::Ambiguous(candidates.into_iter().take(MOST_CANDIDATES).collect())
-    })
+    if all.is_empty() {
+        return Some(target(last));
+    }
+    all.push(last);
+    let (candidates, options): (BTreeSet<RouteCandidate>, Vec<Arc<Value>>) = all.into_iter().map(candidate).unzip();
+    Some(FoundRoute::Ambiguous(AmbiguousRoutes {
+        candidates: candidates.into_iter().take(MOST_CANDIDATES).collect(),
+        options,
+    }))
 }

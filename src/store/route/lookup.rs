@@ -15,15 +15,24 @@ use crate::store::stimulus_key::StimulusScope;
 const READ: &str = include_str!("../../../sql/queries/route/read.sql");
 const LIST: &str = include_str!("../../../sql/queries/route/list.sql");
 const FIND: &str = include_str!("../../../sql/queries/route/find.sql");
+const FIND_OWN: &str = include_str!("../../../sql/queries/route/find_own.sql");
 
 /// The forms of the lookup.
 pub(in crate::store) static FINDS: LazyLock<[String; 3]> = LazyLock::new(|| StimulusScope::texts(FIND));
 
 /// The most instances that a lookup returns for one stimulus: a few more than an ambiguous request names.
-const MOST_WAITING: i64 = 17;
+pub(crate) const MOST_WAITING: usize = 17;
 
 /// The most routes of bookmarks that a lookup returns for one path.
-const MOST_ROUTES: i64 = 500;
+const MOST_ROUTES: usize = 500;
+
+/// The most endpoints of one instance that a lookup returns.
+const MOST_OWN: usize = 500;
+
+/// The parameter of a limit; with one row more it is known whether there is more.
+fn limit(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
 
 /// A route that a published definition has.
 #[derive(Clone, Debug)]
@@ -95,6 +104,7 @@ pub(crate) struct Requested<'a> {
 /// An endpoint at which an instance waits.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitingEndpoint {
+    pub(crate) hash: StimulusHash,
     pub(crate) instance_id: InstanceId,
     pub(crate) generation: Generation,
     pub(crate) bookmark_id: BookmarkId,
@@ -117,6 +127,8 @@ pub(crate) struct Requests {
     pub(crate) revision: i64,
     pub(crate) waiting: Vec<WaitingEndpoint>,
     pub(crate) routes: Vec<KnownRoute>,
+    /// There are more of them than are read.
+    pub(crate) has_more_routes: bool,
 }
 
 /// Finds what waits for requests.
@@ -130,8 +142,8 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, requested: &Requested<'
         &requested.anchors,
         &instance,
         &requested.correlation_id,
-        &MOST_WAITING,
-        &MOST_ROUTES,
+        &limit(MOST_WAITING),
+        &limit(MOST_ROUTES + 1),
     ];
     let rows = pool.query(scope.pick(&FINDS), &params).await?;
     let at = columns!(rows; revision, hash, template, method, instance_id, bookmark_id, payload, created_at)?;
@@ -149,6 +161,7 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, requested: &Requested<'
             });
         } else {
             found.waiting.push(WaitingEndpoint {
+                hash,
                 instance_id: InstanceId::new(row.get::<_, String>(at.instance_id)),
                 generation: Generation::of(row.get(at.created_at)),
                 bookmark_id: BookmarkId::new(row.get::<_, String>(at.bookmark_id)),
@@ -156,5 +169,34 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, requested: &Requested<'
             });
         }
     }
+    found.has_more_routes = found.routes.len() > MOST_ROUTES;
+    found.routes.truncate(MOST_ROUTES);
     Ok(found)
+}
+
+/// Finds the endpoints at which an instance waits, and whether there are more than these.
+pub(crate) async fn find_own(
+    pool: &Pool,
+    tenant: &TenantId,
+    instance: &InstanceId,
+    correlation_id: Option<&str>,
+) -> Result<(Vec<WaitingEndpoint>, bool)> {
+    let params: [&(dyn ToSql + Sync); 4] = [
+        &tenant.as_str(),
+        &instance.as_str(),
+        &correlation_id,
+        &limit(MOST_OWN + 1),
+    ];
+    let rows = pool.query(FIND_OWN, &params).await?;
+    let at = columns!(rows; hash, instance_id, bookmark_id, payload, created_at)?;
+    let waiting = rows.iter().take(MOST_OWN).filter_map(|row| {
+        Some(WaitingEndpoint {
+            hash: hash_of(row.get(at.hash))?,
+            instance_id: InstanceId::new(row.get::<_, String>(at.instance_id)),
+            generation: Generation::of(row.get::<_, Option<_>>(at.created_at)?),
+            bookmark_id: BookmarkId::new(row.get::<_, String>(at.bookmark_id)),
+            options: row.get(at.payload),
+        })
+    });
+    Ok((waiting.collect(), rows.len() > MOST_OWN))
 }

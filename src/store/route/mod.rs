@@ -13,7 +13,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 #[cfg(feature = "http")]
-pub(crate) use self::lookup::{KnownRoute, PublishedRoute, Requested, WaitingEndpoint, find, list, read};
+pub(crate) use self::lookup::{
+    KnownRoute, MOST_WAITING, PublishedRoute, Requested, WaitingEndpoint, find, find_own, list, read,
+};
 use super::stimulus_key::{KeySet, LOCK};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{StimulusHash, TenantId};

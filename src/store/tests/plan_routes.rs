@@ -6,7 +6,12 @@ use crate::store::stimulus_key::StimulusScope;
 const FIND: &str = include_str!("../../../sql/queries/route/find.sql");
 
 /// Each with its arguments.
-const OTHERS: [(&str, &str, &str); 4] = [
+const OTHERS: [(&str, &str, &str); 5] = [
+    (
+        "route/find_own",
+        include_str!("../../../sql/queries/route/find_own.sql"),
+        "'', 'i7', 'c7', 501",
+    ),
     (
         "route/read",
         include_str!("../../../sql/queries/route/read.sql"),

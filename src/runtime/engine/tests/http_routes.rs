@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use crate::definition::WorkflowDefinition;
 use crate::id::{DefinitionId, InstanceId};
 use crate::runtime::context::request::StartRequest;
-use crate::runtime::engine::http_routes::{FoundRoute, FoundTarget, RouteCandidate, RouteQuery, RouteTarget};
+use crate::runtime::engine::http_routes::{
+    AmbiguousRoutes, FoundRoute, FoundTarget, RouteCandidate, RouteQuery, RouteTarget,
+};
 use crate::runtime::engine::{Engine, start_admission};
 use crate::signal::LocalSignal;
 use crate::store::start::{NewStart, StartRoute};
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 struct Nodes {
     one: Engine,
     two: Engine,
-    _database: TestDatabase,
+    database: TestDatabase,
 }
 
 impl Nodes {
@@ -38,11 +40,7 @@ impl Nodes {
             nodes.push(builder.check_in(slow.0).tolerance(slow.1).start().await.unwrap());
         }
         let (two, one) = (nodes.pop().unwrap(), nodes.pop().unwrap());
-        Self {
-            one,
-            two,
-            _database: database,
-        }
+        Self { one, two, database }
     }
 
     async fn end(self) {
@@ -237,9 +235,12 @@ async fn a_bookmark_that_another_node_has_committed_is_met() {
         assert_eq!(values(&found), json!({"what": "yes"}));
         assert!(matches!(found.target, RouteTarget::Resume { instance_id, .. } if instance_id == b));
     }
-    let FoundRoute::Ambiguous(candidates) = find(two, query("POST", "/decide/yes/now")).await else {
+    let FoundRoute::Ambiguous(AmbiguousRoutes { candidates, options }) =
+        find(two, query("POST", "/decide/yes/now")).await
+    else {
         panic!("one of ten");
     };
+    assert_eq!(options.len(), 10);
     assert_eq!(candidates.len(), 10);
     assert!(candidates.contains(&RouteCandidate::Instance(InstanceId::new("b7"))));
     assert!(matches!(find(two, query("POST", "/decide/17")).await, FoundRoute::None));
@@ -265,7 +266,7 @@ async fn a_definition_goes_before_instances_that_the_request_does_not_name() {
     let waiting = begin(one, "waits", "w1", Some("c1")).await;
     begin(one, "waits", "w2", Some("c2")).await;
     let path = query("GET", "/orders/1");
-    assert!(matches!(find(two, path).await, FoundRoute::Ambiguous(all) if all.len() == 2));
+    assert!(matches!(find(two, path).await, FoundRoute::Ambiguous(all) if all.candidates.len() == 2));
     let correlated = RouteQuery {
         correlation_id: Some("c2"),
         ..path
@@ -303,6 +304,48 @@ async fn a_definition_goes_before_instances_that_the_request_does_not_name() {
         .unwrap();
     begin(one, "precise", "p1", None).await;
     assert_eq!(meant(two, path).await, "p1");
+    publish(one, "literal", &[trigger("e", "orders/1", &["GET"])])
+        .await
+        .unwrap();
+    assert_eq!(meant(two, path).await, "literal");
+    assert_eq!(meant(two, named).await, "w1");
+    nodes.end().await;
+}
+
+/// More templates than are tried, in place of those of as many instances.
+const MANY: &str = "
+    INSERT INTO mainspring.bookmark_route (id, tenant_id, anchor, hash, template, method)
+    SELECT sha256(n::text::bytea), r.tenant_id, r.anchor, sha256(n::text::bytea), format(TEMPLATE, n), r.method
+    FROM mainspring.bookmark_route r, generate_series(1, COUNT) n WHERE r.method = 'post'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_behind_too_many_templates_is_not_said_to_be_missing() {
+    let nodes = Nodes::start(true).await;
+    let (one, two) = (&nodes.one, &nodes.two);
+    publish(one, "waits", &[endpoint("e", "orders/{id:int}", &["POST"])])
+        .await
+        .unwrap();
+    let waiting = begin(one, "waits", "w", None).await;
+    let client = nodes.database.connect().await;
+    for (template, count) in [("'orders/{id}/%s'", "501"), ("'orders/{id:regex(^%s$)}/a'", "65")] {
+        assert_eq!(meant(two, query("POST", "/orders/1")).await, "w");
+        assert!(matches!(find(two, query("POST", "/orders/a")).await, FoundRoute::None));
+        let many = MANY.replace("TEMPLATE", template).replace("COUNT", count);
+        client.batch_execute(&many).await.unwrap();
+        for path in ["/orders/1", "/orders/a"] {
+            let error = two.find_route(&query("POST", path)).await.unwrap_err();
+            assert_eq!(error.code(), "too-many-routes");
+        }
+        let named = RouteQuery {
+            instance_id: Some(&waiting),
+            ..query("POST", "/orders/1")
+        };
+        assert_eq!(meant(two, named).await, "w");
+        let wrong = RouteQuery { method: "PUT", ..named };
+        assert!(matches!(find(two, wrong).await, FoundRoute::WrongMethod { allowed } if allowed == ["POST"]));
+        let delete = "DELETE FROM mainspring.bookmark_route WHERE template LIKE '%/{id%}/%'";
+        client.batch_execute(delete).await.unwrap();
+    }
     nodes.end().await;
 }
 
