@@ -47,6 +47,7 @@ pub(crate) struct RequestRecord {
 }
 
 /// Whether any request was accepted under a key.
+#[cfg(feature = "http")]
 pub(crate) async fn is_known(pool: &Pool, tenant: &TenantId, route: &str, key: &str) -> Result<bool> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &route, &key];
     Ok(pool.query_opt(READ, &params).await?.is_some())

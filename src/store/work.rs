@@ -5,6 +5,7 @@ use postgres_types::ToSql;
 use serde_json::Value;
 use tokio_postgres::Row;
 
+#[cfg(feature = "http")]
 use super::claim;
 use super::code::WorkKind;
 use super::dead_letter;
@@ -175,6 +176,7 @@ pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId
 
 /// Discards a row of a volatile request that no node has claimed, with its idempotency key; false if there is no such row any
 /// more, or a node has claimed it.
+#[cfg(feature = "http")]
 pub(crate) async fn withdraw(
     pool: &Pool,
     tenant: &TenantId,

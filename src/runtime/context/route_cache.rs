@@ -44,8 +44,6 @@ pub(crate) struct MatchedRoute {
     /// It has no parameter: no other template goes before it.
     pub(crate) is_literal: bool,
     pub(crate) route: Arc<PublishedRoute>,
-    /// As it is written in the endpoint.
-    pub(crate) template: String,
     pub(crate) values: Map<String, Value>,
 }
 
@@ -178,7 +176,6 @@ impl RouteCache {
                     precedence: template.precedence(),
                     is_literal: template.is_literal(),
                     route: Arc::clone(route.value()),
-                    template: template.as_str().to_owned(),
                     values: values_of(template, path),
                 });
             }

@@ -85,8 +85,6 @@ impl FoundRoute {
 #[derive(Debug)]
 pub(crate) struct FoundTarget {
     pub(crate) target: RouteTarget,
-    /// As it is written in the endpoint.
-    pub(crate) template: String,
     /// The values of its parameters, in its order. Those of a catch-all that matched nothing are null.
     pub(crate) values: Map<String, Value>,
     /// The options of the endpoint.
@@ -313,7 +311,6 @@ fn started(matched: MatchedRoute) -> FoundRoute {
             activity_id: matched.route.activity_id.clone(),
             hash: matched.route.hash,
         },
-        template: matched.template,
         values: matched.values,
         options: Arc::clone(&matched.route.options),
     }))
@@ -321,7 +318,6 @@ fn started(matched: MatchedRoute) -> FoundRoute {
 
 fn resumed((waiting, values): (WaitingEndpoint, Map<String, Value>)) -> FoundRoute {
     FoundRoute::Target(Box::new(FoundTarget {
-        template: text(&waiting.options, "path").to_owned(),
         target: RouteTarget::Resume {
             instance_id: waiting.instance_id,
             bookmark_id: waiting.bookmark_id,

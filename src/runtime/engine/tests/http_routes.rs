@@ -152,8 +152,8 @@ async fn the_best_template_of_the_path_is_meant_on_each_node() {
         let found = target(engine, query("GET", "/orders/a%20b")).await;
         assert_eq!(values(&found), json!({"id": "a b"}));
         assert_eq!(
-            (found.template.as_str(), &found.options["method"]),
-            ("orders/{id}", &json!("get"))
+            (&found.options["path"], &found.options["method"]),
+            (&json!("orders/{id}"), &json!("get"))
         );
         let RouteTarget::Start { activity_id, .. } = found.target else {
             panic!("{:?}", found.target);
@@ -345,6 +345,29 @@ async fn what_waits_behind_too_many_templates_is_not_said_to_be_missing() {
         assert!(matches!(find(two, wrong).await, FoundRoute::WrongMethod { allowed } if allowed == ["POST"]));
         let delete = "DELETE FROM mainspring.bookmark_route WHERE template LIKE '%/{id%}/%'";
         client.batch_execute(delete).await.unwrap();
+    }
+    nodes.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_does_not_wait_behind_large_regular_expressions() {
+    let nodes = Nodes::start(true).await;
+    let path = |parts: usize| {
+        let parts = (0..parts).map(|part| format!("{{p{part}:regex(^a$)}}"));
+        parts.collect::<Vec<String>>().join("/")
+    };
+    for (parts, is_refused) in [(16, false), (17, true)] {
+        publish(&nodes.one, "waits", &[endpoint("e", &path(parts), &["POST"])])
+            .await
+            .unwrap();
+        let request = StartRequest {
+            definition_id: DefinitionId::new("waits"),
+            ..StartRequest::default()
+        };
+        let executed = nodes.one.execute(request).await.unwrap();
+        assert_eq!(executed.faulted, is_refused);
+        let state = nodes.one.instance(&executed.instance_id).await.unwrap().workflow_state;
+        assert_eq!(state.to_string().contains("256 KiB"), is_refused, "{state}");
     }
     nodes.end().await;
 }
