@@ -178,6 +178,17 @@ async fn an_endpoint_is_open_or_asks_for_the_key_of_the_server() {
         assert_eq!(get(path, &key).await.expect(200), "none");
     }
     assert_eq!(get("middle", &key).await.status, 404, "the bookmark is gone");
+    for id in ["m1", "m2"] {
+        node.http.dispatch("middle", &json!({"instanceId": id})).await;
+        node.http.instance_becomes(id, "Suspended").await;
+    }
+    let refused = get("middle", "Bearer mine").await;
+    assert_eq!(
+        (refused.status, refused.text.as_str()),
+        (401, ""),
+        "which instances wait is not for everybody"
+    );
+    assert_eq!(get("middle", &key).await.status, 409);
     let other = super::client()
         .get(format!("http://{}/flows/v1/open", node.address))
         .header("Host", "evil.example");

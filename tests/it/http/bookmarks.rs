@@ -50,6 +50,32 @@ async fn of_two_requests_at_one_bookmark_one_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_gets_its_answer_although_others_wait_at_the_path() {
+    let waits = workflow(
+        "waits",
+        &[
+            waits_at("mid", json!("meet"), &["POST"], json!({})),
+            responds("out", "getWorkflowInstanceId()", json!({})),
+        ],
+    );
+    let node = serving(&[], &[waits]).await;
+    let keyed = || request(&node.http, Method::POST, "meet").header("Idempotency-Key", "k");
+    for id in ["one", "two", "three"] {
+        node.http.dispatch("waits", &json!({"instanceId": id})).await;
+        node.http.instance_becomes(id, "Suspended").await;
+        // The first is resumed; then one other waits there, then two, which an answer must not resume.
+        assert_eq!(Received::of(keyed()).await.expect(200), "one");
+    }
+    Received::of(keyed().body("another"))
+        .await
+        .assert_refused(422, "idempotency-key-reused");
+    assert_eq!(
+        Received::of(request(&node.http, Method::POST, "meet")).await.status,
+        409
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_cluster_says_when_to_try_again() {
     let node = serving(&[], &[echo("here", "here", &["GET"], "'here'")]).await;
     assert_eq!(super::get(&node.http, "here").await.expect(200), "here");
