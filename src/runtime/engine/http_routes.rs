@@ -166,28 +166,29 @@ impl Engine {
                 }
             }
             let mut templates = MatchedTemplates::new(cache, &path);
-            templates.is_cut = found.has_more_routes;
             let (same, others): (Vec<_>, Vec<_>) = found.routes.into_iter().partition(|route| route.method == method);
             let mut own_others = Vec::new();
-            if let Some(instance) = query.instance_id.filter(|_| found.waiting.is_empty()) {
-                // All routes of the path may be more than are read; those of one instance are few.
-                let own = route::find_own(pool, tenant, instance, query.correlation_id);
-                let (waiting, has_more) = own.await?;
-                templates.is_cut = has_more;
-                (found.waiting, own_others) = waiting
-                    .into_iter()
-                    .partition(|waiting| text(&waiting.options, "method") == method);
-            } else if !names_instance {
-                let same = templates.hashes(same);
-                if !same.is_empty() {
-                    let requested = Requested {
-                        hashes: &same,
-                        anchors: &[],
-                        ..requested
-                    };
-                    found
-                        .waiting
-                        .extend(route::find(pool, tenant, &requested).await?.waiting);
+            // What waits at the path itself goes before any template with parameters.
+            if found.waiting.is_empty() {
+                if let Some(instance) = query.instance_id {
+                    // All routes of the path may be more than are read; those of one instance are few.
+                    let own = route::find_own(pool, tenant, instance, query.correlation_id);
+                    let (waiting, has_more) = own.await?;
+                    templates.is_cut = has_more;
+                    (found.waiting, own_others) = waiting
+                        .into_iter()
+                        .partition(|waiting| text(&waiting.options, "method") == method);
+                } else {
+                    templates.is_cut = found.has_more_routes;
+                    let hashes = templates.hashes(same);
+                    if !hashes.is_empty() {
+                        let requested = Requested {
+                            hashes: &hashes,
+                            anchors: &[],
+                            ..requested
+                        };
+                        found.waiting = route::find(pool, tenant, &requested).await?.waiting;
+                    }
                 }
             }
             let mut candidates = Candidates::default();

@@ -326,6 +326,10 @@ async fn what_waits_behind_too_many_templates_is_not_said_to_be_missing() {
         .await
         .unwrap();
     let waiting = begin(one, "waits", "w", None).await;
+    publish(one, "exact", &[endpoint("e", "orders/exact", &["POST"])])
+        .await
+        .unwrap();
+    begin(one, "exact", "x", None).await;
     let client = nodes.database.connect().await;
     for (template, count) in [("'orders/{id}/%s'", "501"), ("'orders/{id:regex(^%s$)}/a'", "65")] {
         assert_eq!(meant(two, query("POST", "/orders/1")).await, "w");
@@ -336,6 +340,7 @@ async fn what_waits_behind_too_many_templates_is_not_said_to_be_missing() {
             let error = two.find_route(&query("POST", path)).await.unwrap_err();
             assert_eq!(error.code(), "too-many-routes");
         }
+        assert_eq!(meant(two, query("POST", "/orders/exact")).await, "x");
         let named = RouteQuery {
             instance_id: Some(&waiting),
             ..query("POST", "/orders/1")
