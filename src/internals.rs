@@ -7,7 +7,7 @@
 #[cfg(feature = "bench")]
 pub use crate::bench::finished_counter::finished_instances;
 #[cfg(feature = "bench")]
-pub use crate::bench::measured_workflow::{WorkflowOptions, measured_workflow, name_of};
+pub use crate::bench::measured_workflow::{FirstActivity, WorkflowOptions, measured_workflow, name_of};
 #[cfg(feature = "bench")]
 pub use crate::bench::nodes::{count_violations, node_options, with_nodes, with_schema};
 #[cfg(feature = "bench")]

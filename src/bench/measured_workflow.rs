@@ -60,15 +60,26 @@ impl WorkflowOptions {
     }
 }
 
-/// The definition `bench`: that of a file, or one line on the console, after the event `bench` if it waits.
-pub fn measured_workflow(file: Option<&Path>, waits: bool) -> Result<WorkflowDefinition, Failure> {
+/// What the built-in definition begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstActivity {
+    /// One line on the console, which is all of it
+    Line,
+    /// The event `bench`, then the line
+    Event,
+    /// A request for `bench`, then a response
+    Endpoint,
+}
+
+/// The definition `bench`: that of a file, or the built-in one.
+pub fn measured_workflow(file: Option<&Path>, first: FirstActivity) -> Result<WorkflowDefinition, Failure> {
     let mut definition = match file {
         Some(file) => {
             let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
             let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
             WorkflowDefinition::from_json(&bytes).map_err(|error| failed(&error))?
         }
-        None => WorkflowDefinition::from_value(built_in(waits))?,
+        None => WorkflowDefinition::from_value(built_in(first))?,
     };
     // A new definition id and version.
     definition.definition_id = DefinitionId::new("bench");
@@ -77,13 +88,22 @@ pub fn measured_workflow(file: Option<&Path>, waits: bool) -> Result<WorkflowDef
     Ok(definition)
 }
 
-fn built_in(waits: bool) -> Value {
-    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": "Hello from Mainspring!"});
-    let event = json!({"type": "Elsa.Event", "id": "event", "eventName": "bench"});
-    let root = if waits {
-        json!({"type": "Elsa.Sequence", "id": "steps", "activities": [event, line]})
-    } else {
-        line
+fn built_in(first: FirstActivity) -> Value {
+    let text = "Hello from Mainspring!";
+    let line = json!({"type": "Elsa.WriteLine", "id": "line", "text": text});
+    let steps = |activities: [Value; 2]| json!({"type": "Elsa.Sequence", "id": "steps", "activities": activities});
+    let root = match first {
+        FirstActivity::Line => line,
+        FirstActivity::Event => steps([json!({"type": "Elsa.Event", "id": "event", "eventName": "bench"}), line]),
+        FirstActivity::Endpoint => {
+            let start = json!({"canStartWorkflow": true});
+            let request =
+                json!({"type": "Elsa.HttpEndpoint", "id": "request", "path": "bench", "customProperties": start});
+            steps([
+                request,
+                json!({"type": "Elsa.WriteHttpResponse", "id": "response", "content": text}),
+            ])
+        }
     };
     json!({"definitionId": "bench", "root": root})
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::measured_workflow::WorkflowOptions;
+use super::measured_workflow::{FirstActivity, WorkflowOptions};
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, duration, few, many, several};
 
@@ -180,15 +180,33 @@ pub(crate) enum Mode {
     Dispatch,
     /// Each client executes over HTTP, on its own connection
     Http,
+    /// Each client requests the URL of a workflow, on its own connection
+    Endpoint,
     /// Instances wait for one event, which is then sent
     Event,
+}
+
+impl Mode {
+    /// If clients use nodes of their own processes.
+    pub(crate) fn is_over_http(self) -> bool {
+        matches!(self, Self::Http | Self::Endpoint)
+    }
+
+    /// What its workflows begin with.
+    pub(crate) fn first_activity(self) -> FirstActivity {
+        match self {
+            Self::Execute | Self::Dispatch | Self::Http => FirstActivity::Line,
+            Self::Event => FirstActivity::Event,
+            Self::Endpoint => FirstActivity::Endpoint,
+        }
+    }
 }
 
 /// Settings of `bench workflows`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchWorkflows {
     /// A file with an Elsa workflow definition; by default one that writes a line to the console. In mode event it must
-    /// start with the event `bench`
+    /// start with the event `bench`, in mode endpoint with an HttpEndpoint of GET bench, and respond
     #[arg(long, value_name = "FILE")]
     pub(crate) definition: Option<PathBuf>,
     /// How instances are started

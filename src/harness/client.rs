@@ -138,12 +138,17 @@ impl PersistentConnection {
 
     /// As [`Client::post`], but returns the body unparsed, which is cheaper.
     pub async fn post(&mut self, path: &str, body: impl Into<Body>) -> Result<Vec<u8>, Failure> {
-        self.send(Method::POST, path, body.into()).await
+        self.send(Method::POST, &format!("{API}/{path}"), body.into()).await
+    }
+
+    /// Sends a GET for a path of the node, beside the API, and returns the body of a 2xx response.
+    pub async fn get_at(&mut self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.send(Method::GET, path, Body::empty()).await
     }
 
     /// As [`Client::get`], but returns the body unparsed, which is cheaper.
     pub async fn get(&mut self, path: &str) -> Result<Vec<u8>, Failure> {
-        self.send(Method::GET, path, Body::empty()).await
+        self.get_at(&format!("{API}/{path}")).await
     }
 
     async fn send(&mut self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, Failure> {
@@ -151,7 +156,7 @@ impl PersistentConnection {
         let failed = |problem: &dyn std::fmt::Display| Failure::failed(format!("{what}: {problem}"));
         let request = Request::builder()
             .method(method)
-            .uri(format!("{API}/{path}"))
+            .uri(path)
             .header(HOST, &self.authority)
             .header(CONTENT_TYPE, "application/json")
             .body(body)

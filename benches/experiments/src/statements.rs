@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::internals::{
-    Failure, ScratchDatabase, Target, count_violations, measured_workflow, name_of, print_line, unless_stopped,
-    with_schema,
+    Failure, FirstActivity, ScratchDatabase, Target, count_violations, measured_workflow, name_of, print_line,
+    unless_stopped, with_schema,
 };
 use mainspring::runtime::EventRequest;
 use serde_json::json;
@@ -24,7 +24,11 @@ const WARM_UP: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(target: &Target, settings: &Statements) -> Result<(), Failure> {
-    let definition = measured_workflow(settings.definition.as_deref(), settings.mode == StartMode::Event)?;
+    let first = match settings.mode {
+        StartMode::Event => FirstActivity::Event,
+        _ => FirstActivity::Line,
+    };
+    let definition = measured_workflow(settings.definition.as_deref(), first)?;
     let definition = settings.options.apply(definition);
     let (counted, violations) = with_schema(target, async |scratch, stop| {
         let counted = unless_stopped(stop, measure(scratch, settings, definition)).await?;

@@ -44,7 +44,7 @@ struct Scenario {
 
 impl Scenario {
     async fn meter(&self) -> Result<Meter, Failure> {
-        Ok(Meter::new(self.session().await?, self.mode == Mode::Http))
+        Ok(Meter::new(self.session().await?, self.mode.is_over_http()))
     }
 
     async fn session(&self) -> Result<Session, Failure> {
@@ -65,11 +65,13 @@ impl Scenario {
 }
 
 pub(crate) async fn run(target: &Target, settings: &BenchWorkflows) -> Result<(), Failure> {
-    if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http) {
-        return Err(Failure::usage("--instances does not apply to --mode execute or http"));
+    if settings.instances.is_some() && matches!(settings.mode, Mode::Execute | Mode::Http | Mode::Endpoint) {
+        return Err(Failure::usage(
+            "--instances does not apply to --mode execute, http or endpoint",
+        ));
     }
     let environment = describe_environment(target.database_url()?).await?;
-    let definition = measured_workflow(settings.definition.as_deref(), settings.mode == Mode::Event)?;
+    let definition = measured_workflow(settings.definition.as_deref(), settings.mode.first_activity())?;
     let definition = settings.options.apply(definition);
     let (outcome, violations) = with_schema(target, async |scratch, stop| {
         let scenario = Scenario {
@@ -165,7 +167,7 @@ fn report(
 
 fn latency_description(settings: &BenchWorkflows) -> &'static str {
     match (settings.mode, settings.instances) {
-        (Mode::Execute | Mode::Http, _) => "from the call to the finished workflow",
+        (Mode::Execute | Mode::Http | Mode::Endpoint, _) => "from the call to the finished workflow",
         (Mode::Dispatch, None) => "from the call to its acceptance",
         (Mode::Dispatch, Some(_)) => "from the start of all nodes to the finished workflow",
         (Mode::Event, _) => "from the event to the finished workflow",

@@ -33,7 +33,7 @@ pub(super) struct Outcome {
     /// Workflows that finished in the measured time.
     pub(super) done: u64,
     pub(super) took: Duration,
-    /// Execute and http: from the call to the response with the outcome. Dispatch: from the call to its acceptance. Event,
+    /// Execute, http and endpoint: from the call to the response with the outcome. Dispatch: from the call to its acceptance. Event,
     /// and a backlog: from the start of the measurement to the end of the instance.
     pub(super) latencies: Latencies,
     pub(super) errors: usize,
@@ -82,7 +82,7 @@ pub(super) async fn run(scenario: &Scenario, seconds: usize, instances: Option<u
 
 /// Clients start instances until the time is over.
 async fn steady(scenario: &Scenario, seconds: usize) -> Result<Outcome, Failure> {
-    let group = if scenario.mode == Mode::Http {
+    let group = if scenario.mode.is_over_http() {
         EngineGroup::nodes(scenario, scenario.nodes).await?
     } else {
         EngineGroup::engines(scenario, scenario.nodes, None).await?
@@ -105,7 +105,8 @@ async fn steady(scenario: &Scenario, seconds: usize) -> Result<Outcome, Failure>
             }
             (None, Some(client)) => {
                 let client = client.clone();
-                clients.spawn(async move { http_loop(&client, &shared).await });
+                let mode = scenario.mode;
+                clients.spawn(async move { http_loop(mode, &client, &shared).await });
             }
             (None, None) => {}
         }
@@ -332,7 +333,7 @@ async fn dispatch_loop(engine: &Engine, shared: &Shared, finished: &AtomicU64, b
     times.0
 }
 
-async fn http_loop(client: &Client, shared: &Shared) -> Vec<f64> {
+async fn http_loop(mode: Mode, client: &Client, shared: &Shared) -> Vec<f64> {
     let mut times = Times::default();
     let mut connection = None;
     while !shared.stop.load(Relaxed) {
@@ -344,10 +345,15 @@ async fn http_loop(client: &Client, shared: &Shared) -> Vec<f64> {
         }
         let Some(open) = &mut connection else { continue };
         let called = Instant::now();
-        match open.post("workflow-definitions/bench/execute", "{}").await {
+        let answer = match mode {
+            Mode::Endpoint => open.get_at("/workflows/bench").await,
+            _ => open.post("workflow-definitions/bench/execute", "{}").await,
+        };
+        match answer {
             Ok(answer) => {
                 shared.accepted.fetch_add(1, Relaxed);
-                if answer.windows(FINISHED.len()).any(|part| part == FINISHED) {
+                // The response of a workflow leaves after its commit, with what the workflow says.
+                if mode == Mode::Endpoint || answer.windows(FINISHED.len()).any(|part| part == FINISHED) {
                     shared.finished.fetch_add(1, Relaxed);
                     times.add(shared, called);
                 } else {

@@ -98,6 +98,7 @@ async fn workflows_of_each_start_mode_finish_and_are_counted() {
         ("dispatch", "--instances 100 --nodes 2"),
         ("dispatch", "--instances 10 --held-snapshot"),
         ("http", "--seconds 1 --journal off"),
+        ("endpoint", "--seconds 1"),
         ("event", "--instances 60 --nodes 1"),
     ] {
         let small = format!("--mode {mode} --clients 4 {arguments}");
