@@ -8,11 +8,11 @@ use tokio::io::AsyncWriteExt;
 
 use super::{Received, echo, endpoint, instances, request, responds, script, serving, waits_at, workflow};
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Gate, TestDatabase, wait_until};
+use crate::support::{Gate, TestDatabase, long, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_requests_at_one_bookmark_one_runs() {
-    const ROUNDS: usize = 40;
+    let rounds = if long() { 1000 } else { 40 };
     let database = TestDatabase::create().await;
     let (one, two) = (Node::start(&database, "one"), Node::start(&database, "two"));
     let (first, second) = (one.http.clone().unwrap(), two.http.clone().unwrap());
@@ -28,7 +28,7 @@ async fn of_two_requests_at_one_bookmark_one_runs() {
     );
     first.publish(&meets).await;
     let (mut ran, mut refused) = (0, 0);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let at = if round % 2 == 0 { &first } else { &second };
         let id = Received::of(request(at, Method::POST, "meets")).await.expect(200);
         let path = format!("meet/{}", id.as_str().unwrap());
@@ -44,8 +44,8 @@ async fn of_two_requests_at_one_bookmark_one_runs() {
             }
         }
     }
-    assert_eq!((ran, refused), (ROUNDS, ROUNDS));
-    assert_eq!(instances(&first, "meets").await.len(), ROUNDS);
+    assert_eq!((ran, refused), (rounds, rounds));
+    assert_eq!(instances(&first, "meets").await.len(), rounds);
     assert_invariants(&database).await;
 }
 

@@ -4,6 +4,7 @@ mod answers;
 mod bodies;
 mod bookmarks;
 mod clients;
+mod cluster;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ pub(crate) mod elsa_workflows;
 pub(crate) mod engine;
 pub(crate) mod failpoints;
 mod gate;
+pub(crate) mod haproxy;
 mod http;
 pub(crate) mod node;
 pub(crate) mod openapi;
