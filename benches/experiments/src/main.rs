@@ -17,6 +17,7 @@ mod plot;
 mod rows;
 mod settings;
 mod statements;
+mod web;
 
 use std::process::ExitCode;
 
@@ -63,11 +64,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Experiment::Locks(settings) => locks::run(target, settings).await,
             Experiment::Loop(settings) => rows::loop_commits(target, settings).await,
             Experiment::Memory(settings) => rows::memory(target, settings).await,
+            Experiment::Outgoing(settings) => web::outgoing(target, settings).await,
             Experiment::Plot(settings) => plot::run(settings),
             Experiment::Poll(settings) => rows::measure_polls(target, settings).await,
             Experiment::SharedNames(settings) => events::shared_names(target, settings).await,
             Experiment::Snapshot(settings) => rows::snapshot(target, settings).await,
             Experiment::Statements(settings) => statements::run(target, settings).await,
+            Experiment::Uploads(settings) => web::uploads(target, settings).await,
         }
     })
 }

@@ -47,6 +47,8 @@ pub(crate) enum Experiment {
     Loop(Loop),
     /// Measure the resident memory of a node without and with sleeping instances
     Memory(Memory),
+    /// Measure the requests of SendHttpRequest against those of a client alone
+    Outgoing(Outgoing),
     /// Draw the results of several runs as an SVG
     Plot(Plot),
     /// Measure poll and claim among future timers, in time and buffers
@@ -57,6 +59,8 @@ pub(crate) enum Experiment {
     Snapshot(Snapshot),
     /// Count the statements and round trips of a workflow
     Statements(Statements),
+    /// Measure large bodies to a workflow that reads their size against a handler that reads them
+    Uploads(Uploads),
 }
 
 /// What workflows are made of.
@@ -178,6 +182,40 @@ pub(crate) struct Hub {
     pub(crate) events: usize,
     /// The measured time of dispatches, in seconds, three times without observers and three times with them
     #[arg(long, value_name = "COUNT", default_value = "5", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `outgoing`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Outgoing {
+    /// The number of workflows, or of requests without workflows, at the same time
+    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The number of requests of each workflow, one after another
+    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = count)]
+    pub(crate) requests: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `uploads`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Uploads {
+    /// The number of uploads at the same time
+    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The size of a body in MB
+    #[arg(long, value_name = "MB", default_value = "10", value_parser = count)]
+    pub(crate) megabytes: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
     pub(crate) seconds: usize,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]

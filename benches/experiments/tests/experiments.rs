@@ -94,6 +94,22 @@ async fn observers_receive_the_commits_of_another_node() {
 }
 
 #[tokio::test]
+async fn requests_of_workflows_are_measured_against_plain_ones() {
+    for (small, positive) in [
+        (
+            "uploads --clients 2 --megabytes 1 --seconds 1",
+            ["handler_mb_per_s", "workflow_mb_per_s"],
+        ),
+        (
+            "outgoing --clients 2 --requests 3 --seconds 1",
+            ["client_per_s", "workflows_per_s"],
+        ),
+    ] {
+        report(small, &[&positive[..], &["ratio"]].concat()).await;
+    }
+}
+
+#[tokio::test]
 async fn events_of_one_name_are_measured_beside_starts_and_executes() {
     let small = "shared-names --clients 4 --publishers 2 --starters 2 --seconds 1 --names 1 --waiting 20";
     let positive = [

@@ -56,6 +56,17 @@ pub(crate) async fn start_node(target: &Target, scratch: &ScratchDatabase) -> Re
     Ok(node)
 }
 
+/// A line of the memory of a node's process, in MB: what is resident now (`VmRSS:`), or was at most (`VmHWM:`).
+pub(crate) fn memory_of(node: &Node, line: &str) -> Result<f64, Failure> {
+    let file = format!("/proc/{}/status", node.pid());
+    let text = std::fs::read_to_string(&file).map_err(|error| Failure::failed(format!("{file}: {error}")))?;
+    let found = text.lines().find_map(|found| found.strip_prefix(line));
+    let kilobytes: Option<f64> = found.and_then(|found| found.split_whitespace().next()?.parse().ok());
+    kilobytes
+        .map(|kilobytes| kilobytes / 1024.0)
+        .ok_or_else(|| Failure::failed(format!("{file} has no {line}")))
+}
+
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use mainspring::internals::{Client, Failure, Node, ScratchDatabase, Target, nearest_rank, print_line};
+use mainspring::internals::{Client, Failure, ScratchDatabase, Target, nearest_rank, print_line};
 use serde_json::json;
 use tokio_postgres::Client as Database;
 
-use super::{start_node, with_schema};
+use super::{memory_of, start_node, with_schema};
 use crate::database::{count, execute, failed, open};
 use crate::settings::{DueAtOnce, Memory};
 
@@ -69,7 +69,7 @@ pub(crate) async fn due_at_once(target: &Target, settings: &DueAtOnce) -> Result
             eprintln!("{second} s: {} finished", count(&session.client, FINISHED).await?);
         }
         let finished = count(&session.client, FINISHED).await?;
-        let memory = resident_memory(&node)?;
+        let memory = memory_of(&node, "VmRSS:")?;
         node.stop().await;
         print_line(&format!(
             "{} instances due at once: {finished} finished in {} s, resident memory {memory:.0} MB",
@@ -125,19 +125,8 @@ async fn median_memory(target: &Target, scratch: &ScratchDatabase) -> Result<f64
     for _ in 0..STARTS {
         let mut node = start_node(target, scratch).await?;
         tokio::time::sleep(SETTLE).await;
-        sizes.push(resident_memory(&node)?);
+        sizes.push(memory_of(&node, "VmRSS:")?);
         node.stop().await;
     }
     Ok(nearest_rank(&sizes, 50))
-}
-
-/// The resident memory of a node's process, in MB.
-fn resident_memory(node: &Node) -> Result<f64, Failure> {
-    let file = format!("/proc/{}/status", node.pid());
-    let text = std::fs::read_to_string(&file).map_err(|error| Failure::failed(format!("{file}: {error}")))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes: Option<f64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    kilobytes
-        .map(|kilobytes| kilobytes / 1024.0)
-        .ok_or_else(|| Failure::failed(format!("{file} has no VmRSS")))
 }
