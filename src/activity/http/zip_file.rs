@@ -2,6 +2,8 @@
 //!
 //! The same files in the same order make the same bytes, whenever that is: a download can go on in another request.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::Write;
 
 use flate2::write::DeflateEncoder;
@@ -30,11 +32,12 @@ pub(super) struct ZipFile {
     /// The list of the files at the end.
     directory: Vec<u8>,
     files: u64,
-    names: std::collections::HashSet<String>,
-    current: Option<Entry>,
+    /// The names in lower case, and the next number of what would have the same one.
+    names: HashMap<String, usize>,
+    current: Option<CurrentFile>,
 }
 
-struct Entry {
+struct CurrentFile {
     name: String,
     offset: u64,
     begins: u64,
@@ -51,7 +54,7 @@ impl ZipFile {
             given: 0,
             directory: Vec::new(),
             files: 0,
-            names: std::collections::HashSet::new(),
+            names: HashMap::new(),
             current: None,
         }
     }
@@ -87,7 +90,7 @@ impl ZipFile {
         put16(&mut self.out, 16);
         put64(&mut self.out, 0);
         put64(&mut self.out, 0);
-        self.current = Some(Entry {
+        self.current = Some(CurrentFile {
             name,
             offset,
             begins: self.at(),
@@ -174,16 +177,28 @@ impl ZipFile {
         Ok(())
     }
 
+    /// A name that no other file has. The search goes on behind the last number of this name, so that many equal names cost no more
+    /// than many different ones.
     fn unused(&mut self, name: &str) -> String {
-        let mut unused: String = name.chars().take(200).collect();
-        let mut number = 1;
-        while !self.names.insert(unused.to_lowercase()) {
-            number += 1;
-            unused = match name.rsplit_once('.') {
+        let name: String = name.chars().take(200).collect();
+        let key = name.to_lowercase();
+        let Some(next) = self.names.get(&key).copied() else {
+            self.names.insert(key, 2);
+            return name;
+        };
+        let mut number = next;
+        let unused = loop {
+            let unused = match name.rsplit_once('.') {
                 Some((begin, end)) => format!("{begin} ({number}).{end}"),
                 None => format!("{name} ({number})"),
             };
-        }
+            number += 1;
+            if let Entry::Vacant(vacant) = self.names.entry(unused.to_lowercase()) {
+                vacant.insert(2);
+                break unused;
+            }
+        };
+        self.names.insert(key, number);
         unused
     }
 }
@@ -285,6 +300,23 @@ mod tests {
         assert_eq!(zipped(100_000), once);
         assert!(once.len() < 2_000, "{}", once.len());
         assert!(read(&ZipFile::new().finished()).is_empty());
+    }
+
+    #[test]
+    fn many_equal_names_are_numbered_at_once() {
+        const COUNT: usize = 3_000;
+        let mut zip = ZipFile::new();
+        zip.begin("a (3).txt").unwrap();
+        for _ in 1..COUNT {
+            zip.begin("a.txt").unwrap();
+        }
+        assert_eq!(zip.names.len(), COUNT);
+        assert_eq!(zip.names["a.txt"], COUNT + 1);
+        for name in ["a.txt", "a (2).txt", "a (3).txt", "a (4).txt", "a (3000).txt"] {
+            assert!(zip.names.contains_key(name), "{name}");
+        }
+        // A search begins where the last one of its name has ended.
+        assert_eq!(zip.names.values().sum::<usize>(), 2 * (COUNT - 1) + COUNT + 1);
     }
 
     impl ZipFile {
