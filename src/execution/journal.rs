@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::concealed::conceal;
 use super::log_persistence::Recorded;
 use super::program::Program;
 use super::state::{Context, InstanceState};
 use super::workflow_options::JournalLevel;
-use crate::activity::{ActivityNode, is_recorded};
+use crate::activity::{ActivityNode, Descriptor, is_recorded};
 use crate::definition::check_json;
 use crate::id::{ActivityExecutionId, ActivityId};
 
@@ -158,6 +159,7 @@ impl Recorder {
         if let Some(values) = &mut details.activity_state {
             program.log_persistence.retain(node.index, values, &context.outputs);
             withhold(values, context);
+            conceal_in(values, program.descriptor(node.index));
             if state.is_below_secret(number) {
                 withhold_read(values, node);
             }
@@ -236,9 +238,11 @@ impl Recorder {
             execution.activity_state = Value::Object(context.inputs.clone());
             persistence.retain(node, &mut execution.activity_state, &Map::new());
             withhold(&mut execution.activity_state, context);
+            conceal_in(&mut execution.activity_state, program.descriptor(node));
             execution.outputs = Value::Object(context.outputs.clone());
             persistence.retain(node, &mut execution.outputs, &context.outputs);
             withhold(&mut execution.outputs, context);
+            conceal_in(&mut execution.outputs, program.descriptor(node));
             let is_below_secret = state.is_below_secret(number);
             if let (true, Some(node)) = (is_below_secret, program.tree.find(&context.node_id)) {
                 withhold_read(&mut execution.activity_state, node);
@@ -299,6 +303,13 @@ impl Recorder {
 fn withhold(values: &mut Value, context: &Context) {
     if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
         values.retain(|name, _| !context.unrecorded.contains(name) && !context.outputs.contains_key(name));
+    }
+}
+
+/// Conceals the credentials among values.
+fn conceal_in(values: &mut Value, descriptor: Option<&Descriptor>) {
+    if let Value::Object(values) = values {
+        conceal(values, descriptor);
     }
 }
 

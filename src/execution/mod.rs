@@ -22,7 +22,7 @@
 //! - `script_names`: the names that the scripts of a definition can use, for an editor.
 //! - `run`: a burst in progress; `evaluate`: the inputs and children of its activities; `execution_view`: what their
 //!   scripts see; `scripts`: those that are compiled with a program; `journal`: its journal and executions;
-//!   `log_persistence`: which of their values are recorded.
+//!   `log_persistence`: which of their values are recorded; `concealed`: the credentials among them.
 
 mod activity_test;
 mod bindings;
@@ -32,6 +32,7 @@ mod burst_contract;
 mod cause;
 mod child;
 mod composition;
+mod concealed;
 mod designer_form;
 mod drawable;
 mod drawn_connections;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
+use super::concealed::conceal;
 use super::state::{Context, InstanceState};
 use crate::elsa_json::{timestamp_text, without_nulls};
 use crate::id::ActivityExecutionId;
@@ -96,14 +97,13 @@ impl InstanceState {
         let parent = context.parent.and_then(|parent| self.contexts.get(&parent));
         let is_below_secret = self.is_below_secret(number);
         let holds_secret = is_below_secret || !context.unrecorded.is_empty();
-        let mut inputs = Cow::Borrowed(&context.inputs);
+        let mut inputs = context.inputs.clone();
         let mut properties = Cow::Borrowed(&context.properties);
         if holds_secret {
-            inputs
-                .to_mut()
-                .retain(|name, _| !is_below_secret && !context.unrecorded.contains(name));
+            inputs.retain(|name, _| !is_below_secret && !context.unrecorded.contains(name));
             properties.to_mut().clear();
         }
+        conceal(&mut inputs, None);
         let variables = context.variables.iter().filter(|_| !holds_secret);
         without_nulls(json!({
             "id": context.id,

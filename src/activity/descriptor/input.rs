@@ -34,7 +34,7 @@ pub struct InputDescriptor {
     pub is_hidden: bool,
     /// The designer shows it and does not edit it.
     pub is_read_only: bool,
-    /// Its value may be a secret. The designer shows this; the journal shows the value like that of any other input.
+    /// Its value may be a secret. The designer shows this, and the journal does not show the value.
     pub is_sensitive: bool,
     /// The activity evaluates it on demand, instead of the interpreter once before the execution.
     pub is_lazy: bool,
@@ -156,7 +156,7 @@ impl InputDescriptor {
         self
     }
 
-    /// Marks the value as a possible secret, for the designer. The journal shows it like any other value.
+    /// Marks the value as a possible secret: the designer shows this, and the journal does not show the value.
     #[must_use]
     pub fn sensitive(mut self) -> Self {
         self.is_sensitive = true;

@@ -163,6 +163,22 @@ async fn an_endpoint_gives_the_workflow_what_the_request_brings() {
 }
 
 #[tokio::test]
+async fn the_journal_has_no_credential_of_a_client() {
+    let mut instance = instance(&[("Headers", "Object")], &[bound(endpoint("e", "a"), &["Headers"])]);
+    let mut request = request("", ReceivedBody::None);
+    for name in ["Authorization", "cookie", "X-Api-Key"] {
+        request.headers.push((name.to_owned(), "hunter2".to_owned()));
+    }
+    let result = run(&mut instance, starts("e", &request)).await;
+    assert_eq!(result.state.variables()["Headers"]["cookie"], "hunter2");
+    let recorded = format!("{:?}{:?}", result.journal, result.activity_executions);
+    assert!(
+        recorded.contains("X-Two") && !recorded.contains("hunter2"),
+        "{recorded}"
+    );
+}
+
+#[tokio::test]
 async fn json_is_text_for_a_variable_of_text() {
     let mut instance = instance(
         &[("ParsedContent", "String")],

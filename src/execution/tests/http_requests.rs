@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 
 use super::in_memory::{InMemoryInstance, definition};
 use crate::activity::Catalogue;
+use crate::activity::http::HttpOptions;
 use crate::execution::{BurstResult, SubStatus};
 use crate::expression::NamedValues;
 
@@ -497,4 +498,76 @@ fn a_status_that_is_none_is_refused_at_publish() {
             .any(|error| error.message.contains("statusCode of the activity"));
         assert_eq!(!is_refused, is_valid, "{code}: {errors:?}");
     }
+}
+
+#[tokio::test]
+async fn no_credential_of_a_request_is_in_the_journal() {
+    let answer = "HTTP/1.1 200 OK\r\nset-cookie: hunter2\r\nconnection: close\r\n\r\nhello";
+    let target = Target::start(answer).await;
+    for type_name in [
+        "Elsa.SendHttpRequest",
+        "Elsa.FlowSendHttpRequest",
+        "Elsa.DownloadHttpFile",
+    ] {
+        let url = target.url().replace("//", "//me:hunter2@");
+        let fields = json!({"X-Api-Key": "hunter2", "Cookie": ["a=hunter2"], "Accept": "*/*"}).to_string();
+        let own = json!({"authorization": literal("Bearer hunter2"), "requestHeaders": input("Object", fields)});
+        let (_, result) = run(workflow(type_name, &url, own, "Object")).await;
+        assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+        assert_eq!(
+            result.state.variables()["headers"]["Set-Cookie"],
+            json!(["hunter2"]),
+            "{type_name}"
+        );
+        let recorded = format!("{:?}{:?}", result.journal, result.activity_executions);
+        assert!(
+            recorded.contains("*/*") && recorded.contains("//***@127.0.0.1"),
+            "{recorded}"
+        );
+        assert!(!recorded.contains("hunter2"), "{recorded}");
+    }
+    let sent = target.requests();
+    assert!(
+        sent.len() == 3 && sent.iter().all(|request| request.contains("Bearer hunter2")),
+        "{sent:?}"
+    );
+    // Neither is that of a request that is waited for, while what follows it waits.
+    let child = json!({"id": "task", "type": "Elsa.RunTask", "taskName": literal("t")});
+    let own = json!({"authorization": literal("Bearer hunter2"), "unmatchedStatusCode": child});
+    let (_, result) = run(workflow("Elsa.SendHttpRequest", &target.url(), own, "Object")).await;
+    assert_eq!(
+        result.sub_status,
+        SubStatus::Suspended,
+        "{:?}",
+        result.state.incidents()
+    );
+    let at = chrono::Utc::now();
+    let meta = crate::execution::InstanceTimestamps {
+        created_at: at,
+        updated_at: at,
+        finished_at: None,
+    };
+    let contexts = result.state.workflow_state(meta)["activityExecutionContexts"].to_string();
+    assert!(contexts.contains("***") && !contexts.contains("hunter2"), "{contexts}");
+}
+
+#[tokio::test]
+async fn a_setting_leaves_the_idempotency_key_out() {
+    let target = Target::start("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let mut options = HttpOptions::default();
+    options.outgoing.idempotency_key = false;
+    let mut catalogue = Catalogue::standard();
+    catalogue.register_http(&Arc::new(options.services().unwrap()));
+    let own = json!({"requestHeaders": input("Object", "{\"Idempotency-Key\": \"mine\"}")});
+    for own in [json!({}), own] {
+        let workflow = definition(workflow("Elsa.SendHttpRequest", &target.url(), own, "Object"));
+        let mut instance = InMemoryInstance::with(&workflow, catalogue.clone(), |_| {});
+        let result = instance.start().await;
+        assert_eq!(result.sub_status, SubStatus::Finished, "{:?}", result.state.incidents());
+    }
+    let sent = target.requests();
+    assert!(
+        !sent[0].contains("idempotency-key") && sent[1].contains("idempotency-key: mine"),
+        "{sent:?}"
+    );
 }
