@@ -1,5 +1,8 @@
 //! The answer to an HTTP request: an effect of the burst that writes it.
-#![allow(dead_code, reason = "the next commits use it")]
+#![cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "only HTTP activities answer requests")
+)]
 
 use crate::spool::SpoolFile;
 

@@ -83,9 +83,9 @@ pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name
 pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
-#[cfg(feature = "http")]
-pub(crate) use route::EndpointRoute;
 pub(crate) use route::HTTP_ENDPOINT;
+#[cfg(feature = "http")]
+pub(crate) use route::{ENDPOINT_METHODS, EndpointRoute, RESERVED};
 pub use run_task::{RUN_TASK, TASK_RESULT_INPUT};
 pub(crate) use scheduling::inputs_of_trigger;
 pub(crate) use sent_effects::SentFailure;

@@ -10,7 +10,32 @@ pub(crate) const HTTP_ENDPOINT: &str = "Elsa.HttpEndpoint";
 
 /// The first segment below the base path that belongs to resumes by token.
 #[cfg(feature = "http")]
-const RESERVED: &str = "resume";
+pub(crate) const RESERVED: &str = "resume";
+
+/// The methods that an endpoint can have, in lower case: the registered ones that a server answers. A wrong one would wait for ever.
+#[cfg(feature = "http")]
+pub(crate) const ENDPOINT_METHODS: [&str; 20] = [
+    "get",
+    "post",
+    "put",
+    "patch",
+    "delete",
+    "head",
+    "options",
+    "trace",
+    "query",
+    "copy",
+    "link",
+    "lock",
+    "mkcol",
+    "move",
+    "propfind",
+    "proppatch",
+    "report",
+    "search",
+    "unlink",
+    "unlock",
+];
 
 /// What an endpoint waits for: paths of a template, with one method.
 #[cfg(feature = "http")]

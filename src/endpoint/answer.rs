@@ -1,16 +1,20 @@
 //! What a client receives: the answer of its workflow, or what happened instead.
 
+use std::io::SeekFrom;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::json;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use crate::activity::http::{RequestProblem, RouteOptions};
+use crate::activity::http::{
+    Conditions, FilePart, RequestProblem, RouteOptions, file_part, has_no_body, is_divisible, is_of_connection,
+};
 use crate::activity::{Answer, AnswerBody};
 use crate::http::{ApiError, INSTANCE_HEADER};
 use crate::id::InstanceId;
@@ -26,22 +30,21 @@ const READ_BYTES: usize = 64 * 1024;
 const RETRY_PAUSED: u16 = 60;
 const RETRY_DRAINING: u16 = 5;
 
-/// Headers that are about the connection, which the server itself writes.
-const OF_CONNECTION: [HeaderName; 7] = [
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::TRAILER,
-    header::UPGRADE,
-    header::TE,
-    HeaderName::from_static("keep-alive"),
+/// What a browser obeys where the workflow sets nothing else: content is what its type says, and a page of a workflow, which often
+/// shows data of clients, has no part in the origin of this server.
+const PROTECTION: [(HeaderName, HeaderValue); 2] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox allow-scripts allow-forms"),
+    ),
 ];
 
-/// The response for the end of a request. `has_timeout`: the endpoint limits the time of its requests.
-pub(super) async fn of_outcome(outcome: HttpOutcome, has_timeout: bool) -> Response {
+/// The response for the end of a request with these `parts`. `has_timeout`: the endpoint limits the time of its requests.
+pub(super) async fn of_outcome(outcome: HttpOutcome, has_timeout: bool, parts: &Parts) -> Response {
     let id = outcome.instance_id;
     let response = match outcome.end {
-        HttpEnd::Answered(answer) => return of_answer(answer).await,
+        HttpEnd::Answered(answer) => return of_answer(answer, parts).await,
         HttpEnd::Finished => StatusCode::OK.into_response(),
         HttpEnd::Faulted => problem(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -83,58 +86,113 @@ fn with_instance(mut response: Response, id: &InstanceId) -> Response {
     response
 }
 
-async fn of_answer(answer: Arc<Answer>) -> Response {
+async fn of_answer(answer: Arc<Answer>, parts: &Parts) -> Response {
     let answer = Arc::try_unwrap(answer).unwrap_or_else(|shared| (*shared).clone());
-    let status = StatusCode::from_u16(answer.status)
+    let length = match &answer.body {
+        AnswerBody::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        AnswerBody::File(file) => file.length(),
+    };
+    let part = part_of(&answer, length, parts);
+    let status = match part {
+        FilePart::Whole => answer.status,
+        FilePart::Range { .. } => 206,
+        FilePart::NotModified => 304,
+        FilePart::Failed => 412,
+        FilePart::NotSatisfiable => 416,
+        FilePart::Malformed(field) => {
+            let message = format!("The header {field} of the request cannot be read.");
+            return ApiError::bad_request("invalid-field", message).into_response();
+        }
+    };
+    let Some(status) = StatusCode::from_u16(status)
         .ok()
-        .filter(|status| !status.is_informational());
-    let Some(status) = status else {
-        tracing::error!(
-            status = answer.status,
-            "a workflow has answered with a status that is none"
-        );
+        .filter(|status| !status.is_informational())
+    else {
+        tracing::error!(status, "a workflow has answered with a status that is none");
         return ApiError::internal().into_response();
     };
-    let has_body = ![
-        StatusCode::NO_CONTENT,
-        StatusCode::RESET_CONTENT,
-        StatusCode::NOT_MODIFIED,
-    ]
-    .contains(&status);
-    let mut length = None;
+    let (first, count) = match part {
+        FilePart::Whole if has_no_body(status.as_u16()) => (0, 0),
+        FilePart::Whole => (0, length),
+        FilePart::Range { first, last } => (first, (last - first).saturating_add(1)),
+        _ => (0, 0),
+    };
     let body = match answer.body {
-        _ if !has_body => Body::empty(),
-        AnswerBody::Bytes(bytes) => Body::from(bytes),
-        AnswerBody::File(file) => {
-            length = Some(file.length());
-            match of_file(file).await {
-                Ok(body) => body,
-                Err(error) => return ApiError::from(error).into_response(),
-            }
+        _ if count == 0 => Body::empty(),
+        AnswerBody::Bytes(bytes) => {
+            let (begin, end) = (first, first.saturating_add(count));
+            let [begin, end] = [begin, end].map(|at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len()));
+            Body::from(Bytes::from(bytes).slice(begin..end))
         }
+        AnswerBody::File(file) => match of_file(file, first, count).await {
+            Ok(body) => body,
+            Err(error) => return ApiError::from(error).into_response(),
+        },
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
+    let has_content = matches!(part, FilePart::Whole | FilePart::Range { .. });
     let headers = response.headers_mut();
     for (name, value) in answer.headers {
         let (Ok(name), Ok(value)) = (HeaderName::try_from(&name), HeaderValue::try_from(&value)) else {
             tracing::warn!(name, "a header of a workflow's answer cannot be sent");
             continue;
         };
-        if !OF_CONNECTION.contains(&name) {
+        let is_of_content = [header::CONTENT_TYPE, header::CONTENT_DISPOSITION].contains(&name);
+        if !is_of_connection(name.as_str()) && (has_content || !is_of_content) {
             headers.append(name, value);
         }
     }
-    if let Some(length) = length {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    for (name, value) in PROTECTION {
+        headers.entry(name).or_insert(value);
+    }
+    if count > 0 {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(count));
+    }
+    let range = match part {
+        FilePart::Range { first, last } => format!("bytes {first}-{last}/{length}"),
+        FilePart::NotSatisfiable => format!("bytes */{length}"),
+        _ => return response,
+    };
+    if let Ok(range) = HeaderValue::try_from(range) {
+        headers.insert(header::CONTENT_RANGE, range);
     }
     response
 }
 
-/// A file as it is read. The file is held until its client has it.
-async fn of_file(file: SpoolFile) -> Result<Body> {
-    let opened = file
-        .open()
+/// What of an answer a client asks for. Only those that read ask for parts, and a HEAD has none.
+fn part_of(answer: &Answer, length: u64, parts: &Parts) -> FilePart {
+    let is_get = parts.method == Method::GET;
+    if !(is_get || parts.method == Method::HEAD) || !is_divisible(answer.status, &answer.headers) {
+        return FilePart::Whole;
+    }
+    // A field that is repeated is one list.
+    let asked = |name: HeaderName| {
+        let values = parts.headers.get_all(name).into_iter();
+        let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    };
+    let (range, if_range) = (asked(header::RANGE).filter(|_| is_get), asked(header::IF_RANGE));
+    let (if_match, if_none_match) = (asked(header::IF_MATCH), asked(header::IF_NONE_MATCH));
+    let conditions = Conditions {
+        range: range.as_deref(),
+        if_range: if_range.as_deref(),
+        if_match: if_match.as_deref(),
+        if_none_match: if_none_match.as_deref(),
+    };
+    let mut fields = answer.headers.iter();
+    let e_tag = fields.find(|(name, _)| name.eq_ignore_ascii_case("etag"));
+    file_part(length, e_tag.map(|(_, tag)| tag.as_str()), &conditions)
+}
+
+/// So many bytes of a file from the first one on, as they are read. The file is held until its client has them.
+async fn of_file(file: SpoolFile, first: u64, count: u64) -> Result<Body> {
+    let opened = async {
+        let mut opened = file.open().await?;
+        opened.seek(SeekFrom::Start(first)).await?;
+        Ok::<_, std::io::Error>(opened.take(count))
+    };
+    let opened = opened
         .await
         .map_err(|error| Error::internal("a file of an answer cannot be read").caused_by(error))?;
     let parts = stream::try_unfold((opened, file), |(mut opened, file)| async move {

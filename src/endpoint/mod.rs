@@ -47,11 +47,9 @@ use futures_util::FutureExt;
 pub(crate) use admission::EndpointAdmission;
 use incoming::below;
 
+use crate::activity::RESERVED;
 use crate::http::{ApiError, BodyLimits};
 use crate::runtime::Engine;
-
-/// The first segment below the base path that belongs to resume URLs.
-const RESERVED: &str = "resume";
 
 /// Serves workflows of one engine.
 pub(crate) struct WorkflowEndpoints {

@@ -186,7 +186,7 @@ impl Exchange<'_> {
                 deadline: self.deadline(timeout, held),
             };
             match engine.run_request(run).await {
-                Ok(outcome) => return Ok(answer::of_outcome(outcome, timeout.is_some()).await),
+                Ok(outcome) => return Ok(answer::of_outcome(outcome, timeout.is_some(), self.parts).await),
                 Err(error) if error.code() == "route-moved" => {}
                 Err(error) => return Err(answer::of_error(error, engine).into()),
             }
@@ -219,7 +219,7 @@ impl Exchange<'_> {
             .repeat_request(&self.scope(), &idempotency, !read.files.is_empty(), deadline)
             .await
         {
-            Ok(Some(outcome)) => Ok(Some(answer::of_outcome(outcome, false).await)),
+            Ok(Some(outcome)) => Ok(Some(answer::of_outcome(outcome, false, self.parts).await)),
             Ok(None) => Ok(None),
             Err(error) => Err(answer::of_error(error, engine).into()),
         }

@@ -22,6 +22,7 @@ impl SpoolRoom {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }

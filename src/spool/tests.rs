@@ -73,7 +73,7 @@ async fn a_file_is_found_as_long_as_it_is_held() {
     let mut opened = found.open().await.unwrap();
     drop(found);
     assert!(spool.find(&id).is_none() && spool.find("no such file").is_none());
-    until(|| !path.exists() && spool.usage().0 == 0).await;
+    until(|| !path.exists() && spool.used() == 0).await;
     let mut rest = Vec::new();
     opened.read_to_end(&mut rest).await.unwrap();
     assert_eq!(rest, bytes);
@@ -87,9 +87,9 @@ async fn a_full_spool_refuses_and_has_room_again() {
     let error = file(&spool, &[2; 60_000]).await.unwrap_err();
     assert_eq!(error.code(), "spool-full");
     assert!(error.is_unavailable());
-    until(|| spool.usage().0 < 70_000).await;
+    until(|| spool.used() < 70_000).await;
     drop(held);
-    until(|| spool.usage().0 == 0).await;
+    until(|| spool.used() == 0).await;
     file(&spool, &[3; 90_000]).await.unwrap();
     let mut empty = Vec::new();
     loop {
@@ -109,7 +109,7 @@ async fn a_writer_that_is_dropped_leaves_no_file() {
     writer.write(&[7; 200_000]).await.unwrap();
     assert_eq!(scratch.names().len(), 3, "lock, folder and file");
     drop(writer);
-    until(|| scratch.names().len() == 2 && spool.usage().0 == 0).await;
+    until(|| scratch.names().len() == 2 && spool.used() == 0).await;
     drop(spool);
     assert!(scratch.names().is_empty());
 }

@@ -8,6 +8,7 @@ use super::body_kind::media_type;
 use super::file_value::FileValue;
 use super::form::encode_pairs;
 use super::header_fields::value_problem;
+use super::media_types::is_active;
 use crate::activity::{ActivityContext, ActivityNode, ActivityTree, Choice, UiHint};
 use crate::expression::{TypeName, to_text};
 
@@ -56,8 +57,8 @@ pub(crate) enum WrittenBody {
 }
 
 impl WrittenContent {
-    /// Writes a value that is not null. Without a content type, bytes and files are octets or what the file says, text is plain
-    /// text, and anything else is JSON. Text is sent as it is, under each of these but octets, where it is Base64.
+    /// Writes a value that is not null. Without a content type, bytes and files are octets or what the file says, unless a
+    /// browser would run that, text is plain text, and anything else is JSON. Text is sent as it is, under each of these but octets, where it is Base64.
     /// Errors: the content type is none, or the value cannot be written under it.
     pub(crate) fn write(
         content: &Value,
@@ -70,7 +71,8 @@ impl WrittenContent {
             check_content_type(chosen)?;
         }
         if let Some(file) = FileValue::read(content) {
-            let own = Some(file.content_type.as_str()).filter(|own| check_content_type(own).is_ok());
+            let own = Some(file.content_type.as_str());
+            let own = own.filter(|own| check_content_type(own).is_ok() && !is_active(own));
             return Ok(Self {
                 content_type: chosen.or(own).unwrap_or("application/octet-stream").to_owned(),
                 body: WrittenBody::File(file),

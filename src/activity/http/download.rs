@@ -8,12 +8,13 @@ use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt;
 
 use super::file_value::{FileContent, FileValue};
+use super::invalid_input;
 use super::outgoing_answer::{
     Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
 };
 use super::outgoing_request::{
     RequestInputs, authorization_input, content_input, content_type_input, expected_codes_input, headers_input,
-    invalid, method_input, status_codes, timeout_input, url_input, validation_input,
+    method_input, status_codes, timeout_input, url_input, validation_input,
 };
 use super::send_request::{CALL, note};
 use super::services::HttpServices;
@@ -85,7 +86,7 @@ impl Activity for DownloadHttpFile {
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let services = &*self.0;
         let expected = status_codes(context.input("ExpectedStatusCodes"))
-            .map_err(|problem| invalid("ExpectedStatusCodes", &problem))?;
+            .map_err(|problem| invalid_input("ExpectedStatusCodes", &problem))?;
         let (request, timeout) = INPUTS.read(context, services)?;
         let answer = async {
             let mut response = services.outgoing.send(request, timeout).await?;

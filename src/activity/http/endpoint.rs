@@ -14,34 +14,10 @@ use super::options::{RequestProblem, RouteOptions};
 use super::received::{ReceivedBody, ReceivedRequest};
 use super::services::HttpServices;
 use crate::activity::{
-    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, EndpointRoute, Fault,
-    HTTP_ENDPOINT, InputDescriptor, OutputDescriptor, Resumption, Step, TriggerStimulus, UiHint,
+    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, ENDPOINT_METHODS,
+    EndpointRoute, Fault, HTTP_ENDPOINT, InputDescriptor, OutputDescriptor, Resumption, Step, TriggerStimulus, UiHint,
 };
 use crate::expression::{TimeSpan, TypeName};
-
-/// The methods that an endpoint can have: the registered ones that a server answers. A wrong one would wait for ever.
-const METHODS: [&str; 20] = [
-    "GET",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "HEAD",
-    "OPTIONS",
-    "TRACE",
-    "QUERY",
-    "COPY",
-    "LINK",
-    "LOCK",
-    "MKCOL",
-    "MOVE",
-    "PROPFIND",
-    "PROPPATCH",
-    "REPORT",
-    "SEARCH",
-    "UNLINK",
-    "UNLOCK",
-];
 
 /// The longest time that a request can wait: as long as its answer would be kept.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -314,8 +290,8 @@ fn methods_of(value: &Value, problems: &mut Vec<String>) -> Vec<String> {
     }
     let mut methods: Vec<String> = Vec::new();
     for method in named {
-        if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method)) {
-            let known = METHODS.join(", ");
+        if !ENDPOINT_METHODS.iter().any(|known| known.eq_ignore_ascii_case(&method)) {
+            let known = ENDPOINT_METHODS.join(", ").to_ascii_uppercase();
             problems.push(format!(
                 "the method {method:?} in SupportedMethods is none that a server answers; use {known}"
             ));

@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::content::{check_content_type, reads_bytes};
 use super::file_value::FileValue;
 use super::header_fields::value_problem;
-use super::media_types::media_type_of;
+use super::media_types::{is_active, media_type_of};
+use super::problems_of;
 use super::response::require_request;
 use super::services::HttpServices;
 use super::zip_file::{MOST_FILES, ZipFile};
@@ -19,6 +20,9 @@ use crate::activity::{Activity, ActivityContext, Answer, AnswerBody, Descriptor,
 
 /// How much of a zip is kept in memory: as much as a kept answer can have. What is larger goes to the spool.
 const IN_MEMORY: usize = 1 << 20;
+
+/// The content type of bytes of which nothing else is known.
+const OCTETS: &str = "application/octet-stream";
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
@@ -87,14 +91,18 @@ impl Activity for WriteFileHttpResponse {
         } else {
             self.zip(&files).await?
         };
+        let is_named = filename.is_some();
         let filename = filename.unwrap_or(made.filename);
         let filename = if filename.trim().is_empty() {
             "file.bin".to_owned()
         } else {
             filename
         };
-        let content_type = content_type.or(made.content_type);
-        let content_type = content_type.unwrap_or_else(|| media_type_of(&filename).to_owned());
+        let own = made.content_type.filter(|own| !is_active(own));
+        let content_type = content_type.or(own).unwrap_or_else(|| match media_type_of(&filename) {
+            by_own_name if !is_named && is_active(by_own_name) => OCTETS.to_owned(),
+            by_name => by_name.to_owned(),
+        });
         check_content_type(content_type.trim()).map_err(invalid)?;
         let mut headers = vec![
             ("Content-Type".to_owned(), content_type.trim().to_owned()),
@@ -122,12 +130,7 @@ impl Activity for WriteFileHttpResponse {
         let content_type = text(inputs.get("ContentType")).map(|it| check_content_type(&it));
         let tag = text(inputs.get("EntityTag")).map(|it| entity_tag(&it).map(drop));
         let checked = [("ContentType", content_type), ("EntityTag", tag)];
-        let problems = checked
-            .into_iter()
-            .filter_map(|(name, checked)| Some((name, checked?.err()?)));
-        problems
-            .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
-            .collect()
+        problems_of(checked)
     }
 }
 
@@ -232,7 +235,7 @@ fn collect(content: &Value, is_bytes: bool, depth: usize, files: &mut Vec<FileVa
             let bytes = STANDARD
                 .decode(text)
                 .map_err(|_| "its bytes are no Base64".to_owned())?;
-            files.push(FileValue::inline("file.bin", "application/octet-stream", bytes));
+            files.push(FileValue::inline("file.bin", OCTETS, bytes));
             Ok(())
         }
         Value::String(text) if is_url(text) => Err(format!(
@@ -248,11 +251,7 @@ fn collect(content: &Value, is_bytes: bool, depth: usize, files: &mut Vec<FileVa
                 .iter()
                 .filter_map(Value::as_u64)
                 .filter_map(|byte| u8::try_from(byte).ok());
-            files.push(FileValue::inline(
-                "file.bin",
-                "application/octet-stream",
-                bytes.collect(),
-            ));
+            files.push(FileValue::inline("file.bin", OCTETS, bytes.collect()));
             Ok(())
         }
         Value::Array(_) if depth > 8 => Err("its lists nest deeper than eight levels".to_owned()),

@@ -5,8 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::spool::SpoolFile;
-
 /// The fields of a file, in a value; see [`FileValue`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,18 +58,6 @@ impl FileValue {
             length: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             e_tag: None,
             content: FileContent::Inline(bytes),
-        }
-    }
-
-    /// A file of the spool.
-    pub(crate) fn spooled(filename: impl Into<String>, content_type: impl Into<String>, file: &SpoolFile) -> Self {
-        Self {
-            name: None,
-            filename: filename.into(),
-            content_type: content_type.into(),
-            length: file.length(),
-            e_tag: None,
-            content: FileContent::Spooled(file.id().to_owned()),
         }
     }
 

@@ -39,7 +39,7 @@ impl HeaderFields {
         };
         let mut read = Self::default();
         for (name, value) in fields {
-            if OF_CONNECTION.iter().any(|it| name.eq_ignore_ascii_case(it)) {
+            if is_of_connection(name) {
                 continue;
             }
             match value {
@@ -88,6 +88,11 @@ impl HeaderFields {
     pub(crate) fn into_list(self) -> Vec<(String, String)> {
         self.0
     }
+}
+
+/// Whether a field belongs to the connection.
+pub(crate) fn is_of_connection(name: &str) -> bool {
+    OF_CONNECTION.iter().any(|it| name.eq_ignore_ascii_case(it))
 }
 
 /// Whether a text can be the name of a field or a method.

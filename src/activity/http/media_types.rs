@@ -1,4 +1,6 @@
-//! Media types of files, by their names.
+//! Media types of files.
+
+use super::body_kind::media_type;
 
 /// The media type of each extension that downloads usually have.
 const BY_EXTENSION: &[(&str, &str)] = &[
@@ -60,6 +62,20 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("zip", "application/x-zip-compressed"),
 ];
 
+/// Whether a browser may run what has this content type, or apply it to a page. A file is not sent under such a type because it says
+/// so itself: what says so is often data of a client, and the page would have the origin of this server.
+pub(crate) fn is_active(content_type: &str) -> bool {
+    let media_type = media_type(content_type);
+    match media_type.split_once('/').unwrap_or_default() {
+        ("text", subtype) => !["plain", "csv", "json", "markdown", "calendar", "richtext"].contains(&subtype),
+        ("multipart", _) => true,
+        (_, subtype) => {
+            let is_named = |part| subtype.contains(part);
+            subtype == "xml" || subtype.ends_with("+xml") || ["script", "html", "wasm"].into_iter().any(is_named)
+        }
+    }
+}
+
 /// The media type of a file by the end of its name; octets if that says nothing.
 pub(crate) fn media_type_of(filename: &str) -> &'static str {
     let extension = filename.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -67,4 +83,35 @@ pub(crate) fn media_type_of(filename: &str) -> &'static str {
     known
         .find(|(it, _)| it.eq_ignore_ascii_case(extension))
         .map_or("application/octet-stream", |(_, media_type)| media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_browser_runs_is_active() {
+        for active in [
+            "text/html",
+            "TEXT/HTML; charset=utf-8",
+            "application/xhtml+xml",
+            "image/svg+xml",
+            "text/xml",
+            "application/xml",
+            "text/javascript",
+            "application/x-javascript",
+            "text/css",
+            "application/wasm",
+            "multipart/x-mixed-replace",
+            "text/anything",
+        ] {
+            assert!(is_active(active), "{active}");
+        }
+        for (_, harmless) in BY_EXTENSION
+            .iter()
+            .filter(|(extension, _)| !["css", "htm", "html", "js", "svg", "wasm", "xml"].contains(extension))
+        {
+            assert!(!is_active(harmless), "{harmless}");
+        }
+    }
 }

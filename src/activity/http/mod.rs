@@ -13,7 +13,6 @@
 //!   `form`: encoded names and values; `media_types`: those of files, by their names.
 //! - `header_fields`: header fields as values; `status_code`: .NET's names of status codes.
 //! - `services`: what the activities share; `http_options`: what a program sets of it.
-#![allow(dead_code, unused_imports, reason = "the next commits use it")]
 
 mod body_kind;
 mod content;
@@ -41,20 +40,36 @@ mod zip_file;
 use std::sync::Arc;
 
 pub(crate) use body_kind::{BodyKind, MalformedBody};
-pub(crate) use content::{CONTENT_TYPES, Unmatched, WrittenBody, WrittenContent, content_type_hint};
 pub(crate) use file_value::{FileContent, FileValue};
-pub(crate) use form::{decode_pairs, dictionary};
-pub(crate) use header_fields::{HeaderFields, written_name};
+pub(crate) use form::decode_pairs;
+pub(crate) use header_fields::{is_of_connection, written_name};
 pub use http_options::HttpOptions;
 pub(crate) use http_options::base_path;
-pub(crate) use media_types::media_type_of;
 pub(crate) use options::{RequestProblem, RouteOptions};
 pub(crate) use ranges::{Conditions, FilePart, file_part, is_divisible};
 pub(crate) use received::{ReceivedBody, ReceivedRequest};
 pub(crate) use services::HttpServices;
-pub(crate) use status_code::StatusCode;
+pub(crate) use status_code::has_no_body;
 
-use super::Catalogue;
+use super::{Catalogue, Fault};
+
+/// The incident of an input that cannot be used.
+fn invalid_input(input: &str, problem: &str) -> Fault {
+    Fault::new(format!("The input {input} is invalid: {problem}")).category("HTTP")
+}
+
+/// What is wrong with inputs whose values are known, for the publish.
+fn problems_of<'n, P>(checked: P) -> Vec<String>
+where
+    P: IntoIterator<Item = (&'n str, Option<Result<(), String>>)>,
+{
+    let problems = checked
+        .into_iter()
+        .filter_map(|(name, checked)| Some((name, checked?.err()?)));
+    problems
+        .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
+        .collect()
+}
 
 impl Catalogue {
     /// What the HTTP activities share.

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::content::{Unmatched, WrittenBody, WrittenContent, check_content_type, content_type_hint, reads_bytes};
 use super::header_fields::{HeaderFields, is_token, value_problem};
 use super::services::HttpServices;
+use super::{invalid_input, problems_of};
 use crate::activity::{ActivityContext, AnswerBody, Choice, Fault, InputDescriptor, UiHint};
 use crate::expression::TimeSpan;
 use crate::outgoing::{OutgoingBody, OutgoingRequest};
@@ -44,7 +45,7 @@ impl RequestInputs {
     ) -> Result<(OutgoingRequest, Duration), Fault> {
         let of_input = |name: &str| {
             let name = name.to_owned();
-            move |problem: String| invalid(&name, &problem)
+            move |problem: String| invalid_input(&name, &problem)
         };
         let url = context.text("Url").unwrap_or_default();
         let url = parse_url(&url).map_err(of_input("Url"))?;
@@ -53,7 +54,7 @@ impl RequestInputs {
         let chosen = fields.get("content-type").map(str::to_owned);
         let mut headers = HeaderMap::new();
         for (name, value) in fields.into_list() {
-            let unusable = |problem: &str| invalid("RequestHeaders", &format!("the header {name} {problem}"));
+            let unusable = |problem: &str| invalid_input("RequestHeaders", &format!("the header {name} {problem}"));
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable("has no usable name"))?;
             let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unusable("has no usable value"))?;
             // That of the content is its own.
@@ -65,7 +66,7 @@ impl RequestInputs {
             let is_checked = context.input("DisableAuthorizationHeaderValidation") != &Value::Bool(true);
             check_authorization(&given, is_checked).map_err(of_input("Authorization"))?;
             let mut value = HeaderValue::from_bytes(given.trim().as_bytes())
-                .map_err(|_| invalid("Authorization", "it cannot be sent"))?;
+                .map_err(|_| invalid_input("Authorization", "it cannot be sent"))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -76,7 +77,7 @@ impl RequestInputs {
         };
         if let Some((content_type, content)) = self.content(context, services, chosen)? {
             let value = HeaderValue::from_bytes(content_type.as_bytes())
-                .map_err(|_| invalid(self.content_type, "it cannot be sent"))?;
+                .map_err(|_| invalid_input(self.content_type, "it cannot be sent"))?;
             headers.insert(CONTENT_TYPE, value);
             body = content;
         }
@@ -123,7 +124,7 @@ impl RequestInputs {
         };
         let is_bytes = reads_bytes(context, name);
         let written = WrittenContent::write(content, Some(chosen), is_bytes, Unmatched::Json);
-        let written = written.map_err(|problem| invalid(name, &problem))?;
+        let written = written.map_err(|problem| invalid_input(name, &problem))?;
         let body = match written.body {
             WrittenBody::Bytes(bytes) => OutgoingBody::Bytes(bytes.into()),
             WrittenBody::File(file) => match services.content_of(&file)? {
@@ -164,17 +165,8 @@ impl RequestInputs {
             (TIMEOUT, timeout),
             ("ExpectedStatusCodes", codes),
         ];
-        let problems = checked
-            .into_iter()
-            .filter_map(|(name, checked)| Some((name, checked?.err()?)));
-        problems
-            .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
-            .collect()
+        problems_of(checked)
     }
-}
-
-pub(super) fn invalid(input: &str, problem: &str) -> Fault {
-    Fault::new(format!("The input {input} is invalid: {problem}")).category("HTTP")
 }
 
 /// A URL of the web.
@@ -316,6 +308,7 @@ pub(super) fn content_type_input(name: &'static str) -> InputDescriptor {
 
 pub(super) fn authorization_input() -> InputDescriptor {
     InputDescriptor::new("Authorization", "String")
+        .sensitive()
         .category("Security")
         .describe("The Authorization header value to send with the request. For example: Bearer {some-access-token}")
 }

@@ -8,6 +8,7 @@ use super::content::{Unmatched, WrittenBody, WrittenContent, check_content_type,
 use super::header_fields::HeaderFields;
 use super::services::HttpServices;
 use super::status_code::StatusCode;
+use super::{invalid_input, problems_of};
 use crate::activity::{
     Activity, ActivityContext, Answer, AnswerBody, AnswerStatus, Choice, Descriptor, Fault, InputDescriptor, Step,
     UiHint,
@@ -51,11 +52,10 @@ impl Activity for WriteHttpResponse {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         require_request(context)?;
-        let invalid = |problem: String| Fault::new(problem).category("HTTP");
-        let status = StatusCode::read(context.input("StatusCode"))
-            .map_err(|problem| invalid(format!("The input StatusCode is invalid: {problem}")))?;
+        let status =
+            StatusCode::read(context.input("StatusCode")).map_err(|problem| invalid_input("StatusCode", &problem))?;
         let mut headers = HeaderFields::read(context.input("ResponseHeaders"))
-            .map_err(|problem| invalid(format!("The input ResponseHeaders is invalid: {problem}")))?;
+            .map_err(|problem| invalid_input("ResponseHeaders", &problem))?;
         let content = context.input("Content");
         let mut body = AnswerBody::Bytes(Vec::new());
         if !content.is_null() {
@@ -63,7 +63,8 @@ impl Activity for WriteHttpResponse {
             let chosen = chosen.or_else(|| headers.get("content-type").map(str::to_owned));
             let is_bytes = reads_bytes(context, "Content");
             let written = WrittenContent::write(content, chosen.as_deref(), is_bytes, Unmatched::Text);
-            let written = written.map_err(|problem| invalid(format!("The response cannot be written: {problem}")))?;
+            let written = written
+                .map_err(|problem| Fault::new(format!("The response cannot be written: {problem}")).category("HTTP"))?;
             headers.set("Content-Type", written.content_type);
             body = match written.body {
                 _ if status.is_bodiless() => body,
@@ -93,12 +94,7 @@ impl Activity for WriteHttpResponse {
             ("ResponseHeaders", headers),
             ("ContentType", chosen),
         ];
-        let problems = checked
-            .into_iter()
-            .filter_map(|(name, checked)| Some((name, checked?.err()?)));
-        problems
-            .map(|(name, problem)| format!("the input {name} is invalid: {problem}"))
-            .collect()
+        problems_of(checked)
     }
 }
 

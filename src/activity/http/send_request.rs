@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::invalid_input;
 use super::outgoing_answer::{
     Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
 };
 use super::outgoing_request::{
     LONGEST, RequestInputs, any_method_input, authorization_input, content_input, content_type_input,
-    expected_codes_input, headers_input, invalid, status_code, status_codes, timeout_input, url_input,
-    validation_input,
+    expected_codes_input, headers_input, status_code, status_codes, timeout_input, url_input, validation_input,
 };
 use super::services::HttpServices;
 use crate::activity::descriptor::item_port;
@@ -89,7 +89,7 @@ impl Activity for FlowSendHttpRequest {
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
         let expected = status_codes(context.input("ExpectedStatusCodes"))
-            .map_err(|problem| invalid("ExpectedStatusCodes", &problem))?;
+            .map_err(|problem| invalid_input("ExpectedStatusCodes", &problem))?;
         Ok(match send(&self.0, context).await? {
             Ok(status) => flow_outcomes(&expected, status),
             Err(was_cancelled) => flow_failure(was_cancelled),
@@ -111,7 +111,7 @@ fn base(type_name: &str, display_name: &str) -> Descriptor {
         .input(any_method_input().order(1.0))
         .input(content_input("Content").order(2.0))
         .input(content_type_input("ContentType").order(3.0))
-        .input(authorization_input().sensitive().order(4.0))
+        .input(authorization_input().order(4.0))
         .input(validation_input().order(5.0))
         .input(headers_input().order(6.0))
         .input(

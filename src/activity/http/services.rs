@@ -1,6 +1,7 @@
 //! What the HTTP activities share.
 
 use super::file_value::{FileContent, FileValue};
+use super::http_options::HttpOptions;
 use crate::activity::{AnswerBody, Fault};
 use crate::outgoing::OutgoingClient;
 use crate::spool::Spool;
@@ -20,9 +21,10 @@ pub(crate) struct HttpServices {
 
 impl Default for HttpServices {
     fn default() -> Self {
+        let usual = HttpOptions::default();
         Self {
-            base_url: "http://localhost:5001".to_owned(),
-            base_path: "/workflows".to_owned(),
+            base_url: usual.base_url,
+            base_path: usual.base_path,
             spool: Spool::default(),
             outgoing: OutgoingClient::default(),
         }

@@ -73,6 +73,11 @@ const STATUS_NAMES: &[(&str, u16)] = &[
     ("NetworkAuthenticationRequired", 511),
 ];
 
+/// Whether a response with this status has no body.
+pub(crate) fn has_no_body(status: u16) -> bool {
+    matches!(status, 204 | 205 | 304)
+}
+
 impl StatusCode {
     /// The status of a success.
     pub(crate) const OK: Self = Self(200);
@@ -92,7 +97,7 @@ impl StatusCode {
 
     /// Whether a response with it has no body.
     pub(crate) fn is_bodiless(self) -> bool {
-        matches!(self.0, 204 | 205 | 304)
+        has_no_body(self.0)
     }
 
     /// Reads a name of .NET in any case, or a number; null is OK.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::content::{Unmatched, WrittenBody, WrittenContent};
 use super::endpoint::HttpEndpoint;
 use super::file_response::WriteFileHttpResponse;
-use super::form::encode_pairs;
+use super::form::{dictionary, encode_pairs};
+use super::header_fields::HeaderFields;
 use super::response::WriteHttpResponse;
+use super::status_code::StatusCode;
 use super::*;
 use crate::activity::Activity;
 

@@ -20,7 +20,6 @@ use crate::store::code::AnswerOutcome;
 use crate::store::http_answer::KeptAnswer;
 
 /// What a client receives.
-#[allow(dead_code, reason = "the endpoint of the next commits reads it")]
 #[derive(Clone, Debug)]
 pub(crate) enum HttpEnd {
     /// What an activity has answered.

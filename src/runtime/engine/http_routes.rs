@@ -7,7 +7,7 @@ use mainspring_route::{Precedence, RequestPath, Template};
 use serde_json::{Map, Value};
 
 use super::Engine;
-use crate::activity::{EndpointRoute, HTTP_ENDPOINT};
+use crate::activity::{ENDPOINT_METHODS, EndpointRoute, HTTP_ENDPOINT};
 use crate::execution::stimulus_hash;
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId, StimulusHash};
 use crate::runtime::context::route_cache::{MatchedRoute, RouteCache, values_of};
@@ -23,30 +23,6 @@ const MOST_CANDIDATES: usize = 16;
 
 /// The most templates with regular expressions, of bookmarks, that are tried for a request: each takes some ms at most.
 const MOST_PATTERNS: usize = 64;
-
-/// The methods that are tried where a path has no endpoint with that of the request.
-const METHODS: [&str; 20] = [
-    "copy",
-    "delete",
-    "get",
-    "head",
-    "link",
-    "lock",
-    "mkcol",
-    "move",
-    "options",
-    "patch",
-    "post",
-    "propfind",
-    "proppatch",
-    "put",
-    "query",
-    "report",
-    "search",
-    "trace",
-    "unlink",
-    "unlock",
-];
 
 /// A request, as far as it decides which endpoint it is for.
 #[derive(Clone, Copy, Debug)]
@@ -203,7 +179,8 @@ impl Engine {
                 return Ok(found);
             }
             templates.is_cut |= found.has_more_routes;
-            let elsewhere = METHODS.into_iter().filter(|other| *other != method);
+            // Where the path has no endpoint with the method of the request, one with another may wait there.
+            let elsewhere = ENDPOINT_METHODS.into_iter().filter(|other| *other != method);
             let hashes: Vec<StimulusHash> = elsewhere.filter_map(literal).chain(templates.hashes(others)).collect();
             let requested = Requested {
                 hashes: &hashes,
