@@ -492,10 +492,7 @@ impl<'a> ActivityContext<'a> {
     }
 
     /// Whether the request of this run can be answered.
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "only HTTP activities answer requests")
-    )]
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP answers"))]
     pub(crate) fn answer_status(&self) -> AnswerStatus {
         match self.commands.answer {
             Some(_) => AnswerStatus::Answered,
@@ -504,10 +501,7 @@ impl<'a> ActivityContext<'a> {
     }
 
     /// Answers the request of this run with the commit of this burst. The activity has made sure that it is open.
-    #[cfg_attr(
-        not(feature = "http"),
-        allow(dead_code, reason = "only HTTP activities answer requests")
-    )]
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP answers"))]
     pub(crate) fn answer(&mut self, answer: Answer) {
         self.commands.answer = Some(Arc::new(answer));
     }

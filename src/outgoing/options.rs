@@ -11,9 +11,9 @@ pub struct OutgoingOptions {
     /// an address, or a network such as `10.0.0.0/8`. A network or address is allowed although its range is denied.
     pub allowed_targets: Vec<String>,
     /// The targets that no request may have, in the same form, also those that are allowed. Link-local and metadata addresses
-    /// are denied in any case.
+    /// are denied, too, but for those in an allowed address or network.
     pub denied_targets: Vec<String>,
-    /// Whether also loopback and private addresses are denied. Default: no.
+    /// Whether also loopback and private addresses are denied, but for those in an allowed address or network. Default: no.
     pub deny_private: bool,
     /// The URL of the proxy that requests go through, as `http://user:password@host:port`. Default: none.
     pub proxy: Option<String>,

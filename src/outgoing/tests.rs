@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -180,7 +180,6 @@ async fn a_server_that_only_drips_runs_into_the_timeout() {
         "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n",
     ] {
         let server = drip(head).await;
-        let began = Instant::now();
         let limit = Duration::from_millis(300);
         let read = async {
             let mut response = OutgoingClient::default()
@@ -190,7 +189,6 @@ async fn a_server_that_only_drips_runs_into_the_timeout() {
             Ok::<_, SendError>(())
         };
         assert_eq!(read.await, Err(SendError::TimedOut(limit)), "{head}");
-        assert!(began.elapsed() < Duration::from_secs(5));
     }
 }
 

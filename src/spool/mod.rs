@@ -75,15 +75,7 @@ impl Spool {
         }))
     }
 
-    /// A spool in `directory`, which is created if it is missing, with what dead processes have left there deleted.
-    /// Errors: `spool-unavailable` if nothing can be written there.
-    pub(crate) async fn open(directory: &Path, limit: u64) -> Result<Self> {
-        let spool = Self::lazy(Some(directory.to_owned()), limit);
-        spool.prepare().await?;
-        Ok(spool)
-    }
-
-    /// Makes the folder now, if its directory was chosen.
+    /// Makes the folder now, and the directory if that is missing, if it was chosen. What dead processes have left there is deleted.
     /// Errors: `spool-unavailable` if nothing can be written there.
     pub(crate) async fn prepare(&self) -> Result<()> {
         if self.0.directory.is_some() {

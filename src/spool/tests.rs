@@ -36,8 +36,13 @@ impl Drop for Scratch {
 async fn file(spool: &Spool, bytes: &[u8]) -> Result<SpoolFile> {
     let mut writer = spool.create().await?;
     writer.write(bytes).await?;
-    assert_eq!(writer.length(), bytes.len() as u64);
     writer.finish().await
+}
+
+async fn opened(directory: &Path, limit: u64) -> Result<Spool> {
+    let spool = Spool::lazy(Some(directory.to_owned()), limit);
+    spool.prepare().await?;
+    Ok(spool)
 }
 
 async fn read(file: &SpoolFile) -> Vec<u8> {
@@ -61,7 +66,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 #[tokio::test]
 async fn a_file_is_found_as_long_as_it_is_held() {
     let scratch = Scratch::new();
-    let spool = Spool::open(&scratch.0, 1 << 20).await.unwrap();
+    let spool = opened(&scratch.0, 1 << 20).await.unwrap();
     let bytes: Vec<u8> = (0..300_000_u32).map(|at| at as u8).collect();
     let first = file(&spool, &bytes).await.unwrap();
     assert_eq!(first.length(), 300_000);
@@ -82,7 +87,7 @@ async fn a_file_is_found_as_long_as_it_is_held() {
 #[tokio::test]
 async fn a_full_spool_refuses_and_has_room_again() {
     let scratch = Scratch::new();
-    let spool = Spool::open(&scratch.0, 100_000).await.unwrap();
+    let spool = opened(&scratch.0, 100_000).await.unwrap();
     let held = file(&spool, &[1; 60_000]).await.unwrap();
     let error = file(&spool, &[2; 60_000]).await.unwrap_err();
     assert_eq!(error.code(), "spool-full");
@@ -104,7 +109,7 @@ async fn a_full_spool_refuses_and_has_room_again() {
 #[tokio::test]
 async fn a_writer_that_is_dropped_leaves_no_file() {
     let scratch = Scratch::new();
-    let spool = Spool::open(&scratch.0, 1 << 20).await.unwrap();
+    let spool = opened(&scratch.0, 1 << 20).await.unwrap();
     let mut writer = spool.create().await.unwrap();
     writer.write(&[7; 200_000]).await.unwrap();
     assert_eq!(scratch.names().len(), 3, "lock, folder and file");
@@ -117,7 +122,7 @@ async fn a_writer_that_is_dropped_leaves_no_file() {
 #[tokio::test]
 async fn what_a_dead_process_left_is_deleted_and_nothing_else() {
     let scratch = Scratch::new();
-    let living = Spool::open(&scratch.0, 1 << 20).await.unwrap();
+    let living = opened(&scratch.0, 1 << 20).await.unwrap();
     let kept = file(&living, b"kept").await.unwrap();
     // The lock of a dead process is free.
     let dead = scratch.0.join("spool-0123");
@@ -127,7 +132,7 @@ async fn what_a_dead_process_left_is_deleted_and_nothing_else() {
     let interrupted = scratch.0.join("spool-4567");
     std::fs::create_dir(&interrupted).unwrap();
     std::fs::write(scratch.0.join("foreign"), "not of a spool").unwrap();
-    let other = Spool::open(&scratch.0, 1 << 20).await.unwrap();
+    let other = opened(&scratch.0, 1 << 20).await.unwrap();
     assert!(!dead.exists() && !dead.with_extension("lock").exists() && !interrupted.exists());
     assert!(scratch.0.join("foreign").exists());
     assert_eq!(read(&kept).await, b"kept");
@@ -148,6 +153,6 @@ async fn a_spool_without_a_directory_is_private() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_used_is_an_error() {
-    let error = Spool::open(Path::new("/proc/nothing/here"), 1).await.unwrap_err();
+    let error = opened(Path::new("/proc/nothing/here"), 1).await.unwrap_err();
     assert_eq!(error.code(), "spool-unavailable");
 }

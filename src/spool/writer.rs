@@ -53,11 +53,6 @@ impl SpoolWriter {
         })
     }
 
-    /// What has been given to it, in bytes.
-    pub(crate) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Appends bytes. Errors: `spool-full`, `spool-unavailable`; the file is then of no use. Not cancellation safe.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::services::HttpServices;
+use super::services::{DEFAULT_BASE_PATH, DEFAULT_BASE_URL, HttpServices};
 use crate::outgoing::{OutgoingClient, OutgoingOptions};
 use crate::spool::{DEFAULT_LIMIT, Spool};
 use crate::{Error, Result};
@@ -32,8 +32,8 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            base_url: "http://localhost:5001".to_owned(),
-            base_path: "/workflows".to_owned(),
+            base_url: DEFAULT_BASE_URL.to_owned(),
+            base_path: DEFAULT_BASE_PATH.to_owned(),
             spool_directory: None,
             spool_bytes: DEFAULT_LIMIT,
             outgoing: OutgoingOptions::default(),

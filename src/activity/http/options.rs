@@ -57,13 +57,6 @@ pub(crate) enum RequestProblem {
 }
 
 impl RequestProblem {
-    pub(crate) const ALL: [Self; 4] = [
-        Self::RequestTooLarge,
-        Self::FileTooLarge,
-        Self::InvalidFileExtension,
-        Self::InvalidFileMimeType,
-    ];
-
     /// The outcome of the endpoint.
     pub(crate) fn outcome(self) -> &'static str {
         match self {

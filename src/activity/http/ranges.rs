@@ -120,11 +120,14 @@ fn read_one(text: &str) -> Result<Wanted, ()> {
     }
 }
 
-/// Whether one of the entity tags of a field is that of the file; `None` if the field cannot be read.
+/// Whether one of the entity tags of a field is that of the file; `None` if the field cannot be read. `is_weak`: also a tag matches
+/// that says only that a file means the same.
 fn matches(field: &str, e_tag: Option<&str>, is_weak: bool) -> Option<bool> {
     if field.trim() == "*" {
         return Some(e_tag.is_some());
     }
+    let own = e_tag.map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
+    let is_own_weak = own != e_tag;
     let mut rest = field.trim();
     let mut found = false;
     while !rest.is_empty() {
@@ -135,7 +138,7 @@ fn matches(field: &str, e_tag: Option<&str>, is_weak: bool) -> Option<bool> {
         let inner = tag.strip_prefix('"')?;
         let end = inner.find('"')?;
         let tag = tag.get(..end + 2)?;
-        found |= e_tag == Some(tag) && (is_weak || !weak);
+        found |= own == Some(tag) && (is_weak || !(weak || is_own_weak));
         rest = inner.get(end + 1..)?.trim_start();
         rest = match rest.strip_prefix(',') {
             Some(rest) => rest.trim_start(),
@@ -218,5 +221,14 @@ mod tests {
             assert_eq!(file_part(10, Some("\"a\""), &conditions), expected, "{conditions:?}");
         }
         assert_eq!(file_part(10, None, &of(Some("\"a\""), None, None)), FilePart::Failed);
+        for (conditions, expected) in [
+            (of(Some("W/\"a\""), None, None), FilePart::Failed),
+            (of(None, Some("\"a\""), None), FilePart::NotModified),
+            (of(None, Some("W/\"a\""), None), FilePart::NotModified),
+            (of(None, None, Some("W/\"a\"")), FilePart::Whole),
+        ] {
+            let part = file_part(10, Some("W/\"a\""), &conditions);
+            assert_eq!(part, expected, "a weak tag: {conditions:?}");
+        }
     }
 }

@@ -1,10 +1,15 @@
 //! What the HTTP activities share.
 
 use super::file_value::{FileContent, FileValue};
-use super::http_options::HttpOptions;
 use crate::activity::{AnswerBody, Fault};
 use crate::outgoing::OutgoingClient;
 use crate::spool::Spool;
+
+/// Where clients reach the server, unless a program says it.
+pub(super) const DEFAULT_BASE_URL: &str = "http://localhost:5001";
+
+/// Where workflows are served, unless a program says it.
+pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
 
 /// What the HTTP activities share: where workflows are served, and the files of this process.
 #[derive(Debug)]
@@ -21,10 +26,9 @@ pub(crate) struct HttpServices {
 
 impl Default for HttpServices {
     fn default() -> Self {
-        let usual = HttpOptions::default();
         Self {
-            base_url: usual.base_url,
-            base_path: usual.base_path,
+            base_url: DEFAULT_BASE_URL.to_owned(),
+            base_path: DEFAULT_BASE_PATH.to_owned(),
             spool: Spool::default(),
             outgoing: OutgoingClient::default(),
         }

@@ -327,7 +327,12 @@ fn files_are_checked_in_elsas_order() {
         all.message_of(RequestProblem::FileTooLarge),
         "The maximum file size allowed is 2 bytes."
     );
-    for problem in RequestProblem::ALL {
+    for problem in [
+        RequestProblem::RequestTooLarge,
+        RequestProblem::FileTooLarge,
+        RequestProblem::InvalidFileExtension,
+        RequestProblem::InvalidFileMimeType,
+    ] {
         assert_eq!(serde_json::to_value(problem).unwrap(), problem.outcome());
     }
 }

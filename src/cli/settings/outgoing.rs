@@ -14,14 +14,14 @@ use crate::runtime::OutgoingOptions;
 pub(crate) struct OutgoingSettings {
     /// A target that workflows may send requests to: a host name, `*.name` for all names below it, an address, or a network
     /// such as `10.0.0.0/8`; can be repeated, or contain several separated by commas. By default any target that is not
-    /// denied. A network or address is allowed although its range is denied
+    /// denied. An allowed name does not lift the denial of its addresses
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     http_allowed_target: Vec<String>,
     /// A target that no workflow may send requests to, in the same form, whatever is allowed. Link-local and metadata
-    /// addresses are denied in any case
+    /// addresses are denied, too, but for those in an allowed address or network
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     http_denied_target: Vec<String>,
-    /// Deny also loopback and private addresses
+    /// Deny also loopback and private addresses, but for those in an allowed address or network
     #[arg(long)]
     http_deny_private: bool,
     /// The proxy that requests go through, as `http://user:password@host:port`; it must itself deny what no workflow may

@@ -1,7 +1,5 @@
 //! Routes of HTTP endpoints: one owner each, starts only where they are, rows for those of bookmarks.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::definitions::{definition, start};
@@ -331,7 +329,7 @@ async fn a_purge_beside_a_commit_leaves_its_route() {
             let commits = tokio::spawn(commits);
             fixture.so_many_wait(1).await;
             let purges = tokio::spawn(purges);
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            fixture.so_many_wait(2).await;
             held.client.batch_execute("ROLLBACK").await.unwrap();
             commits.await.unwrap();
             purges.await.unwrap().unwrap();
@@ -339,7 +337,7 @@ async fn a_purge_beside_a_commit_leaves_its_route() {
             let purges = tokio::spawn(purges);
             fixture.so_many_wait(1).await;
             let commits = tokio::spawn(commits);
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            fixture.so_many_wait(2).await;
             held.client.batch_execute("ROLLBACK").await.unwrap();
             purges.await.unwrap().unwrap();
             commits.await.unwrap();

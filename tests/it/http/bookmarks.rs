@@ -1,14 +1,12 @@
 //! Requests that meet: two at one bookmark, a pause, a client that leaves, a node that is killed before it has answered.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Received, echo, endpoint, instances, request, responds, script, serving, waits_at, workflow};
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Gate, TestDatabase, long, wait_until};
+use crate::support::{Gate, TIMEOUT, TestDatabase, long, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_requests_at_one_bookmark_one_runs() {
@@ -110,8 +108,12 @@ async fn a_client_that_hangs_up_cancels_nothing() {
         "POST /workflows/here HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi";
     stream.write_all(sent.as_bytes()).await.unwrap();
     gate.reached().await;
-    drop(stream);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The server closes its side once it has seen that the client has.
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    let closed = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await;
+    closed.expect("the server to close").unwrap();
+    assert!(answer.is_empty(), "nothing was answered");
     gate.open();
     wait_until("the instance to finish", async || {
         let all = instances(&http, "here").await;

@@ -3,8 +3,11 @@
 mod answers;
 mod bodies;
 mod bookmarks;
+mod cases;
 mod clients;
 mod cluster;
+mod outgoing;
+mod parts;
 
 use std::time::Duration;
 
