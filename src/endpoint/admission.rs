@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -17,6 +19,11 @@ use crate::http::{ApiError, Peer};
 /// Requests that wait for a later burst have permits of their own: this many for each of the others. They hold little.
 const HELD_PER_PERMIT: usize = 4;
 
+/// Requests with the key of this server have more permits than the others, which must not use up all: one for this many.
+const KEYED_PERMIT_DIVISOR: usize = 8;
+/// The least number of these.
+const MIN_KEYED_PERMITS: usize = 16;
+
 /// The checks of requests to workflows.
 #[derive(Debug)]
 pub(crate) struct EndpointAdmission {
@@ -24,8 +31,8 @@ pub(crate) struct EndpointAdmission {
     cors: CorsOrigins,
     key: Option<ApiKey>,
     refused: RefusedKeys,
-    permits: Arc<Semaphore>,
-    held_permits: Arc<Semaphore>,
+    permits: Permits,
+    held_permits: Permits,
 }
 
 impl EndpointAdmission {
@@ -37,14 +44,13 @@ impl EndpointAdmission {
         key: Option<ApiKey>,
         max_requests: usize,
     ) -> Self {
-        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self {
             hosts: AllowedHosts::new(listen, allowed_hosts),
             cors: CorsOrigins::new(cors_origins),
             key,
             refused: RefusedKeys::default(),
-            permits: permits(max_requests),
-            held_permits: permits(max_requests.saturating_mul(HELD_PER_PERMIT)),
+            permits: Permits::new(max_requests),
+            held_permits: Permits::new(max_requests.saturating_mul(HELD_PER_PERMIT)),
         }
     }
 
@@ -70,13 +76,13 @@ impl EndpointAdmission {
     }
 
     /// A place for a request. Errors: 503.
-    pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        acquire(&self.permits)
+    pub(super) fn permit(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.permits.take(who)
     }
 
     /// A place for a request that waits. Errors: 503.
-    pub(super) fn held_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        acquire(&self.held_permits)
+    pub(super) fn held_permit(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.held_permits.take(who)
     }
 
     /// Who sends the request.
@@ -87,7 +93,7 @@ impl EndpointAdmission {
             return Credential::Key;
         }
         match parts.headers.get(header::AUTHORIZATION) {
-            Some(value) => Credential::Foreign(Sha256::digest(value.as_bytes()).into()),
+            Some(_) => Credential::Foreign,
             None => Credential::None,
         }
     }
@@ -132,36 +138,117 @@ impl EndpointAdmission {
     }
 }
 
-fn acquire(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ApiError> {
-    Arc::clone(permits).try_acquire_owned().map_err(|_| {
-        ApiError::unavailable(
-            "too-many-requests",
-            "The limit of concurrent requests to workflows is reached; try again.",
-        )
-    })
+/// How many requests are served at once.
+#[derive(Debug)]
+struct Permits {
+    of_all: Arc<Semaphore>,
+    /// Those that only a request with the key of this server takes, once the others are taken.
+    of_keyed: Arc<Semaphore>,
 }
 
-/// Who sends a request, as far as this server can know. It keeps the answers of callers apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Permits {
+    fn new(count: usize) -> Self {
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self {
+            of_all: permits(count),
+            of_keyed: permits((count / KEYED_PERMIT_DIVISOR).max(MIN_KEYED_PERMITS)),
+        }
+    }
+
+    /// Takes a permit. Errors: 503.
+    fn take(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+        let take = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
+        let taken = take(&self.of_all).or_else(|| take(&self.of_keyed).filter(|_| *who == Credential::Key));
+        taken.ok_or_else(|| {
+            ApiError::unavailable(
+                "too-many-requests",
+                "The limit of concurrent requests to workflows is reached; try again.",
+            )
+        })
+    }
+}
+
+/// The headers by which servers know a caller.
+const OF_CALLER: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+];
+
+/// Who sends a request, as far as this server can know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The key of this server.
     Key,
-    /// Something that the workflow may know: its hash.
-    Foreign([u8; 32]),
+    /// Something that the workflow may know.
+    Foreign,
     None,
 }
 
 impl Credential {
-    /// A text that is the same for no other credential.
-    pub(super) fn scope(&self) -> String {
-        match self {
-            Self::Key => "key".to_owned(),
-            Self::Foreign(hash) => hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-            Self::None => "none".to_owned(),
+    /// A text that is the same for no other caller: it keeps the answers of callers apart. It discloses no secret of them.
+    pub(super) fn scope(self, headers: &HeaderMap) -> String {
+        let mut hash = Sha256::new();
+        for name in &OF_CALLER {
+            hash.update(name.as_str());
+            if self == Self::Key && *name == header::AUTHORIZATION {
+                hash.update("\nkey");
+                continue;
+            }
+            for value in headers.get_all(name) {
+                // No value has a line feed, and no name a space.
+                hash.update("\n ");
+                hash.update(value.as_bytes());
+            }
+            hash.update("\n");
         }
+        URL_SAFE_NO_PAD.encode(hash.finalize())
     }
 }
 
 fn boxed(refusal: impl IntoResponse) -> Box<Response> {
     Box::new(refusal.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_without_the_key_leave_permits_for_those_that_have_it() {
+        let permits = Permits::new(2);
+        let _held = [Credential::None, Credential::Foreign].map(|who| permits.take(&who).unwrap());
+        let refused = permits.take(&Credential::None).unwrap_err();
+        assert_eq!(refused.status_and_code(), (503, "too-many-requests"));
+        let keyed: Vec<_> = (0..MIN_KEYED_PERMITS)
+            .map(|_| permits.take(&Credential::Key).unwrap())
+            .collect();
+        assert!(permits.take(&Credential::Key).is_err());
+        drop(keyed);
+        assert!(permits.take(&Credential::Key).is_ok());
+    }
+    #[test]
+    fn callers_with_different_credentials_have_different_scopes() {
+        let scope = |who: Credential, headers: &[(&'static str, &'static str)]| {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            who.scope(&headers.collect())
+        };
+        let mut scopes = vec![
+            scope(Credential::None, &[]),
+            scope(Credential::Key, &[("authorization", "ApiKey s")]),
+            scope(Credential::Foreign, &[("authorization", "key")]),
+            scope(Credential::Foreign, &[("authorization", "a")]),
+            scope(Credential::None, &[("cookie", "a")]),
+            scope(Credential::None, &[("x-api-key", "a")]),
+            scope(Credential::None, &[("proxy-authorization", "a")]),
+            scope(Credential::None, &[("cookie", "a"), ("x-api-key", "a")]),
+        ];
+        assert_eq!(scope(Credential::None, &[("accept", "a")]), scopes[0]);
+        scopes.sort();
+        scopes.dedup();
+        assert_eq!(scopes.len(), 8);
+    }
 }

@@ -64,7 +64,7 @@ pub(super) async fn of_outcome(outcome: HttpOutcome, has_timeout: bool, parts: &
         HttpEnd::NotKept => problem(
             StatusCode::CONFLICT,
             "answer-not-kept",
-            "The workflow has run, and its response was not kept: it was a file, or larger than 1 MiB, and is sent only to a \
+            "The workflow has run, and its response was not kept: it is larger than 1 MiB, or sets a cookie, and is sent only to a \
              client of the node that has run it, once.",
             &id,
         ),

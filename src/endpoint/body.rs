@@ -1,6 +1,6 @@
 //! The body of a request, read by its kind: what is small becomes part of the accepted row, the rest goes to the spool.
 
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use super::body_stream::{BodyFailure, BodyStream, declared_length};
@@ -9,10 +9,11 @@ use super::content::{
 };
 use super::form;
 use crate::activity::http::{
-    BodyKind, FileContent, FileValue, MalformedBody, ReceivedBody, RequestProblem, decode_pairs,
+    BodyKind, FileContent, FileValue, ReceivedBody, RequestProblem, decode_pairs, filename_of,
 };
-use crate::http::{ApiError, check_encoding, last_segment, nul_error};
-use crate::spool::SpoolFile;
+use crate::execution::check_value;
+use crate::http::{ApiError, ReservedMemory, check_encoding, last_segment, nul_error};
+use crate::spool::{RequestFiles, SpoolFile};
 
 /// The name of a body that has none.
 const UNNAMED: &str = "file.dat";
@@ -34,16 +35,22 @@ impl BodyReader<'_> {
                 .to_ascii_lowercase(),
         );
         digest.update(b"\n");
-        let too_large = |length: u64| ReadBody {
+        // What was read of it stands for it. Of one that is declared too large that is nothing but the length.
+        let too_large = |length: u64, digest: Sha256| ReadBody {
             length: length.max(limit.saturating_add(1)),
             problem: Some(RequestProblem::RequestTooLarge),
+            digest: digest.chain_update(b"\ntoo large").finalize().into(),
             ..ReadBody::default()
         };
-        if declared_length(self.headers).is_some_and(|length| length > limit) {
-            return Ok(too_large(0));
+        let declared = declared_length(self.headers);
+        if let Some(length) = declared.filter(|length| *length > limit) {
+            return Ok(too_large(0, digest.chain_update(length.to_le_bytes())));
         }
         check_encoding(self.headers)?;
         let kind = BodyKind::of(content_type);
+        if kind.is_text() && declared.is_some_and(|length| length > self.largest_text) {
+            return Err(self.text_too_large());
+        }
         let read = if kind == BodyKind::Multipart {
             form::read(self, stream, content_type, &mut digest).await
         } else {
@@ -51,7 +58,7 @@ impl BodyReader<'_> {
         };
         let mut read = match read {
             Ok(read) => read,
-            Err(ReadFailure::Body(BodyFailure::TooLarge)) => return Ok(too_large(stream.length())),
+            Err(ReadFailure::Body(BodyFailure::TooLarge)) => return Ok(too_large(stream.length(), digest)),
             Err(ReadFailure::Body(failure)) => return Err(failure.error(self.timeout)),
             Err(ReadFailure::Refused(error)) => return Err(*error),
         };
@@ -70,6 +77,9 @@ impl BodyReader<'_> {
         let mut content = Content::default();
         while let Some(part) = stream.next().await? {
             digest.update(&part);
+            if kind.is_text() && stream.length() > self.largest_text {
+                return Err(self.text_too_large().into());
+            }
             content.write(&part, INLINE_BYTES, self.spool).await?;
         }
         let mut read = ReadBody::default();
@@ -81,7 +91,9 @@ impl BodyReader<'_> {
             }
             ReadContent::Spooled(_) if kind == BodyKind::Form => return Err(form_too_large().into()),
             ReadContent::Spooled(file) => {
-                check_spooled(kind, &file).await?;
+                if kind.is_text() {
+                    self.check_spooled(kind, content_type, &file, &mut read.memory).await?;
+                }
                 read.body = ReceivedBody::File(FileValue {
                     name: None,
                     filename: self.filename(),
@@ -90,7 +102,7 @@ impl BodyReader<'_> {
                     e_tag: None,
                     content: FileContent::Spooled(file.id().to_owned()),
                 });
-                read.files.push(file);
+                read.files = RequestFiles::new(vec![file]);
             }
         }
         Ok(read)
@@ -124,35 +136,53 @@ impl BodyReader<'_> {
         })
     }
 
+    /// Checks a text that is too large for the accepted row, as a small one is: nothing starts with one that is broken.
+    async fn check_spooled(
+        &self,
+        kind: BodyKind,
+        content_type: &str,
+        file: &SpoolFile,
+        memory: &mut ReservedMemory,
+    ) -> Result<(), ApiError> {
+        let bytes = file.read().await.map_err(|error| {
+            tracing::error!(%error, "a body in the spool cannot be read");
+            ApiError::internal()
+        })?;
+        self.limits.reserve(&bytes, memory)?;
+        let content_type = content_type.to_owned();
+        // Parsing takes longer than other tasks of this thread should wait.
+        let decoded = tokio::task::spawn_blocking(move || kind.decode(&content_type, bytes)).await;
+        let text = decoded.map_err(|_| ApiError::internal())?.map_err(malformed)?;
+        if kind == BodyKind::Json {
+            // How much its value takes depends on the variable that receives it.
+            return Ok(());
+        }
+        let most = usize::try_from(self.largest_text).unwrap_or(usize::MAX);
+        Ok(check_value("the body", &text.into(), most)?)
+    }
+
+    /// 413, for a text that no workflow can keep.
+    fn text_too_large(&self) -> ApiError {
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "value-too-large",
+            format!(
+                "A body of text has at most {} bytes (the setting value-kib); as application/octet-stream the workflow receives \
+                 it as a file.",
+                self.largest_text
+            ),
+        )
+    }
+
     /// The name of a body that is a file.
     fn filename(&self) -> String {
         let disposition = self.headers.get(header::CONTENT_DISPOSITION);
-        let name = disposition.and_then(|value| form::filename_of(value.as_bytes()));
+        let name = disposition.and_then(|value| filename_of(value.as_bytes()));
         let name = name.map(|name| last_segment(&name)).filter(|name| !name.is_empty());
         name.unwrap_or_else(|| UNNAMED.to_owned())
     }
 }
 
-/// Checks a body that is too large for the accepted row: nothing starts with one that is broken.
-async fn check_spooled(kind: BodyKind, file: &SpoolFile) -> Result<(), ApiError> {
-    if kind != BodyKind::Json {
-        return Ok(());
-    }
-    let path = file.path().to_owned();
-    let checked = tokio::task::spawn_blocking(move || {
-        let file = std::fs::File::open(path)?;
-        Ok::<_, std::io::Error>(kind.check(file))
-    });
-    match checked.await {
-        Ok(Ok(checked)) => checked.map_err(malformed),
-        Ok(Err(error)) => {
-            tracing::error!(%error, "a body in the spool cannot be read");
-            Err(ApiError::internal())
-        }
-        Err(_) => Err(ApiError::internal()),
-    }
-}
-
-fn malformed(body: MalformedBody) -> ApiError {
-    ApiError::bad_request("malformed-body", format!("{}.", body.message.trim_end_matches('.')))
+fn malformed(message: String) -> ApiError {
+    ApiError::bad_request("malformed-body", format!("{}.", message.trim_end_matches('.')))
 }

@@ -15,7 +15,10 @@ const LEAST_PROGRESS: u64 = 64 * 1024;
 /// How much of a refused body is still read, in bytes, and for how long: a client that is cut off while it sends sees a broken
 /// connection instead of the answer.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
-const DISCARD_TIME: Duration = Duration::from_secs(5);
+const DISCARD_TIME: Duration = Duration::from_secs(1);
+
+/// How long a body may take in all, in times without progress.
+const WHOLE_TIMEOUTS: u32 = 20;
 
 /// A body that is being read.
 pub(super) struct BodyStream {
@@ -30,6 +33,8 @@ pub(super) struct BodyStream {
     /// Until then more must come than at its begin.
     window: Option<Instant>,
     window_length: u64,
+    /// Until then all must come, from the first read on.
+    whole: Option<Instant>,
     deadline: Instant,
     has_ended: bool,
 }
@@ -60,8 +65,9 @@ impl BodyFailure {
                 StatusCode::REQUEST_TIMEOUT,
                 "body-timeout",
                 format!(
-                    "The body came too slowly: within {} s less than {LEAST_PROGRESS} bytes, and not its end.",
-                    timeout.as_secs_f64()
+                    "The body came too slowly: within {} s less than {LEAST_PROGRESS} bytes, or within {} s not its end.",
+                    timeout.as_secs_f64(),
+                    timeout.saturating_mul(WHOLE_TIMEOUTS).as_secs_f64()
                 ),
             )
             .header(header::CONNECTION, "close"),
@@ -95,6 +101,7 @@ impl BodyStream {
             timeout,
             window: None,
             window_length: 0,
+            whole: None,
             deadline,
             has_ended: declared_length(headers) == Some(0),
         }
@@ -115,15 +122,22 @@ impl BodyStream {
         self.length
     }
 
-    /// The next bytes; `None` at the end. Cancellation safe.
+    /// The next bytes; `None` at the end. Of a body that is too large exactly the limit is given, in whatever parts it comes.
+    /// Cancellation safe.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BodyFailure> {
+        if self.length > self.limit {
+            return Err(BodyFailure::TooLarge);
+        }
         if self.has_ended {
             return Ok(None);
         }
         self.waits = false;
         let window = *self.window.get_or_insert_with(|| Instant::now() + self.timeout);
-        let until = window.min(self.deadline);
-        let part = match tokio::time::timeout_at(until, self.stream.next()).await {
+        let whole = *self
+            .whole
+            .get_or_insert_with(|| Instant::now() + self.timeout.saturating_mul(WHOLE_TIMEOUTS));
+        let until = window.min(whole).min(self.deadline);
+        let mut part = match tokio::time::timeout_at(until, self.stream.next()).await {
             Err(_) if until == self.deadline => return Err(BodyFailure::Deadline),
             Err(_) => return Err(BodyFailure::Slow),
             Ok(None) => {
@@ -136,11 +150,16 @@ impl BodyStream {
             }
             Ok(Some(Ok(part))) => part,
         };
+        let within = self.limit - self.length;
         self.length = self
             .length
             .saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
         if self.length > self.limit {
-            return Err(BodyFailure::TooLarge);
+            part.truncate(usize::try_from(within).unwrap_or(usize::MAX));
+            if part.is_empty() {
+                return Err(BodyFailure::TooLarge);
+            }
+            return Ok(Some(part));
         }
         if self.length - self.window_length >= LEAST_PROGRESS {
             self.window = None;

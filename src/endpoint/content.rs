@@ -7,7 +7,7 @@ use super::answer;
 use super::body_stream::BodyFailure;
 use crate::activity::http::{ReceivedBody, RequestProblem, RouteOptions};
 use crate::http::{ApiError, BodyLimits, ReservedMemory};
-use crate::spool::{Spool, SpoolFile, SpoolWriter};
+use crate::spool::{RequestFiles, Spool, SpoolFile, SpoolWriter};
 
 /// What a body may have to be part of the accepted row, in bytes.
 pub(super) const INLINE_BYTES: usize = 256 * 1024;
@@ -26,7 +26,7 @@ pub(super) struct ReadBody {
     /// Of what it means: the same for a repeated form, whose encoding differs.
     pub(super) digest: [u8; 32],
     /// Its files in the spool.
-    pub(super) files: Vec<SpoolFile>,
+    pub(super) files: RequestFiles,
     pub(super) memory: ReservedMemory,
 }
 
@@ -46,6 +46,8 @@ pub(super) struct BodyReader<'r> {
     pub(super) options: &'r RouteOptions,
     pub(super) spool: &'r Spool,
     pub(super) limits: &'r BodyLimits,
+    /// The largest text that a workflow can keep, in bytes.
+    pub(super) largest_text: u64,
     /// The time without enough progress, for messages.
     pub(super) timeout: std::time::Duration,
 }
@@ -125,7 +127,9 @@ pub(super) fn form_too_large() -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "form-too-large",
-        format!("The fields of a form have at most {INLINE_BYTES} bytes; send what is larger as a file."),
+        format!(
+            "The fields of a form, with the names of its files, have at most {INLINE_BYTES} bytes; send what is larger as a file."
+        ),
     )
 }
 

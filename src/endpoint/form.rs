@@ -1,10 +1,11 @@
 //! Forms with files: `multipart/form-data`, part by part as they come.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use axum::body::Bytes;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::stream::{self, Stream};
 use multer::{Field, Multipart};
 use sha2::{Digest, Sha256};
@@ -13,12 +14,18 @@ use super::body_stream::{BodyFailure, BodyStream};
 use super::content::{
     BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
 };
-use crate::activity::http::{FileContent, FileValue, ReceivedBody, RequestProblem};
+use crate::activity::http::{FileContent, FileValue, ReceivedBody, RequestProblem, filename_of};
 use crate::http::{ApiError, last_segment, nul_error};
+use crate::spool::{RequestFiles, SpoolFile};
 
-/// What may come while the head of a part is looked for, in bytes: it is held in memory. A chunk of the server is at most a
-/// quarter of it.
-const HEAD_BYTES: u64 = 256 * 1024;
+/// The longest head of a part, in bytes. While it is looked for, this much and one chunk are held in memory.
+const HEAD_BYTES: u64 = 8 * 1024;
+
+/// What may come before the first part and its head, in bytes: there the parser asks for a chunk more than it needs.
+const FIRST_HEAD_BYTES: u64 = 128 * 1024;
+
+/// What a header field takes beside its name and its value: colon, space and line end.
+const FIELD_MARKS: usize = 4;
 
 /// What a file is of which its sender does not say it.
 const OCTETS: &str = "application/octet-stream";
@@ -26,26 +33,51 @@ const OCTETS: &str = "application/octet-stream";
 /// What the source of a form shares with its reader.
 #[derive(Default)]
 struct SourceState {
-    /// What may come before the reader has made progress.
+    /// What may come before the reader has made progress, but for the rest of a chunk.
     allowance: AtomicU64,
+    /// What the parser has is not enough for it. It asks for all that is ready at each call, however much it has.
+    needs_more: AtomicBool,
     /// Why the source has ended.
     failure: Mutex<Option<BodyFailure>>,
 }
 
-/// The bytes of the body for the parser, one chunk at a time: it takes all that is ready, however much that is.
+impl SourceState {
+    /// Begins a call of the parser, for which so many bytes may come.
+    fn allow(&self, bytes: u64) {
+        self.allowance.store(bytes, Ordering::Relaxed);
+        self.needs_more.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns once the parser has tried with what it has.
+    async fn needed(&self) {
+        std::future::poll_fn(|context| {
+            if self.needs_more.swap(true, Ordering::Relaxed) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        self.needs_more.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The bytes of the body for the parser, one chunk at a time.
 fn source<'s>(
     body: &'s mut BodyStream,
     state: Arc<SourceState>,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 's {
     stream::unfold((body, state), |(body, state)| async move {
-        tokio::task::yield_now().await;
+        state.needed().await;
         let part = match body.next().await {
             Ok(None) => return None,
             Ok(Some(part)) => {
                 let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
                 let taken = state
                     .allowance
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(length));
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                        (left > 0).then(|| left.saturating_sub(length))
+                    });
                 taken
                     .map(|_| part)
                     .map_err(|_| std::io::Error::other("the head of a part is too long"))
@@ -75,8 +107,9 @@ pub(super) async fn read(
         reader,
         state: Arc::clone(&state),
         fields: Vec::new(),
-        field_bytes: 0,
+        text_bytes: 0,
         files: Vec::new(),
+        spooled: Vec::new(),
         inline_bytes: 0,
         read: ReadBody::default(),
     };
@@ -94,8 +127,11 @@ struct FormReader<'r> {
     reader: &'r BodyReader<'r>,
     state: Arc<SourceState>,
     fields: Vec<(String, String)>,
-    field_bytes: usize,
+    /// The bytes of the fields, and of the names and content types of all parts.
+    text_bytes: usize,
     files: Vec<FileValue>,
+    /// Those that are in the spool.
+    spooled: Vec<SpoolFile>,
     /// The bytes of the files that are in memory.
     inline_bytes: usize,
     read: ReadBody,
@@ -105,14 +141,17 @@ impl FormReader<'_> {
     async fn read_parts(&mut self, mut parser: Multipart<'_>, digest: &mut Sha256) -> Result<(), ReadFailure> {
         let mut count = 0;
         loop {
-            self.state.allowance.store(HEAD_BYTES, Ordering::Relaxed);
+            self.state.allow(if count == 0 { FIRST_HEAD_BYTES } else { HEAD_BYTES });
             let Some(field) = parser.next_field().await.map_err(invalid)? else {
                 return Ok(());
             };
-            self.state.allowance.store(u64::MAX, Ordering::Relaxed);
             count += 1;
             if count > MOST_FIELDS {
                 return Err(too_many_fields().into());
+            }
+            if head_bytes(field.headers()) > HEAD_BYTES {
+                let message = format!("The head of a part of a form has at most {HEAD_BYTES} bytes.");
+                return Err(ApiError::bad_request("invalid-form", message).into());
             }
             let name = field.name().unwrap_or_default().to_owned();
             let disposition = field.headers().get(header::CONTENT_DISPOSITION);
@@ -128,6 +167,7 @@ impl FormReader<'_> {
             for text in [name.as_str(), filename.as_deref().unwrap_or_default()] {
                 digest.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
                 digest.update(text);
+                self.count(text.len())?;
             }
             match filename {
                 Some(filename) => {
@@ -141,16 +181,28 @@ impl FormReader<'_> {
         }
     }
 
+    /// The next bytes of a part, whatever its length is.
+    async fn chunk_of(&self, field: &mut Field<'_>) -> Result<Option<Bytes>, ApiError> {
+        self.state.allow(u64::MAX);
+        field.chunk().await.map_err(invalid)
+    }
+
+    /// Counts bytes that become part of the accepted row whatever the form has.
+    fn count(&mut self, bytes: usize) -> Result<(), ApiError> {
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if self.text_bytes > INLINE_BYTES {
+            return Err(form_too_large());
+        }
+        Ok(())
+    }
+
     async fn read_field(&mut self, mut field: Field<'_>, name: String, digest: &mut Sha256) -> Result<(), ReadFailure> {
         let mut bytes = Vec::new();
-        self.field_bytes += name.len();
-        while let Some(part) = field.chunk().await.map_err(invalid)? {
-            self.field_bytes += part.len();
-            if self.field_bytes > INLINE_BYTES {
-                return Err(form_too_large().into());
-            }
+        while let Some(part) = self.chunk_of(&mut field).await? {
+            self.count(part.len())?;
             bytes.extend_from_slice(&part);
         }
+        self.reader.limits.reserve(&bytes, &mut self.read.memory)?;
         digest.update(Sha256::digest(&bytes));
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if text.contains('\0') {
@@ -171,12 +223,18 @@ impl FormReader<'_> {
         let content_type = field.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.map_or(OCTETS, |value| value.to_str().unwrap_or(OCTETS));
         let content_type = content_type.to_owned();
+        self.count(content_type.len())?;
         digest.update(&content_type);
         let (mut content, mut length, mut hash) = (Content::default(), 0_u64, Sha256::new());
         let most = INLINE_BYTES.saturating_sub(self.inline_bytes);
-        while let Some(part) = field.chunk().await.map_err(invalid)? {
+        while let Some(part) = self.chunk_of(&mut field).await? {
+            let before = length;
             length = length.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
-            if self.reader.options.file_size_limit.is_some_and(|limit| length > limit) {
+            if let Some(limit) = self.reader.options.file_size_limit.filter(|limit| length > *limit) {
+                // What is within the limit stands for the file, in whatever parts it comes.
+                let within = usize::try_from(limit - before).unwrap_or(usize::MAX);
+                hash.update(part.get(..within).unwrap_or(&part));
+                digest.update(hash.finalize());
                 return Ok(false);
             }
             hash.update(&part);
@@ -185,10 +243,13 @@ impl FormReader<'_> {
         digest.update(hash.finalize());
         self.inline_bytes += content.in_memory();
         let content = match content.finish().await? {
-            ReadContent::Bytes(bytes) => FileContent::Inline(bytes),
+            ReadContent::Bytes(bytes) => {
+                self.reader.limits.reserve(&bytes, &mut self.read.memory)?;
+                FileContent::Inline(bytes)
+            }
             ReadContent::Spooled(file) => {
                 let id = file.id().to_owned();
-                self.read.files.push(file);
+                self.spooled.push(file);
                 FileContent::Spooled(id)
             }
         };
@@ -205,7 +266,7 @@ impl FormReader<'_> {
 
     /// The form. Fields and files that are too many bytes together leave no file in memory.
     async fn finish(mut self) -> Result<ReadBody, ReadFailure> {
-        if self.field_bytes + self.inline_bytes > INLINE_BYTES {
+        if self.text_bytes + self.inline_bytes > INLINE_BYTES {
             for file in &mut self.files {
                 let FileContent::Inline(bytes) = &mut file.content else {
                     continue;
@@ -214,70 +275,26 @@ impl FormReader<'_> {
                 writer.write(bytes).await?;
                 let spooled = writer.finish().await?;
                 file.content = FileContent::Spooled(spooled.id().to_owned());
-                self.read.files.push(spooled);
+                self.spooled.push(spooled);
             }
         }
         self.read.body = ReceivedBody::Form {
             fields: self.fields,
             files: self.files,
         };
+        self.read.files = RequestFiles::new(self.spooled);
         Ok(self.read)
     }
 }
 
+/// What the header fields of a part take, in bytes.
+fn head_bytes(headers: &HeaderMap) -> u64 {
+    let fields = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + FIELD_MARKS);
+    u64::try_from(fields.sum::<usize>()).unwrap_or(u64::MAX)
+}
+
 fn invalid(error: multer::Error) -> ApiError {
     ApiError::bad_request("invalid-form", format!("The form cannot be read: {error}."))
-}
-
-/// The name of a file in `Content-Disposition`. The form of RFC 5987, `filename*=utf-8''…`, goes before the plain one.
-pub(super) fn filename_of(disposition: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(disposition);
-    let mut plain = None;
-    for parameter in parameters(&text) {
-        let Some((name, value)) = parameter.split_once('=') else {
-            continue;
-        };
-        let (name, value) = (name.trim(), value.trim());
-        if name.eq_ignore_ascii_case("filename*") {
-            let encoded = value.rsplit('\'').next().unwrap_or_default();
-            if value.to_ascii_lowercase().starts_with("utf-8'") {
-                return Some(percent_decoded(encoded));
-            }
-        } else if name.eq_ignore_ascii_case("filename") {
-            plain = Some(unquoted(value));
-        }
-    }
-    plain
-}
-
-/// The parameters, which quoted texts with a semicolon do not split.
-fn parameters(text: &str) -> Vec<&str> {
-    let (mut found, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' if is_quoted => is_escaped = true,
-            '"' => is_quoted = !is_quoted,
-            ';' if !is_quoted => {
-                found.extend(text.get(start..at));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found.extend(text.get(start..));
-    found
-}
-
-/// A quoted text without its quotes. A backslash is only an escape before a quote: browsers on Windows once sent paths.
-fn unquoted(value: &str) -> String {
-    let inner = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-    inner.unwrap_or(value).replace("\\\"", "\"")
-}
-
-fn percent_decoded(text: &str) -> String {
-    // A plus is no space here.
-    crate::activity::http::decode_pairs(&text.replace('+', "%2B").replace(['&', '='], "_"))
-        .pop()
-        .map_or_else(String::new, |(name, _)| name)
 }

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_workflow_does_not_receive_the_key_of_the_server() {
         let parts = parts("/workflows/a?b=c", &[("authorization", "ApiKey s"), ("x-my-name", "v")]);
-        let with = received(&parts, "/workflows", "/a".to_owned(), &Credential::Foreign([0; 32]));
+        let with = received(&parts, "/workflows", "/a".to_owned(), &Credential::Foreign);
         assert_eq!(with.header("authorization"), Some("ApiKey s"));
         assert_eq!(with.headers[1].0, "X-My-Name");
         let without = received(&parts, "/workflows", "/a".to_owned(), &Credential::Key);

@@ -8,7 +8,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -22,6 +21,7 @@ use crate::activity::http::{ReceivedBody, RouteOptions};
 use crate::expression::TimeSpan;
 use crate::http::{ApiError, HoldingBody, idempotency_key, request_fingerprint};
 use crate::runtime::{FoundRoute, HttpRun, Idempotency, RouteQuery};
+use crate::spool::RequestFiles;
 
 /// How often a route is looked up for one request, if it moves while the request is accepted.
 const ROUTE_TRIES: usize = 8;
@@ -43,16 +43,17 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         admission.share(admission.origin(&parts), &mut answer);
         return answer;
     }
-    let mut permit = match admission.permit() {
+    let (parts, body) = request.into_parts();
+    let who = admission.credential(&parts);
+    let mut permit = match admission.permit(&who) {
         Ok(permit) => permit,
         Err(error) => return error.into_response(),
     };
-    let (parts, body) = request.into_parts();
     let mut exchange = Exchange {
         endpoints,
         path,
         began: Instant::now(),
-        who: admission.credential(&parts),
+        who,
         body: BodyStream::new(
             body,
             &parts.headers,
@@ -61,9 +62,13 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         ),
         parts: &parts,
     };
-    let mut response = match exchange.run(&mut permit).await {
-        Ok(response) => response,
-        Err(Refusal(response)) => *response,
+    let (mut response, permit) = match exchange.run(&mut permit).await {
+        Ok(response) => (response, Some(permit)),
+        Err(Refusal(response)) => {
+            // A client that goes on to send a refused body takes no place of another one.
+            drop(permit);
+            (*response, None)
+        }
     };
     if !exchange.body.discard().await {
         let close = HeaderValue::from_static("close");
@@ -157,7 +162,9 @@ impl Exchange<'_> {
             }
             let held = duration(options.wait_for_response.as_deref());
             if held.is_some() {
-                *permit = admission.held_permit()?;
+                *permit = admission.held_permit(&self.who)?;
+                // While it waits, for a day perhaps, it parses nothing.
+                drop(std::mem::take(&mut body.memory));
             }
             request.route = found.values;
             request.problem = problem;
@@ -178,7 +185,7 @@ impl Exchange<'_> {
                 idempotency: key.clone().map(|key| self.idempotency(key, body)),
                 scope: self.scope(),
                 files: if problem.is_some() {
-                    Vec::new()
+                    RequestFiles::default()
                 } else {
                     body.files.clone()
                 },
@@ -243,6 +250,7 @@ impl Exchange<'_> {
             options,
             spool: &self.endpoints.engine.http_services().spool,
             limits: &self.endpoints.limits,
+            largest_text: self.endpoints.engine.max_value_bytes(),
             timeout: self.endpoints.body_timeout,
         };
         reader.read(&mut self.body).await
@@ -255,18 +263,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// What a key belongs to: the route as the client names it, since a bookmark's ends with its request; and the credential.
+    /// What a key belongs to: the route as the client names it, since a bookmark's ends with its request; and the caller.
     fn scope(&self) -> String {
-        let mut hash = Sha256::new();
-        for part in [
-            self.parts.method.as_str(),
-            self.path.trim_matches('/'),
-            &self.who.scope(),
-        ] {
-            hash.update(part);
-            hash.update(b"\n");
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        let caller = self.who.scope(&self.parts.headers);
+        format!("{}\n{}\n{caller}", self.parts.method, self.path.trim_matches('/'))
     }
 
     fn deadline(&self, timeout: Option<Duration>, held: Option<Duration>) -> Instant {

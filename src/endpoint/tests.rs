@@ -10,12 +10,13 @@ use tokio::time::Instant;
 
 use super::body_stream::{BodyFailure, BodyStream};
 use super::content::{BodyReader, INLINE_BYTES, MOST_FIELDS, ReadBody};
-use super::form::filename_of;
 use crate::activity::http::{FileContent, ReceivedBody, RequestProblem, RouteOptions};
 use crate::http::{ApiError, BodyLimits};
 use crate::spool::Spool;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+const LARGEST_TEXT: u64 = 1 << 20;
 
 struct Request {
     headers: HeaderMap,
@@ -69,6 +70,7 @@ impl Request {
             options: &self.options,
             spool: &self.spool,
             limits: &limits,
+            largest_text: LARGEST_TEXT,
             timeout: TIMEOUT,
         };
         reader.read(&mut stream).await
@@ -86,7 +88,7 @@ async fn a_small_body_is_read_by_its_content_type() {
         other => panic!("{other:?}"),
     };
     let read = Request::new("application/json", "{\"a\": 1}").read().await.unwrap();
-    assert_eq!((read.length, read.files.len()), (8, 0));
+    assert_eq!((read.length, read.files.all().len()), (8, 0));
     assert_eq!(text(read), "{\"a\": 1}");
     assert_eq!(text(Request::new("text/xml", "<a/>").read().await.unwrap()), "<a/>");
     let none = Request::new("application/json", "").read().await.unwrap();
@@ -114,7 +116,7 @@ async fn a_body_that_is_not_what_it_says_is_refused() {
         Request::new("application/json", "{").refused().await,
         (400, "malformed-body")
     );
-    let large = format!("[{}", "1,".repeat(INLINE_BYTES));
+    let large = format!("[{}", " ".repeat(INLINE_BYTES));
     assert_eq!(
         Request::new("application/json", large).refused().await,
         (400, "malformed-body")
@@ -123,6 +125,44 @@ async fn a_body_that_is_not_what_it_says_is_refused() {
         Request::new("text/plain", "a\0b").refused().await,
         (400, "malformed-body")
     );
+    // A large one is checked as a small one is.
+    let padded = |text: &str| format!("{}{text}", " ".repeat(INLINE_BYTES));
+    let deep = padded(&format!("{}{}", "[".repeat(101), "]".repeat(101)));
+    for (content_type, bytes) in [
+        ("application/json", deep.into_bytes()),
+        ("application/json", padded("\"\\u0000\"").into_bytes()),
+        (
+            "application/json",
+            [padded("\"").into_bytes(), b"\xff\"".to_vec()].concat(),
+        ),
+        ("text/plain", padded("a\0b").into_bytes()),
+    ] {
+        let refused = Request::new(content_type, bytes).refused().await;
+        assert_eq!(refused, (400, "malformed-body"), "{content_type}");
+    }
+    let utf16: Vec<u8> = padded("1").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (content_type, bytes) in [
+        ("application/json", ["\u{feff}", &padded("1")].concat().into_bytes()),
+        ("application/json; charset=utf-16", utf16),
+        (
+            "application/json; charset=latin1",
+            [padded("\"").into_bytes(), b"\xff\"".to_vec()].concat(),
+        ),
+    ] {
+        let read = Request::new(content_type, bytes).read().await.unwrap();
+        assert!(matches!(read.body, ReceivedBody::File(_)), "{content_type}");
+    }
+    for content_type in ["application/json", "text/xml"] {
+        let text = "1".repeat(usize::try_from(LARGEST_TEXT).unwrap() + 1);
+        let stream = Body::from_stream(stream::iter([Ok::<_, Infallible>(Bytes::from(text.clone()))]));
+        for body in [text.into(), stream] {
+            let refused = Request::new(content_type, body).refused().await;
+            assert_eq!(refused, (413, "value-too-large"), "{content_type}");
+        }
+    }
+    let grows = vec![0xe9; usize::try_from(LARGEST_TEXT).unwrap()];
+    let refused = Request::new("text/plain; charset=latin1", grows).refused().await;
+    assert_eq!(refused, (413, "value-too-large"));
     let form = "application/x-www-form-urlencoded";
     assert_eq!(Request::new(form, "a=%00").refused().await, (400, "invalid-text"));
     assert_eq!(
@@ -149,9 +189,9 @@ async fn a_large_body_goes_to_the_spool() {
     let read = request.read().await.unwrap();
     let ReceivedBody::File(file) = &read.body else { panic!() };
     assert_eq!(file.length, bytes.len() as u64);
-    assert_eq!(file.content, FileContent::Spooled(read.files[0].id().to_owned()));
-    assert!(spool.find(read.files[0].id()).is_some());
-    assert_eq!(std::fs::read(read.files[0].path()).unwrap(), bytes);
+    assert_eq!(file.content, FileContent::Spooled(read.files.all()[0].id().to_owned()));
+    assert!(spool.find(read.files.all()[0].id()).is_some());
+    assert_eq!(std::fs::read(read.files.all()[0].path()).unwrap(), bytes);
     let mut full = Request::new("", bytes);
     full.spool = Spool::lazy(None, 100_000);
     assert_eq!(full.refused().await, (503, "spool-full"));
@@ -174,6 +214,20 @@ async fn a_limit_counts_declared_and_read_bytes() {
         .header(header::CONTENT_LENGTH, "99")
         .header(header::CONTENT_ENCODING, "gzip");
     assert_eq!(problem(bomb).await, Some(RequestProblem::RequestTooLarge));
+    // What was read stands for the body, in whatever parts it came.
+    let digest = async |parts: &[&'static str]| {
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|part| Ok::<_, Infallible>(Bytes::from(*part)))
+            .collect();
+        let request = Request::new("", Body::from_stream(stream::iter(parts)));
+        let request = request.options(|options| options.request_size_limit = Some(10));
+        request.read().await.unwrap().digest
+    };
+    let whole = digest(&["0123456789", "abc"]).await;
+    assert_eq!(whole, digest(&["01234", "56789abcdef"]).await);
+    assert_ne!(whole, digest(&["x1234", "56789abcdef"]).await);
+    assert_ne!(whole, digest(&["0123456789"]).await);
     // Read under other options, for a route that has moved.
     let read = Request::new("", vec![1; 20]).read().await.unwrap();
     let mut options = RouteOptions::default();
@@ -233,15 +287,15 @@ async fn large_files_of_a_form_are_in_the_spool() {
     assert_eq!(lengths, [1, large.len() as u64, 1]);
     assert!(matches!(files[0].content, FileContent::Inline(_)));
     assert!(matches!(files[1].content, FileContent::Spooled(_)));
-    assert_eq!(read.files.len(), 1);
+    assert_eq!(read.files.all().len(), 1);
     // Fields and files together are too much for the row.
     let field = format!(
         "--b|Content-Disposition: form-data; name=\"t\"||{}|",
-        "t".repeat(INLINE_BYTES - 10)
+        "t".repeat(INLINE_BYTES - 100)
     );
     let form = format!("{field}{}--b--|", part("f", &"f".repeat(100)));
     let read = Request::form(&form).read().await.unwrap();
-    assert_eq!(read.files.len(), 1);
+    assert_eq!(read.files.all().len(), 1);
     let form = format!("{field}{}--b--|", field);
     assert_eq!(Request::form(&form).refused().await, (413, "form-too-large"));
 }
@@ -286,30 +340,30 @@ async fn what_is_no_form_is_refused() {
         &part.repeat(MOST_FIELDS + 1),
         &head,
         "--b|Content-Disposition: form-data; name=\"f\"; filename=\"f\"||cut",
+        // Within one chunk, and over several.
+        &format!(
+            "--b|X: {}|Content-Disposition: form-data; name=\"f\"||1|--b--|",
+            "x".repeat(9_000)
+        ),
+        &format!("--b|X: {}", "x".repeat(60_000)),
     ] {
         assert_eq!(Request::form(bad).refused().await, (400, "invalid-form"), "{bad:.30}");
     }
 }
 
-#[test]
-fn the_name_of_a_file_is_found_in_any_form() {
-    for (disposition, name) in [
-        ("form-data; name=\"f\"; filename=\"a;b \\\"c\\\".txt\"", "a;b \"c\".txt"),
-        ("attachment; filename=plain.txt", "plain.txt"),
-        (
-            "attachment; filename=\"x\"; filename*=UTF-8''%E2%82%AC+1%26.txt",
-            "€+1&.txt",
-        ),
-        ("form-data; filename=\"C:\\a\\b\"", "C:\\a\\b"),
+#[tokio::test]
+async fn the_heads_of_many_parts_are_part_of_the_limit_of_a_form() {
+    let long = "n".repeat(1_000);
+    for head in [
+        format!("name=\"{long}\""),
+        format!("name=\"f\"; filename=\"{long}\""),
+        format!("name=\"f\"; filename=\"f\"|Content-Type: text/{long}"),
     ] {
-        assert_eq!(
-            filename_of(disposition.as_bytes()).as_deref(),
-            Some(name),
-            "{disposition}"
-        );
+        let form = |count: usize| format!("--b|Content-Disposition: form-data; {head}||1|").repeat(count) + "--b--|";
+        assert!(Request::form(&form(100)).read().await.is_ok(), "{head:.40}");
+        let refused = Request::form(&form(300)).refused().await;
+        assert_eq!(refused, (413, "form-too-large"), "{head:.40}");
     }
-    assert_eq!(filename_of(b"form-data; name=\"filename=x\""), None);
-    assert_eq!(filename_of(b"attachment; filename*=iso-8859-1''x"), None);
 }
 
 /// A body whose parts come at intervals.
@@ -349,6 +403,10 @@ async fn a_body_ends_by_its_limit_its_time_or_its_slowness() {
     assert!(length > 1 << 20, "{length}");
     let (why, _) = failure(trickle(&MUCH, pause), 1 << 20, short, long).await;
     assert_eq!(why, BodyFailure::TooLarge);
+    // Without a time of the request, it ends after some times of a window.
+    let (why, length) = failure(trickle(&MUCH, pause), u64::MAX, short / 10, long).await;
+    assert_eq!(why, BodyFailure::Slow);
+    assert!(length > 64 * 1024, "{length}");
 }
 
 #[tokio::test]

@@ -43,6 +43,11 @@ impl SpoolFile {
         &self.0.name.path
     }
 
+    /// Reads all of its bytes.
+    pub(crate) async fn read(&self) -> std::io::Result<Vec<u8>> {
+        tokio::fs::read(self.path()).await
+    }
+
     /// Opens it for reading, from its begin. What has been opened can be read to its end, also after the deletion.
     pub(crate) async fn open(&self) -> std::io::Result<tokio::fs::File> {
         tokio::fs::File::open(self.path()).await

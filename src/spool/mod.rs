@@ -6,11 +6,12 @@
 //!
 //! # Layout
 //! `folder`: the folder of this process, and those of dead ones · `room`: what all files may take · `writer`: a file that is
-//! being written · `file`: a complete one.
+//! being written · `file`: a complete one; `request_files`: those of one request.
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP makes files"))]
 
 mod file;
 mod folder;
+mod request_files;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use tokio::sync::OnceCell;
 pub(crate) use file::SpoolFile;
 use file::Stored;
 use folder::Folder;
+pub(crate) use request_files::RequestFiles;
 use room::SpoolRoom;
 pub(crate) use writer::SpoolWriter;
 

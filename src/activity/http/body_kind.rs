@@ -1,9 +1,5 @@
 //! How a body is read, by its content type.
 
-use std::fmt;
-use std::io::Read;
-
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::definition::{JsonLimitError, check_json};
@@ -27,36 +23,6 @@ pub(crate) enum BodyKind {
     File,
 }
 
-/// A body that is not what its content type says: 400.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MalformedBody {
-    pub(crate) message: String,
-    /// From 0, as .NET counts lines, where the body is JSON.
-    pub(crate) line_number: Option<u64>,
-}
-
-impl fmt::Display for MalformedBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl MalformedBody {
-    fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            line_number: None,
-        }
-    }
-
-    fn of_json(error: &serde_json::Error) -> Self {
-        Self {
-            message: format!("The body is no JSON: {error}"),
-            line_number: u64::try_from(error.line()).ok().map(|line| line.saturating_sub(1)),
-        }
-    }
-}
-
 impl BodyKind {
     /// The kind of a content type.
     pub(crate) fn of(content_type: &str) -> Self {
@@ -77,8 +43,8 @@ impl BodyKind {
     }
 
     /// Decodes a body of text by the character set of its content type: UTF-8 where none is named. It has no byte order mark then.
-    /// Errors: JSON that is broken, or text that the database cannot store.
-    pub(crate) fn decode(self, content_type: &str, bytes: Vec<u8>) -> Result<String, MalformedBody> {
+    /// Errors: what is wrong with it, as JSON that is broken, or text that the database cannot store.
+    pub(crate) fn decode(self, content_type: &str, bytes: Vec<u8>) -> Result<String, String> {
         let charset = parameter(content_type, "charset")
             .unwrap_or_default()
             .to_ascii_lowercase();
@@ -87,7 +53,7 @@ impl BodyKind {
             "utf-16" | "utf-16le" | "utf-16be" => utf16(&bytes, charset == "utf-16be"),
             _ => match String::from_utf8(bytes) {
                 Ok(text) => text,
-                Err(_) if self == Self::Json => return Err(MalformedBody::new("The body is no JSON: it is no UTF-8")),
+                Err(_) if self == Self::Json => return Err("The body is no JSON: it is no UTF-8".to_owned()),
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             },
         };
@@ -102,32 +68,21 @@ impl BodyKind {
         }
         Ok(text)
     }
-
-    /// Checks a body that is not read into memory. Blocks.
-    /// Errors: JSON that is broken.
-    pub(crate) fn check(self, reader: impl Read) -> Result<(), MalformedBody> {
-        if self == Self::Json {
-            let read: serde_json::Result<IgnoredAny> = serde_json::from_reader(std::io::BufReader::new(reader));
-            read.map_err(|error| MalformedBody::of_json(&error))?;
-        }
-        Ok(())
-    }
 }
 
 /// The value of a JSON text, as workflows can keep it.
-pub(super) fn read_json(text: &str) -> Result<Value, MalformedBody> {
-    let value = serde_json::from_str(text).map_err(|error| MalformedBody::of_json(&error))?;
+/// Errors: what is wrong with it.
+pub(super) fn read_json(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| format!("The body is no JSON: {error}"))?;
     match check_json(&value, MAX_DEPTH) {
         Ok(_) => Ok(value),
-        Err(JsonLimitError::TooDeep) => Err(MalformedBody::new(format!(
-            "The body nests deeper than {MAX_DEPTH} levels"
-        ))),
+        Err(JsonLimitError::TooDeep) => Err(format!("The body nests deeper than {MAX_DEPTH} levels")),
         Err(JsonLimitError::Nul) => Err(nul()),
     }
 }
 
-fn nul() -> MalformedBody {
-    MalformedBody::new("The body contains the character U+0000, which cannot be stored")
+fn nul() -> String {
+    "The body contains the character U+0000, which cannot be stored".to_owned()
 }
 
 fn utf16(bytes: &[u8], is_big_endian: bool) -> String {

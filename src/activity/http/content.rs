@@ -194,6 +194,17 @@ fn is_declared(node: &ActivityNode, tree: &ActivityTree, input: &str) -> bool {
     referred.is_some_and(|referred| type_of_variable(node, tree, referred) == Some(TypeName::Bytes))
 }
 
+/// The type of the variable that the parsed content of a body is bound to.
+pub(super) fn wanted_type(context: &ActivityContext<'_>) -> Option<TypeName> {
+    let mut bound = context
+        .node
+        .outputs
+        .iter()
+        .filter(|output| output.name == "ParsedContent");
+    let target = bound.next().map(|output| output.target.as_str())?;
+    type_of_variable(context.node, context.tree, target)
+}
+
 /// The type of a variable that a node refers to by id or name.
 pub(crate) fn type_of_variable(node: &ActivityNode, tree: &ActivityTree, referred: &str) -> Option<TypeName> {
     let nodes = tree.of_workflow(node.workflow);

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-use tokio::io::AsyncReadExt;
 
-use super::file_value::{FileContent, FileValue};
+use super::file_value::FileValue;
 use super::invalid_input;
 use super::outgoing_answer::{
     Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
@@ -143,18 +142,12 @@ async fn bytes_of(
         );
         return Err(Fault::new(message).code("response-too-large").category("HTTP").into());
     }
-    let bytes = match &file.content {
-        FileContent::Inline(bytes) => STANDARD.encode(bytes),
-        FileContent::Spooled(_) => match services.content_of(file)? {
-            AnswerBody::Bytes(bytes) => STANDARD.encode(bytes),
-            AnswerBody::File(spooled) => {
-                let mut bytes = Vec::new();
-                let lost = |error: std::io::Error| Fault::new(format!("The downloaded file is lost: {error}"));
-                let opened = spooled.open().await.map_err(lost)?;
-                opened.take(most).read_to_end(&mut bytes).await.map_err(lost)?;
-                STANDARD.encode(bytes)
-            }
-        },
+    let bytes = match services.content_of(file)? {
+        AnswerBody::Bytes(bytes) => bytes,
+        AnswerBody::File(spooled) => {
+            let lost = |error: std::io::Error| Fault::new(format!("The downloaded file is lost: {error}"));
+            spooled.read().await.map_err(lost)?
+        }
     };
-    Ok(bytes.into())
+    Ok(STANDARD.encode(bytes).into())
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::AsyncReadExt;
 
 use super::body_kind::{BodyKind, read_json};
-use super::content::type_of_variable;
+use super::content::wanted_type;
 use super::file_value::FileValue;
 use super::form::dictionary;
 use super::options::{RequestProblem, RouteOptions};
@@ -391,22 +390,10 @@ async fn receive(services: &HttpServices, context: &mut ActivityContext<'_>, pay
 
 /// The value of a body of text. JSON is text where the variable that receives it is.
 fn parsed(context: &ActivityContext<'_>, kind: BodyKind, text: &str) -> Result<Value, Fault> {
-    if kind != BodyKind::Json || text.trim().is_empty() || wants_text(context) {
+    if kind != BodyKind::Json || text.trim().is_empty() || wanted_type(context) == Some(TypeName::Text) {
         return Ok(text.into());
     }
-    read_json(text).map_err(|malformed| Fault::new(malformed.message).code("malformed-body").category("HTTP"))
-}
-
-/// Whether the parsed content is bound to a variable of text.
-fn wants_text(context: &ActivityContext<'_>) -> bool {
-    let mut bound = context
-        .node
-        .outputs
-        .iter()
-        .filter(|output| output.name == "ParsedContent");
-    let target = bound.next().map(|output| output.target.as_str());
-    let kind = target.and_then(|target| type_of_variable(context.node, context.tree, target));
-    kind == Some(TypeName::Text)
+    read_json(text).map_err(|malformed| Fault::new(malformed).code("malformed-body").category("HTTP"))
 }
 
 /// The text of a body that was too large for the row of its request.
@@ -428,12 +415,8 @@ async fn text_of(
     }
     let bytes = match services.content_of(file)? {
         AnswerBody::Bytes(bytes) => bytes,
-        AnswerBody::File(spooled) => {
-            let mut bytes = Vec::new();
-            spooled.open().await?.take(file.length).read_to_end(&mut bytes).await?;
-            bytes
-        }
+        AnswerBody::File(spooled) => spooled.read().await?,
     };
     let decoded = kind.decode(request.content_type(), bytes);
-    decoded.map_err(|malformed| Fault::new(malformed.message).code("malformed-body").category("HTTP"))
+    decoded.map_err(|malformed| Fault::new(malformed).code("malformed-body").category("HTTP"))
 }

@@ -14,12 +14,16 @@ pub(crate) fn decode_pairs(text: &str) -> Vec<(String, String)> {
 }
 
 /// Decodes escapes, and `+` as a space.
-pub(crate) fn decode(text: &str) -> String {
+fn decode(text: &str) -> String {
+    percent_decoded(&text.replace('+', " "))
+}
+
+/// Decodes escapes. What is no escape stays as it is, and bytes that are no UTF-8 become U+FFFD.
+pub(crate) fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();
     while let Some(byte) = rest.next() {
         match byte {
-            b'+' => bytes.push(b' '),
             b'%' => {
                 let digits = rest.as_slice();
                 let digit = |at: usize| digits.get(at).and_then(|digit| (*digit as char).to_digit(16));

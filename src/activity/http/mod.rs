@@ -11,11 +11,12 @@
 //!   `outgoing_request`: what their inputs describe; `outgoing_answer`: what becomes of an answer.
 //! - `body_kind`: how a body is read, by its content type; `content`: how a value is written; `file_value`: a file as a value;
 //!   `form`: encoded names and values; `media_types`: those of files, by their names.
-//! - `header_fields`: header fields as values; `status_code`: .NET's names of status codes.
+//! - `header_fields`: header fields as values; `content_disposition`: the name of a file in one; `status_code`: .NET's names of status codes.
 //! - `services`: what the activities share; `http_options`: what a program sets of it.
 
 mod body_kind;
 mod content;
+mod content_disposition;
 mod download;
 mod endpoint;
 mod file_response;
@@ -39,7 +40,8 @@ mod zip_file;
 
 use std::sync::Arc;
 
-pub(crate) use body_kind::{BodyKind, MalformedBody};
+pub(crate) use body_kind::BodyKind;
+pub(crate) use content_disposition::filename_of;
 pub(crate) use file_value::{FileContent, FileValue};
 pub(crate) use form::decode_pairs;
 pub(crate) use header_fields::{is_of_connection, written_name};

@@ -7,8 +7,10 @@ use reqwest::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG,
 use serde_json::{Map, Value, json};
 
 use super::body_kind::{BodyKind, media_type, read_json};
-use super::content::type_of_variable;
+use super::content::wanted_type;
+use super::content_disposition::filename_of;
 use super::file_value::{FileContent, FileValue};
+use super::form::percent_decoded;
 use super::header_fields::written_name;
 use super::services::HttpServices;
 use crate::activity::{ActivityContext, Fault, SentFailure, Step};
@@ -186,15 +188,11 @@ pub(super) async fn parsed_content(
     if !is_value {
         // The text of JSON is not read, so it need be none.
         let kind = if kind == BodyKind::Json { BodyKind::Text } else { kind };
-        let text = kind
-            .decode(&content_type, bytes)
-            .map_err(|error| malformed(error.message))?;
+        let text = kind.decode(&content_type, bytes).map_err(malformed)?;
         return Ok(text.into());
     }
-    let text = kind
-        .decode(&content_type, bytes)
-        .map_err(|error| malformed(error.message))?;
-    Ok(read_json(&text).map_err(|error| malformed(error.message))?)
+    let text = kind.decode(&content_type, bytes).map_err(malformed)?;
+    Ok(read_json(&text).map_err(malformed)?)
 }
 
 fn too_much(most: usize) -> Fault {
@@ -205,17 +203,6 @@ fn too_much(most: usize) -> Fault {
         .code("response-too-large")
         .category("HTTP")
         .quoting_nothing(true)
-}
-
-/// The type of the variable that the content is bound to.
-fn wanted_type(context: &ActivityContext<'_>) -> Option<TypeName> {
-    let mut bound = context
-        .node
-        .outputs
-        .iter()
-        .filter(|output| output.name == "ParsedContent");
-    let target = bound.next().map(|output| output.target.as_str())?;
-    type_of_variable(context.node, context.tree, target)
 }
 
 /// Undoes a compression that the server chose by itself or that a header of the workflow asked for. What has more bytes than
@@ -300,68 +287,11 @@ pub(super) async fn received_file(
 /// The name of a file: from the header, else the last segment of the path, else `file.dat`. It has no folder in it.
 fn file_name(headers: &HeaderMap, path: &str) -> String {
     let disposition = headers.get(CONTENT_DISPOSITION);
-    let disposition = disposition.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let named = disposition.as_deref().and_then(named_in);
+    let named = disposition.and_then(|value| filename_of(value.as_bytes()));
     let segment = path.rsplit('/').next().map(percent_decoded);
     let names = [named, segment].into_iter().flatten().map(|name| without_folder(&name));
     let mut names = names.filter(|name| !name.is_empty());
     names.next().unwrap_or_else(|| "file.dat".to_owned())
-}
-
-/// `filename*` before `filename`.
-fn named_in(disposition: &str) -> Option<String> {
-    let mut plain = None;
-    for (name, value) in parameters(disposition) {
-        if name.eq_ignore_ascii_case("filename*") {
-            // UTF-8'language'escaped
-            let mut parts = value.splitn(3, '\'');
-            let charset = parts.next().unwrap_or_default();
-            if let (true, Some(escaped)) = (charset.eq_ignore_ascii_case("utf-8"), parts.nth(1)) {
-                return Some(percent_decoded(escaped));
-            }
-        } else if name.eq_ignore_ascii_case("filename") {
-            plain.get_or_insert(value);
-        }
-    }
-    plain
-}
-
-/// The parameters of a header, where quoted values may contain anything.
-fn parameters(header: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut rest = header.find(';').and_then(|at| header.get(at + 1..)).unwrap_or_default();
-    while let Some((name, after)) = rest.split_once('=') {
-        let after = after.trim_start();
-        let (value, following) = match after.strip_prefix('"') {
-            Some(quoted) => unquoted(quoted),
-            None => {
-                let (value, following) = after.split_once(';').unwrap_or((after, ""));
-                (value.trim().to_owned(), following)
-            }
-        };
-        found.push((name.trim_matches([';', ' ', '\t']).to_owned(), value));
-        rest = following.trim_start_matches([';', ' ', '\t']);
-    }
-    found
-}
-
-/// What is before the closing quote, and what follows it.
-fn unquoted(text: &str) -> (String, &str) {
-    let mut value = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return (value, text.get(at + 1..).unwrap_or_default()),
-            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
-            c => value.push(c),
-        }
-    }
-    (value, "")
-}
-
-fn percent_decoded(text: &str) -> String {
-    // A plus is a plus here.
-    super::form::decode(&text.replace('+', "%2B"))
 }
 
 fn without_folder(name: &str) -> String {

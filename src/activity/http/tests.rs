@@ -216,23 +216,15 @@ fn a_content_type_says_how_a_body_is_read() {
         "a"
     );
     assert_eq!(decode(text, "text/plain", b"a\xff").unwrap(), "a\u{fffd}");
-    assert!(
-        decode(text, "text/plain", b"a\0")
-            .unwrap_err()
-            .message
-            .contains("U+0000")
-    );
+    assert!(decode(text, "text/plain", b"a\0").unwrap_err().contains("U+0000"));
     let json = |bytes: &[u8]| decode(BodyKind::Json, "application/json", bytes);
     assert_eq!(json(b" {\"a\": 1}").unwrap(), " {\"a\": 1}");
     let broken = json(b"{\"a\":\n 1,}").unwrap_err();
-    assert_eq!(broken.line_number, Some(1), "{broken}");
-    assert!(json(b"{\"a\": \"\\u0000\"}").unwrap_err().message.contains("U+0000"));
-    assert!(json(b"\"\xff\"").unwrap_err().message.contains("UTF-8"));
+    assert!(broken.contains("line 2"), "{broken}");
+    assert!(json(b"{\"a\": \"\\u0000\"}").unwrap_err().contains("U+0000"));
+    assert!(json(b"\"\xff\"").unwrap_err().contains("UTF-8"));
     let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
-    assert!(json(deep.as_bytes()).unwrap_err().message.contains("deeper"));
-    assert!(BodyKind::Json.check(&b"{\"a\": [1, 2]}"[..]).is_ok());
-    assert!(BodyKind::Json.check(&b"{\"a\": [1, 2}"[..]).is_err());
-    assert!(BodyKind::File.check(&b"{"[..]).is_ok());
+    assert!(json(deep.as_bytes()).unwrap_err().contains("deeper"));
 }
 
 #[test]

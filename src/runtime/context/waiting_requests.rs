@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::activity::{Answer, AnswerBody};
 use crate::execution::RequestEnd;
 use crate::id::{InstanceId, RequestId};
-use crate::spool::SpoolFile;
+use crate::spool::{RequestFiles, SpoolFile};
 use crate::store::code::AnswerOutcome;
 use crate::store::http_answer::KeptAnswer;
 
@@ -89,7 +89,7 @@ struct Waiter {
     /// The end comes as a row.
     reads: bool,
     /// Of the client whose request it is, not of one that repeats it.
-    files: Option<Arc<[SpoolFile]>>,
+    files: RequestFiles,
 }
 
 /// A request that waits; dropping it ends that.
@@ -101,12 +101,13 @@ pub(crate) struct WaitingRequest {
 }
 
 impl WaitingRequest {
-    /// Its end comes as a row from now on.
+    /// Its burst has been committed: its end comes as a row from now on, and it needs its files no more.
     pub(crate) fn read_rows(&self) {
         let mut waiting = self.registry.waiting();
         let waiters = waiting.requests.get_mut(&self.id).into_iter().flatten();
         for waiter in waiters.filter(|waiter| waiter.number == self.number) {
             waiter.reads = true;
+            waiter.files.release();
         }
         self.registry.read_now.notify_one();
     }
@@ -130,7 +131,7 @@ impl WaitingRequests {
         self: &Arc<Self>,
         id: RequestId,
         instance: &InstanceId,
-        files: Vec<SpoolFile>,
+        files: RequestFiles,
     ) -> WaitingRequest {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = self.waiting();
@@ -141,7 +142,7 @@ impl WaitingRequests {
             instance: instance.clone(),
             sender,
             reads: false,
-            files: (!files.is_empty()).then(|| files.into()),
+            files,
         });
         WaitingRequest {
             id,
@@ -170,10 +171,10 @@ impl WaitingRequests {
     }
 
     /// The files of the clients that wait on this node for a request: those that repeat it while it is accepted have their own.
-    pub(crate) fn files(&self, id: RequestId) -> Vec<Arc<[SpoolFile]>> {
+    pub(crate) fn files(&self, id: RequestId) -> Vec<SpoolFile> {
         let waiting = self.waiting();
         let waiters = waiting.requests.get(&id).into_iter().flatten();
-        waiters.filter_map(|waiter| waiter.files.clone()).collect()
+        waiters.flat_map(|waiter| waiter.files.all()).collect()
     }
 
     /// Another node has ended this request: its row is read at once.
@@ -212,7 +213,7 @@ mod tests {
     async fn each_waiter_of_a_request_receives_its_end_once() {
         let requests = Arc::<WaitingRequests>::default();
         let (id, other, instance) = (RequestId::random(), RequestId::random(), InstanceId::new("i"));
-        let register = |id| requests.register(id, &instance, Vec::new());
+        let register = |id| requests.register(id, &instance, RequestFiles::default());
         let (first, second) = (register(id), register(id));
         let gone = register(other);
         drop(gone);

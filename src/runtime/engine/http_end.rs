@@ -13,6 +13,7 @@ use super::resume::already_resumed;
 use crate::id::{Incarnation, InstanceId, RequestId, WorkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::{PendingReply, Reply};
+use crate::spool::RequestFiles;
 use crate::store::http_answer;
 use crate::store::instance;
 use crate::store::request::{IdempotencyKey, RequestRecord, find_request};
@@ -194,7 +195,10 @@ impl Engine {
             .clone()
             .ok_or_else(|| Error::internal("the request of a key names no instance"))?;
         let id = request_id(tenant, key);
-        let mut waiting = node.notifications.requests.register(id, &instance, Vec::new());
+        let mut waiting = node
+            .notifications
+            .requests
+            .register(id, &instance, RequestFiles::default());
         if let Some(outcome) = self.read_end(id, &instance, deadline).await {
             return Ok(Some(outcome));
         }

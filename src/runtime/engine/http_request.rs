@@ -35,7 +35,7 @@ use crate::runtime::context::request::{Idempotency, plain_correlation_id};
 pub(crate) use crate::runtime::context::waiting_requests::HttpEnd;
 use crate::runtime::context::waiting_requests::WaitingRequest;
 use crate::runtime::worker::instruction::{RequestOfRow, ResumeBody, StartBody};
-use crate::spool::SpoolFile;
+use crate::spool::RequestFiles;
 use crate::store::request::{self, HTTP_ROUTE, IdempotencyKey, RequestRecord, find_request};
 use crate::store::start::{NewStart, StartRoute, route_moved};
 use crate::store::work::{self, AcceptedResume};
@@ -58,7 +58,7 @@ pub(crate) struct HttpRun {
     /// What the key belongs to: the endpoint and the credential. Only the same scope finds an answer again.
     pub(crate) scope: String,
     /// Files of this process: the request is volatile.
-    pub(crate) files: Vec<SpoolFile>,
+    pub(crate) files: RequestFiles,
     /// How long the client waits for the answer of a later burst.
     pub(crate) wait_for_response: Option<Duration>,
     /// Until when it waits at all.
@@ -204,7 +204,7 @@ impl Engine {
             holder: node.database.incarnation,
             is_kept: key.is_some(),
             held_for: held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-            files: run.files.iter().map(|file| file.id().to_owned()).collect(),
+            files: run.files.all().iter().map(|file| file.id().to_owned()).collect(),
             key: key.filter(|_| !run.files.is_empty()).map(|key| key.key.clone()),
         };
         let requests = &node.notifications.requests;

@@ -299,6 +299,13 @@ impl Engine {
         self.inner.settings.answer_timeout
     }
 
+    /// The largest value of a workflow, in bytes.
+    #[cfg(feature = "http")]
+    pub(crate) fn max_value_bytes(&self) -> u64 {
+        let bytes = self.inner.interpreter.options().max_value_bytes;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// The pause of the cluster, as far as this node knows; `None` if it is not registered.
     #[cfg(feature = "http")]
     pub(crate) fn pause_mode(&self) -> Option<PauseMode> {

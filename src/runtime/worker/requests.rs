@@ -1,6 +1,7 @@
 //! The ends of requests of HTTP clients: the rows by which a commit keeps them, what is sent after the commit, and the reads
 //! for clients of this node whose requests other nodes end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::activity::{Answer, AnswerBody};
@@ -26,11 +27,45 @@ const READ_PAGE: usize = 256;
 pub(super) fn kept_answers(ended: &[EndedRequest], by: Incarnation) -> Vec<AnswerRow> {
     let kept = ended
         .iter()
-        .filter(|ended| ended.request.is_kept || ended.request.held_until.is_some() || ended.request.holder != by);
-    kept.map(kept_answer).collect()
+        .filter(|ended| ended.request.is_kept || is_awaited_elsewhere(ended, by));
+    kept.map(|ended| kept_answer(ended, by)).collect()
 }
 
-fn kept_answer(ended: &EndedRequest) -> AnswerRow {
+/// Whether the client waits at another registration than this one, so that only the row can bring it the end.
+fn is_awaited_elsewhere(ended: &EndedRequest, by: Incarnation) -> bool {
+    ended.request.held_until.is_some() || ended.request.holder != by
+}
+
+/// Reads the files of answers into memory that are small enough to be kept, where their rows are. One that cannot be read
+/// is not kept.
+pub(super) async fn read_kept_files(ended: &mut [EndedRequest], by: Incarnation) {
+    for ended in ended {
+        let is_kept = ended.request.is_kept || is_awaited_elsewhere(ended, by);
+        let RequestEnd::Answered(answer) = &mut ended.end else {
+            continue;
+        };
+        let AnswerBody::File(file) = &answer.body else {
+            continue;
+        };
+        if !is_kept || file.length() > LONGEST_KEPT as u64 {
+            continue;
+        }
+        match file.read().await {
+            Ok(bytes) => Arc::make_mut(answer).body = AnswerBody::Bytes(bytes),
+            Err(error) => tracing::error!(%error, "a file of an answer cannot be read, so that the answer is not kept"),
+        }
+    }
+}
+
+/// Whether the answer gives its client a cookie, which is nobody else's: a repeat with the key may come from another client.
+fn sets_cookie(answer: &Answer) -> bool {
+    answer
+        .headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("set-cookie"))
+}
+
+fn kept_answer(ended: &EndedRequest, by: Incarnation) -> AnswerRow {
     let row = |outcome: AnswerOutcome| AnswerRow {
         no: 0,
         request_id: ended.request.id.0,
@@ -43,6 +78,9 @@ fn kept_answer(ended: &EndedRequest) -> AnswerRow {
         RequestEnd::Finished => row(AnswerOutcome::Finished),
         RequestEnd::Faulted => row(AnswerOutcome::Faulted),
         RequestEnd::Waiting => row(AnswerOutcome::Waiting),
+        RequestEnd::Answered(answer) if sets_cookie(answer) && !is_awaited_elsewhere(ended, by) => {
+            row(AnswerOutcome::NotKept)
+        }
         RequestEnd::Answered(answer) => match &**answer {
             Answer {
                 status,

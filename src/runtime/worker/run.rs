@@ -121,6 +121,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
     }
     // What is held over comes before other work.
     let asks = yielded && held_over.is_empty() && checked.elapsed() >= CHECK_MORE;
+    requests::read_kept_files(&mut result.ended_requests, node.database.incarnation).await;
     let effects = Effects {
         reads_pending_work: asks,
         unmet,

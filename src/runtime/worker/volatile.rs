@@ -3,7 +3,6 @@
 //! Nothing of such a request is accepted before the commit of its first burst, so its row is deleted without an effect once
 //! the files are gone, and with it its idempotency key.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::instruction::{RequestOfRow, request_of};
@@ -19,11 +18,11 @@ use crate::store::node;
 const FOR_HOLDER: Duration = Duration::from_millis(100);
 
 /// The files of the requests of some rows. They stay as long as these are held, also if the client leaves.
-pub(super) struct HeldFiles(Vec<Arc<[SpoolFile]>>);
+pub(super) struct HeldFiles(Vec<SpoolFile>);
 
 impl HeldFiles {
     fn has(&self, id: &str) -> bool {
-        self.0.iter().flat_map(|files| files.iter()).any(|file| file.id() == id)
+        self.0.iter().any(|file| file.id() == id)
     }
 }
 

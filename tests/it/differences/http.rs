@@ -120,6 +120,15 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "execution::tests::http_activities::an_endpoint_gives_the_workflow_what_the_request_brings",
     },
     Difference {
+        what: "The fields of a form, and a body of JSON, XML or text, that are large",
+        elsa: "fields of up to 4 MiB each, 1,024 in number, and any text, which becomes part of the state",
+        here: "413 before anything starts: `form-too-large` above 256 KiB of fields and names together, `value-too-large` for a text above \
+               `value-kib`; 400 above 1,000 parts of a form",
+        why: "what an instance keeps is bounded",
+        other: "a file of the form, or `application/octet-stream`, which the workflow receives as a file",
+        test: "endpoint::tests::a_body_that_is_not_what_it_says_is_refused",
+    },
+    Difference {
         what: "A file of more than 256 KiB after the workflow has waited",
         elsa: "an exception of the stream",
         here: "the incident `file-gone`, which names the file",

@@ -9,6 +9,7 @@ use tokio::process::Command;
 
 use super::http_request::{Web, file, keyed, node_at, says, start, text};
 use crate::runtime::engine::http_request::HttpRun;
+use crate::spool::RequestFiles;
 
 /// The settings of the process that is killed: its database, the key, and whether the request has files.
 const DATABASE: &str = "MAINSPRING_TEST_KILLED_DATABASE";
@@ -34,7 +35,7 @@ const MOMENTS: [&str; 14] = [
 
 async fn request(key: &str, has_files: bool) -> HttpRun {
     HttpRun {
-        files: if has_files { vec![file().await] } else { Vec::new() },
+        files: RequestFiles::new(if has_files { vec![file().await] } else { Vec::new() }),
         ..keyed(start(), key, 1)
     }
 }

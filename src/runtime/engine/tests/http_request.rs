@@ -15,7 +15,7 @@ use crate::id::InstanceId;
 use crate::runtime::engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
 use crate::runtime::engine::http_routes::RouteTarget;
 use crate::runtime::{EventRequest, Idempotency};
-use crate::spool::{Spool, SpoolFile};
+use crate::spool::{RequestFiles, Spool, SpoolFile};
 use crate::store::instance::Generation;
 use crate::testing::TestDatabase;
 use crate::{Engine, Result, check};
@@ -182,7 +182,7 @@ pub(super) fn start() -> HttpRun {
         correlation_id: None,
         idempotency: None,
         scope: "GET /web".to_owned(),
-        files: Vec::new(),
+        files: RequestFiles::default(),
         wait_for_response: None,
         deadline: Instant::now() + Duration::from_secs(20),
     }

@@ -11,6 +11,7 @@ use crate::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use crate::check;
 use crate::id::InstanceId;
 use crate::runtime::engine::http_request::HttpRun;
+use crate::spool::RequestFiles;
 
 /// What the bursts of a test wait for.
 static GATE: Semaphore = Semaphore::const_new(0);
@@ -37,7 +38,7 @@ async fn a_request_with_files_runs_where_they_are() {
     web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")])
         .await;
     let with_file = async |run: HttpRun| HttpRun {
-        files: vec![file().await],
+        files: RequestFiles::new(vec![file().await]),
         ..run
     };
     let outcome = web
@@ -66,7 +67,7 @@ async fn a_node_without_workers_takes_no_files() {
     web.publish(&[says("a")]).await;
     let idle = web.beside(0).await;
     let upload = async || HttpRun {
-        files: vec![file().await],
+        files: RequestFiles::new(vec![file().await]),
         ..keyed(start(), "k", 1)
     };
     assert_eq!(
@@ -78,6 +79,34 @@ async fn a_node_without_workers_takes_no_files() {
     let again = idle.run_request(upload().await).await.unwrap();
     assert_eq!(again.instance_id, outcome.instance_id);
     idle.shutdown().await;
+    web.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_held_request_end_with_its_burst() {
+    let web = Web::new().await;
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")])
+        .await;
+    let files = RequestFiles::new(vec![file().await]);
+    let path = files.all()[0].path().to_owned();
+    let run = HttpRun {
+        instance_id: Some(InstanceId::new("held")),
+        files: files.clone(),
+        wait_for_response: Some(Duration::from_secs(20)),
+        ..start()
+    };
+    let engine = web.engine.clone();
+    let held = tokio::spawn(async move { engine.run_request(run).await });
+    let gone = async {
+        while !files.is_empty() || path.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+    assert!(!held.is_finished());
+    let run = resume(&web.engine, &InstanceId::new("held")).await;
+    assert_eq!(text(&web.engine.run_request(run).await.unwrap()), "b again");
+    drop(held.await.unwrap());
     web.finish().await;
 }
 
@@ -98,7 +127,7 @@ async fn a_request_with_files_is_not_pending_before_its_commit() {
     }
     let [running, queued, unnoted] = <[InstanceId; 3]>::try_from(waiting).unwrap();
     let upload = async |id: &InstanceId, key: &str, millis: u64| HttpRun {
-        files: vec![file().await],
+        files: RequestFiles::new(vec![file().await]),
         deadline: Instant::now() + Duration::from_millis(millis),
         ..keyed(resume(&beside, id).await, key, 1)
     };
