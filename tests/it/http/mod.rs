@@ -6,8 +6,10 @@ mod bookmarks;
 mod cases;
 mod clients;
 mod cluster;
+mod draining;
 mod outgoing;
 mod parts;
+mod repeats;
 
 use std::time::Duration;
 
