@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::services::{DEFAULT_BASE_PATH, DEFAULT_BASE_URL, HttpServices};
+use super::services::{DEFAULT_BASE_PATH, HttpServices};
 use crate::outgoing::{OutgoingClient, OutgoingOptions};
 use crate::spool::{DEFAULT_LIMIT, Spool};
 use crate::{Error, Result};
@@ -16,8 +16,8 @@ const TAKEN: [&str; 5] = ["elsa", "studio", "health", "openapi", "openapi.json"]
 /// What the HTTP activities of an engine use.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Where clients reach the server, for URLs that are shown: `https://workflows.example`. Default: `http://localhost:5001`.
-    pub base_url: String,
+    /// Where clients reach the server, for URLs that are shown: `https://workflows.example`. Default: as each client names it.
+    pub base_url: Option<String>,
     /// The path below which workflows are served. It is not empty, and leaves the API its own paths. Default: `/workflows`.
     pub base_path: String,
     /// The directory for bodies and files that are too large for memory. Default: one in the system's directory for temporary
@@ -32,7 +32,7 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            base_url: DEFAULT_BASE_URL.to_owned(),
+            base_url: None,
             base_path: DEFAULT_BASE_PATH.to_owned(),
             spool_directory: None,
             spool_bytes: DEFAULT_LIMIT,

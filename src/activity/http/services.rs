@@ -6,7 +6,6 @@ use crate::outgoing::OutgoingClient;
 use crate::spool::Spool;
 
 /// Where clients reach the server, unless a program says it.
-pub(super) const DEFAULT_BASE_URL: &str = "http://localhost:5001";
 
 /// Where workflows are served, unless a program says it.
 pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
@@ -14,8 +13,8 @@ pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
 /// What the HTTP activities share: where workflows are served, and the files of this process.
 #[derive(Debug)]
 pub(crate) struct HttpServices {
-    /// Scheme and authority under which clients reach the server, perhaps with a path, without a slash at the end.
-    pub(crate) base_url: String,
+    /// Scheme and authority under which clients reach the server, perhaps with a path. `None`: as each of them names it.
+    pub(crate) base_url: Option<String>,
     /// The path below which workflows are served: `/workflows`; empty if there is none.
     pub(crate) base_path: String,
     /// The files that are too large for memory.
@@ -27,7 +26,7 @@ pub(crate) struct HttpServices {
 impl Default for HttpServices {
     fn default() -> Self {
         Self {
-            base_url: DEFAULT_BASE_URL.to_owned(),
+            base_url: None,
             base_path: DEFAULT_BASE_PATH.to_owned(),
             spool: Spool::default(),
             outgoing: OutgoingClient::default(),
@@ -36,11 +35,14 @@ impl Default for HttpServices {
 }
 
 impl HttpServices {
-    /// What stands before the path of an endpoint: `http://localhost:5001/workflows/`.
+    /// What stands before the path of an endpoint: `https://workflows.example/workflows/`, or without the base URL `/workflows/`.
     pub(crate) fn complete_base_url(&self) -> String {
-        let parts = [self.base_url.trim_end_matches('/'), self.base_path.trim_matches('/')];
-        let complete = parts.iter().filter(|part| !part.is_empty());
-        complete.map(|part| format!("{part}/")).collect()
+        let base_url = self.base_url.as_deref().unwrap_or_default();
+        format!(
+            "{}/{}/",
+            base_url.trim_end_matches('/'),
+            self.base_path.trim_matches('/')
+        )
     }
 
     /// The content of a file.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::activities::{unknown_type, version};
 use super::activity_json::ui_specifications;
-use crate::activity::{Descriptor, camel_case};
+use crate::activity::{Descriptor, UiHint, camel_case};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::IdPair;
@@ -57,6 +57,7 @@ pub(super) async fn options(
     State(api): State<Api>,
     IdPair(type_name, name): IdPair,
     uri: Uri,
+    headers: HeaderMap,
     body: RequestBody,
 ) -> ApiResult {
     let version = version(&mut Fields::from_query(&uri)?)?.unwrap_or(0);
@@ -94,8 +95,24 @@ pub(super) async fn options(
         choices.truncate(MOST);
         hint = hint.with_choices(choices);
     }
-    let items = ui_specifications(&hint, input.is_refreshed);
+    let mut items = ui_specifications(&hint, input.is_refreshed);
+    complete_url(&mut items, &headers);
     Ok(Json(Options { items }).into_response())
+}
+
+/// Puts the address under which the client knows the server before a URL that is shown without one.
+fn complete_url(items: &mut Map<String, Value>, headers: &HeaderMap) {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(host) = text(header::HOST) else { return };
+    // A page has the scheme in its origin, which a proxy may have ended TLS for.
+    let origin = text(header::ORIGIN).filter(|origin| origin.split_once("://").is_some_and(|(_, own)| own == host));
+    let origin = origin.map_or_else(|| format!("http://{host}"), str::to_owned);
+    let line = items.get_mut(UiHint::SingleLine.as_str());
+    if let Some(Value::String(shown)) = line.and_then(|line| line.get_mut("adornmentText"))
+        && shown.starts_with('/')
+    {
+        shown.insert_str(0, &origin);
+    }
 }
 
 /// The literal values among what a designer has for the inputs, by their names in Pascal case.

@@ -12,7 +12,7 @@ use super::samples;
 use super::serve::{Drain, address_of, end_when_hung, serve_until_stopped, url_of};
 use super::settings::{Common, Dev, is_local};
 use crate::Result as EngineResult;
-use crate::activity::{Console, HttpOptions, Stdout};
+use crate::activity::{Console, Stdout};
 use crate::api::{self, ApiOptions, ConnectionLimits, Studio};
 use crate::harness::failure::Failure;
 use crate::harness::print_line;
@@ -65,21 +65,9 @@ async fn serve_on(
     let studio = settings.studio.studio();
     let url = postgres.url().to_owned();
     let folder = postgres.folder().to_owned();
-    // Of a single node.
-    let base_url = match listeners.as_slice() {
-        [listener] => Some(url_of(address_of(listener)?)),
-        _ => None,
-    };
     let work = async {
         let starting = async {
             let builder = Engine::builder(&url).schema(&common.schema).migrate(true);
-            let builder = match base_url {
-                Some(base_url) => builder.http(HttpOptions {
-                    base_url,
-                    ..HttpOptions::default()
-                }),
-                None => builder,
-            };
             let engine = end_when_hung(builder).start().await?;
             let ids = samples::load(&engine).await?;
             show_first(&engine).await?;

@@ -33,7 +33,7 @@ impl HttpSettings {
     /// What the HTTP activities share. `base_url`: where clients reach this node.
     pub(crate) fn options(&self, base_url: Option<&str>) -> HttpOptions {
         HttpOptions {
-            base_url: base_url.map_or_else(|| HttpOptions::default().base_url, str::to_owned),
+            base_url: base_url.map(str::to_owned),
             base_path: self.http_base_path.clone(),
             spool_directory: self.spool_dir.clone(),
             spool_bytes: u64::try_from(self.spool_mib)

@@ -152,6 +152,18 @@ async fn a_designer_learns_what_it_can_show() {
         .await
         .expect(200);
     assert_eq!(options["items"], mode["uiSpecifications"]);
+    // The URL of an endpoint begins as the client names the server.
+    let shown = async |headers: &[(&str, &str)]| {
+        let path = "descriptors/activities/Elsa.HttpEndpoint/options/Path";
+        let answer = http
+            .send(Method::POST, path, headers, Some(&json!({"context": {}})))
+            .await;
+        answer.unwrap().expect(200)["items"]["singleline"]["adornmentText"].clone()
+    };
+    let address = http.address();
+    let url = |scheme: &str| json!(format!("{scheme}://{address}/workflows/"));
+    assert_eq!(shown(&[]).await, url("http"));
+    assert_eq!(shown(&[("origin", &format!("https://{address}"))]).await, url("https"));
     let none = http.get("descriptors/activities/Elsa.FlowJoin?version=7").await;
     none.assert_refused(404, "activity-type-not-found");
     let none = http

@@ -13,6 +13,7 @@ mod placeholders;
 mod round_trip;
 mod state_machine;
 mod viewer;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
