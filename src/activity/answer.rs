@@ -16,6 +16,16 @@ pub(crate) struct Answer {
     pub(crate) body: AnswerBody,
 }
 
+impl Answer {
+    /// Whether it gives its client a cookie, which is nobody else's.
+    #[cfg(feature = "http")]
+    pub(crate) fn sets_cookie(&self) -> bool {
+        self.headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("set-cookie"))
+    }
+}
+
 /// The body of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum AnswerBody {

@@ -30,15 +30,15 @@ const READ_BYTES: usize = 64 * 1024;
 const RETRY_PAUSED: u16 = 60;
 const RETRY_DRAINING: u16 = 5;
 
-/// What a browser obeys where the workflow sets nothing else: content is what its type says, and a page of a workflow, which often
-/// shows data of clients, has no part in the origin of this server.
-const PROTECTION: [(HeaderName, HeaderValue); 2] = [
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    (
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("sandbox allow-scripts allow-forms"),
-    ),
-];
+/// Content is what its type says.
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// A page of a workflow, which often shows data of clients, has no part in the origin of this server. A browser obeys all policies
+/// of a response, so that those of a workflow, which may be those of another server, take nothing from this one.
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox allow-scripts allow-forms");
+
+/// Browsers show it outside the origin of the server, and not within a sandbox.
+const PDF: &[u8] = b"application/pdf";
 
 /// The response for the end of a request with these `parts`. `has_timeout`: the endpoint limits the time of its requests.
 pub(super) async fn of_outcome(outcome: HttpOutcome, has_timeout: bool, parts: &Parts) -> Response {
@@ -143,8 +143,14 @@ async fn of_answer(answer: Arc<Answer>, parts: &Parts) -> Response {
             headers.append(name, value);
         }
     }
-    for (name, value) in PROTECTION {
-        headers.entry(name).or_insert(value);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let is_pdf = types
+        .next()
+        .is_some_and(|only| only.as_bytes().eq_ignore_ascii_case(PDF))
+        && types.next().is_none();
+    if !is_pdf {
+        headers.append(header::CONTENT_SECURITY_POLICY, SANDBOX);
     }
     if count > 0 {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(count));

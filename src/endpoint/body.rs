@@ -85,6 +85,13 @@ impl BodyReader<'_> {
         let mut read = ReadBody::default();
         match content.finish().await? {
             ReadContent::Bytes(bytes) if bytes.is_empty() => {}
+            ReadContent::Bytes(bytes) if kind.is_text() => {
+                // What the text takes is not to be seen in its bytes, which may be UTF-16.
+                let text = kind.text(content_type, bytes).map_err(malformed)?;
+                self.limits.reserve(text.as_bytes(), &mut read.memory)?;
+                kind.check(&text).map_err(malformed)?;
+                read.body = ReceivedBody::Text(text);
+            }
             ReadContent::Bytes(bytes) => {
                 self.limits.reserve(&bytes, &mut read.memory)?;
                 read.body = self.inline(kind, content_type, bytes)?;
@@ -109,10 +116,6 @@ impl BodyReader<'_> {
     }
 
     fn inline(&self, kind: BodyKind, content_type: &str, bytes: Vec<u8>) -> Result<ReceivedBody, ApiError> {
-        if kind.is_text() {
-            let text = kind.decode(content_type, bytes).map_err(malformed)?;
-            return Ok(ReceivedBody::Text(text));
-        }
         if kind != BodyKind::Form {
             return Ok(ReceivedBody::File(FileValue::inline(
                 self.filename(),
@@ -148,11 +151,11 @@ impl BodyReader<'_> {
             tracing::error!(%error, "a body in the spool cannot be read");
             ApiError::internal()
         })?;
-        self.limits.reserve(&bytes, memory)?;
-        let content_type = content_type.to_owned();
+        let text = kind.text(content_type, bytes).map_err(malformed)?;
+        self.limits.reserve(text.as_bytes(), memory)?;
         // Parsing takes longer than other tasks of this thread should wait.
-        let decoded = tokio::task::spawn_blocking(move || kind.decode(&content_type, bytes)).await;
-        let text = decoded.map_err(|_| ApiError::internal())?.map_err(malformed)?;
+        let checking = tokio::task::spawn_blocking(move || kind.check(&text).map(|()| text));
+        let text = checking.await.map_err(|_| ApiError::internal())?.map_err(malformed)?;
         if kind == BodyKind::Json {
             // How much its value takes depends on the variable that receives it.
             return Ok(());

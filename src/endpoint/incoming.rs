@@ -79,7 +79,9 @@ pub(super) fn received(parts: &Parts, base: &str, path: String, who: &Credential
         // As Kestrel reads them by default, Latin-1.
         Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
     };
-    let is_shown = |name: &header::HeaderName| *name != header::AUTHORIZATION || *who != Credential::Key;
+    // Of several values one may be the key.
+    let is_one = parts.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_none();
+    let is_shown = |name: &header::HeaderName| *name != header::AUTHORIZATION || is_one && *who != Credential::Key;
     let headers = parts.headers.iter().filter(|(name, _)| is_shown(name));
     let host = parts.headers.get(header::HOST).map(|host| text(host.as_bytes()));
     ReceivedRequest {

@@ -40,11 +40,9 @@ impl AddressRange {
     }
 
     fn of_v6(address: Ipv6Addr) -> Option<Self> {
-        if METADATA_V6.contains(&address) {
-            return Some(Self::Metadata);
-        }
-        let [first, ..] = address.segments();
+        let [first, second, ..] = address.segments();
         match first {
+            _ if METADATA_V6.contains(&address) || (first, second) == AMAZON_V6 => Some(Self::Metadata),
             _ if address.is_loopback() || address.is_unspecified() => Some(Self::Loopback),
             _ if first & 0xffc0 == 0xfe80 => Some(Self::LinkLocal),
             // fec0::/10: what came before fc00::/7.
@@ -76,11 +74,15 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(192, 0, 0, 192),
 ];
 
-/// Amazon's and Google's (within fc00::/7).
-const METADATA_V6: [Ipv6Addr; 2] = [
-    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+/// Google's, Oracle's and Scaleway's (within fc00::/7).
+const METADATA_V6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
+
+/// The network in which Amazon has its services of a machine: fd00:ec2::/32.
+const AMAZON_V6: (u16, u16) = (0xfd00, 0xec2);
 
 /// An address, and the one of version 4 inside it: a gateway or the system itself connects to that one.
 pub(super) fn faces(address: IpAddr) -> [Option<IpAddr>; 2] {

@@ -271,9 +271,8 @@ fn take_credentials(url: &mut Url, headers: &mut HeaderMap) -> std::result::Resu
     let unusable =
         || SendError::Refused("the user and password in the URL cannot be sent; use Authorization".to_owned());
     if !headers.contains_key(AUTHORIZATION) {
-        let decode = |text: &str| percent_decoded(text);
-        let user = decode(url.username());
-        let password = decode(url.password().unwrap_or_default());
+        let user = percent_decoded(url.username());
+        let password = percent_decoded(url.password().unwrap_or_default());
         let basic = format!("Basic {}", STANDARD.encode([user, b":".to_vec(), password].concat()));
         let mut value = HeaderValue::try_from(basic).map_err(|_| unusable())?;
         value.set_sensitive(true);

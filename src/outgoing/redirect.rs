@@ -71,7 +71,13 @@ const OF_BODY: [HeaderName; 8] = [
     LAST_MODIFIED,
 ];
 
-const OF_ORIGIN: [HeaderName; 4] = [AUTHORIZATION, COOKIE, HOST, PROXY_AUTHORIZATION];
+const OF_ORIGIN: [HeaderName; 5] = [
+    AUTHORIZATION,
+    COOKIE,
+    HOST,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+];
 
 #[cfg(test)]
 mod tests {

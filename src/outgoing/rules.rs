@@ -68,14 +68,12 @@ impl TargetRules {
             Ok(_) => format!("the address {address}"),
             Err(_) => format!("the address {address} of the host {host}"),
         };
-        let inside = faces(address);
-        let is_in = |entry: &TargetEntry| inside.iter().flatten().any(|address| entry.is_of_address(*address));
-        if self.denied.iter().any(is_in) {
+        if self.lists_address(address) {
             return Err(format!(
                 "{shown} is denied on this server (the setting http-denied-target)"
             ));
         }
-        if self.allowed.iter().any(is_in) {
+        if have_address(&self.allowed, address) {
             return Ok(());
         }
         if let Some(range) = AddressRange::of(address)
@@ -94,15 +92,18 @@ impl TargetRules {
             "{shown} is not among the targets that this server allows (the setting http-allowed-target)"
         ))
     }
-}
 
-impl TargetRules {
     /// Whether the denied entries name an address.
     pub(super) fn lists_address(&self, address: IpAddr) -> bool {
-        let inside = faces(address);
-        let is_in = |entry: &TargetEntry| inside.iter().flatten().any(|address| entry.is_of_address(*address));
-        self.denied.iter().any(is_in)
+        have_address(&self.denied, address)
     }
+}
+
+/// Whether one of the entries names an address, or one inside it.
+fn have_address(entries: &[TargetEntry], address: IpAddr) -> bool {
+    let inside = faces(address);
+    let has = |entry: &TargetEntry| inside.iter().flatten().any(|address| entry.is_of_address(*address));
+    entries.iter().any(has)
 }
 
 impl TargetEntry {

@@ -174,8 +174,7 @@ pub(crate) async fn status(pool: &Pool, tenant: &TenantId, instance: &InstanceId
     )
 }
 
-/// Discards a row of a volatile request that no node has claimed, with its idempotency key; false if there is no such row any
-/// more, or a node has claimed it.
+/// Discards a row of a volatile request that no node has claimed, and of which no burst has begun, with its idempotency key.
 #[cfg(feature = "http")]
 pub(crate) async fn withdraw(
     pool: &Pool,
@@ -183,7 +182,7 @@ pub(crate) async fn withdraw(
     instance: &InstanceId,
     work: WorkId,
     key: Option<&str>,
-) -> Result<bool> {
+) -> Result<claim::Withdrawal> {
     claim::discard(pool, (tenant, instance), work, None, key).await
 }
 

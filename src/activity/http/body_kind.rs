@@ -42,9 +42,17 @@ impl BodyKind {
         matches!(self, Self::Json | Self::Xml | Self::Text)
     }
 
-    /// Decodes a body of text by the character set of its content type: UTF-8 where none is named. It has no byte order mark then.
-    /// Errors: what is wrong with it, as JSON that is broken, or text that the database cannot store.
+    /// Decodes and checks a body of text.
+    /// Errors: what is wrong with it.
     pub(crate) fn decode(self, content_type: &str, bytes: Vec<u8>) -> Result<String, String> {
+        let text = self.text(content_type, bytes)?;
+        self.check(&text)?;
+        Ok(text)
+    }
+
+    /// The text of a body by the character set of its content type: UTF-8 where none is named. It has no byte order mark.
+    /// Errors: JSON is no UTF-8.
+    pub(crate) fn text(self, content_type: &str, bytes: Vec<u8>) -> Result<String, String> {
         let charset = parameter(content_type, "charset")
             .unwrap_or_default()
             .to_ascii_lowercase();
@@ -57,16 +65,22 @@ impl BodyKind {
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             },
         };
-        let text = match text.strip_prefix('\u{feff}') {
+        Ok(match text.strip_prefix('\u{feff}') {
             Some(text) => text.to_owned(),
             None => text,
-        };
+        })
+    }
+
+    /// Checks a text before anything starts with it.
+    /// Errors: JSON is broken, or the database cannot store the text.
+    pub(crate) fn check(self, text: &str) -> Result<(), String> {
         if self == Self::Json {
-            read_json(&text)?;
+            read_json(text).map(drop)
         } else if text.contains('\0') {
-            return Err(nul());
+            Err(nul())
+        } else {
+            Ok(())
         }
-        Ok(text)
     }
 }
 

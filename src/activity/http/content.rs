@@ -176,10 +176,7 @@ fn form(content: &Value) -> Result<Vec<u8>, String> {
 
 /// Whether an input reads a variable of bytes: its value is text, which says nothing of that.
 pub(crate) fn reads_bytes(context: &ActivityContext<'_>, input: &str) -> bool {
-    is_declared(context.node, context.tree, input)
-}
-
-fn is_declared(node: &ActivityNode, tree: &ActivityTree, input: &str) -> bool {
+    let (node, tree) = (context.node, context.tree);
     let Some(input) = node.inputs.iter().find(|it| it.name == input) else {
         return false;
     };

@@ -65,6 +65,10 @@ const BY_EXTENSION: &[(&str, &str)] = &[
 /// Whether a browser may run what has this content type, or apply it to a page. A file is not sent under such a type because it says
 /// so itself: what says so is often data of a client, and the page would have the origin of this server.
 pub(crate) fn is_active(content_type: &str) -> bool {
+    // Browsers read a list, and take its last type that they know.
+    if content_type.contains(',') {
+        return true;
+    }
     let media_type = media_type(content_type);
     match media_type.split_once('/').unwrap_or_default() {
         ("text", subtype) => !["plain", "csv", "json", "markdown", "calendar", "richtext"].contains(&subtype),

@@ -5,8 +5,6 @@ use crate::activity::{AnswerBody, Fault};
 use crate::outgoing::OutgoingClient;
 use crate::spool::Spool;
 
-/// Where clients reach the server, unless a program says it.
-
 /// Where workflows are served, unless a program says it.
 pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
 
@@ -15,7 +13,7 @@ pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
 pub(crate) struct HttpServices {
     /// Scheme and authority under which clients reach the server, perhaps with a path. `None`: as each of them names it.
     pub(crate) base_url: Option<String>,
-    /// The path below which workflows are served: `/workflows`; empty if there is none.
+    /// The path below which workflows are served: `/workflows`. It is not empty.
     pub(crate) base_path: String,
     /// The files that are too large for memory.
     pub(crate) spool: Spool,

@@ -152,18 +152,22 @@ impl WaitingRequests {
         }
     }
 
-    /// Sends the end of a request of an instance to the clients that wait for it; false if there is none.
+    /// Sends the end of a request of an instance to the clients that wait for it; false if there is none. That an answer is not
+    /// kept is for those that read: a burst of this node, whose row is read before it replies, has the answer itself.
     pub(crate) fn end(&self, id: RequestId, instance: &InstanceId, end: impl Into<HttpEnd>) -> bool {
+        let end = end.into();
+        let is_kept = !matches!(end, HttpEnd::NotKept);
         let mut waiting = self.waiting();
         let Some(waiters) = waiting.requests.get_mut(&id) else {
             return false;
         };
-        let ended: Vec<Waiter> = waiters.extract_if(.., |waiter| waiter.instance == *instance).collect();
+        let is_ended = |waiter: &mut Waiter| waiter.instance == *instance && (is_kept || waiter.reads);
+        let ended: Vec<Waiter> = waiters.extract_if(.., is_ended).collect();
         if waiters.is_empty() {
             waiting.requests.remove(&id);
         }
         drop(waiting);
-        let (end, is_sent) = (end.into(), !ended.is_empty());
+        let is_sent = !ended.is_empty();
         for waiter in ended {
             let _ = waiter.sender.send((instance.clone(), end.clone()));
         }

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::await_reply::{FLUSH_TIMEOUT, dead_lettered};
-use super::http_request::{Accepted, HttpEnd, HttpOutcome, not_run, request_id};
+use super::http_request::{Accepted, HttpEnd, HttpOutcome, left, not_run, request_id};
 use super::instances::no_instance;
 use super::resume::already_resumed;
 use crate::id::{Incarnation, InstanceId, RequestId, WorkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::{PendingReply, Reply};
 use crate::spool::RequestFiles;
+use crate::store::claim::Withdrawal;
 use crate::store::http_answer;
 use crate::store::instance;
 use crate::store::request::{IdempotencyKey, RequestRecord, find_request};
@@ -25,8 +27,8 @@ const READ_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Waits for the end of a request of this node.
-    pub(super) async fn await_end(&self, accepted: Accepted) -> Result<HttpOutcome> {
+    /// Waits for the end of a request of this node. `gone`: its client is, so that it needs to wait for the commit only.
+    pub(super) async fn await_end(&self, accepted: Accepted, gone: &CancellationToken) -> Result<HttpOutcome> {
         let Accepted {
             mut waiting,
             reply,
@@ -85,6 +87,7 @@ impl Engine {
                         waiting.read_rows();
                     }
                 }
+                () = gone.cancelled(), if is_committed => return Err(left()),
                 () = tokio::time::sleep_until(until) => break,
             }
         }
@@ -104,6 +107,7 @@ impl Engine {
         } else {
             // What goes on must be durable.
             self.still_running(instance.clone(), until).await?;
+            self.had_effect(&instance, work).await?;
         }
         Ok(HttpOutcome {
             instance_id: instance,
@@ -138,6 +142,17 @@ impl Engine {
         }
     }
 
+    /// Checks that a row, which may have been consumed since it was read, has not met nothing.
+    /// Errors: why it had no effect.
+    async fn had_effect(&self, instance: &InstanceId, work: WorkId) -> Result<()> {
+        match self.work_status(instance, work).await {
+            WorkStatus::Unmatched => Err(self.unmet(instance).await),
+            WorkStatus::Discarded => Err(not_run()),
+            WorkStatus::DeadLettered => Err(dead_lettered(instance)),
+            WorkStatus::Pending | WorkStatus::Consumed | WorkStatus::Deleted | WorkStatus::Unknown => Ok(()),
+        }
+    }
+
     /// Whether an instance is committed; `None` if that cannot be read.
     async fn has_instance(&self, instance: &InstanceId, until: Instant) -> Option<bool> {
         let node = self.node().ok()?;
@@ -147,7 +162,8 @@ impl Engine {
     }
 
     /// Withdraws a volatile request that is not committed at the end of its time: it would be lost with this process, so no
-    /// client may be told that it goes on. A row that a node has claimed stays, as its burst may be committed at any moment.
+    /// client may be told that it goes on. A row that a node has claimed, or whose burst has begun, stays: that may be committed
+    /// at any moment, and its activities may have run.
     ///
     /// # Errors
     /// `request-not-run`: nothing of it is left. [`Error::is_unknown_outcome`]: it may still be committed. None: it was committed.
@@ -164,8 +180,9 @@ impl Engine {
             work::withdraw(&node.database.pool, &self.inner.tenant, instance, work, key).await
         };
         match tokio::time::timeout_at(until + FLUSH_TIMEOUT, withdrawing).await {
-            Ok(Ok(true)) => return Err(not_run()),
-            Ok(Ok(false)) => {}
+            Ok(Ok(Withdrawal::Discarded)) => return Err(not_run()),
+            Ok(Ok(Withdrawal::Continues)) => return Ok(()),
+            Ok(Ok(Withdrawal::Stays)) => {}
             Ok(Err(error)) => return Err(uncommitted(instance).caused_by(error)),
             Err(_) => return Err(uncommitted(instance)),
         }
@@ -200,7 +217,7 @@ impl Engine {
             .requests
             .register(id, &instance, RequestFiles::default());
         if let Some(outcome) = self.read_end(id, &instance, deadline).await {
-            return Ok(Some(outcome));
+            return Ok(Some(outcome.of_repeat()));
         }
         waiting.read_rows();
         let mut pause = READ_INTERVAL;
@@ -208,7 +225,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 end = &mut waiting.receiver => {
-                    return outcome(end).map(Some);
+                    return outcome(end).map(HttpOutcome::of_repeat).map(Some);
                 }
                 () = tokio::time::sleep(pause) => {
                     pause = (pause * 3 / 2).clamp(READ_INTERVAL, LONGEST_INTERVAL);
@@ -225,7 +242,7 @@ impl Engine {
                         | WorkStatus::Deleted
                         | WorkStatus::Unknown => {
                             match find_request(pool, tenant, key).await? {
-                                Some(now) if now == before => {}
+                                Some(now) if now.instance == before.instance => {}
                                 _ => return Ok(None),
                             }
                         }
@@ -235,7 +252,7 @@ impl Engine {
             }
         }
         if let Some(outcome) = self.read_end(id, &instance, deadline).await {
-            return Ok(Some(outcome));
+            return Ok(Some(outcome.of_repeat()));
         }
         if is_volatile {
             // As for its first client: before its commit it may be lost.
@@ -252,6 +269,9 @@ impl Engine {
         if self.executed(&instance).await?.pending {
             self.still_running(instance.clone(), deadline).await?;
             end = HttpEnd::Pending;
+        }
+        if let Some(work) = before.work {
+            self.had_effect(&instance, work).await?;
         }
         Ok(Some(HttpOutcome {
             end,
@@ -304,7 +324,7 @@ fn outcome(end: Result<(InstanceId, HttpEnd), oneshot::error::RecvError>) -> Res
     Ok(HttpOutcome { instance_id, end })
 }
 
-fn unknown(instance: &InstanceId) -> Error {
+pub(super) fn unknown(instance: &InstanceId) -> Error {
     Error::unknown_outcome(
         "the database went away while the workflow was committed; look the instance up, or send the request again with the \
          same Idempotency-Key",

@@ -21,8 +21,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::Engine;
+use super::http_end::unknown;
 use super::http_routes::RouteTarget;
 use super::start::{checked_instance_id, to_body};
 use super::start_admission::{accept_to_run, invalid_input};
@@ -72,6 +74,18 @@ pub(crate) struct HttpOutcome {
     pub(crate) end: HttpEnd,
 }
 
+impl HttpOutcome {
+    /// What a client receives that repeats the request: a cookie is of the first one only, as a repeat may come from another
+    /// client.
+    pub(super) fn of_repeat(self) -> Self {
+        let end = match self.end {
+            HttpEnd::Answered(answer) if answer.sets_cookie() => HttpEnd::NotKept,
+            end => end,
+        };
+        Self { end, ..self }
+    }
+}
+
 /// A request that was accepted and waits for its end.
 pub(super) struct Accepted {
     pub(super) waiting: WaitingRequest,
@@ -96,17 +110,21 @@ impl Engine {
     /// nothing that was accepted.
     ///
     /// # Errors
-    /// Conflict `already-resumed`: another request was first at the bookmark; `route-moved`: look the route up again. [`Error::is_not_found`]: the instance is gone.
+    /// Conflict `already-resumed`: another request was first at the bookmark; `route-moved`: look the route up again.
+    /// [`Error::is_not_found`]: the instance is gone.
     /// Unprocessable `idempotency-key-reused`. Unavailable, code `request-not-run`: of a volatile request nothing was accepted;
     /// `no-worker-here`: this node cannot run one.
     /// Otherwise as for starts and resumes.
     pub(crate) async fn run_request(&self, run: HttpRun) -> Result<HttpOutcome> {
+        let gone = CancellationToken::new();
         if run.files.is_empty() {
-            return self.accept_and_await(run).await;
+            return self.accept_and_await(run, gone).await;
         }
-        // In a task of its own: a client that leaves must not take the files away from the burst.
+        // In a task of its own: a client that leaves must not take the files away from the burst. Once that is committed, the task
+        // of such a client ends, however long its request would be held.
         let engine = self.clone();
-        let task = tokio::spawn(async move { engine.accept_and_await(run).await });
+        let _leaves = gone.clone().drop_guard();
+        let task = tokio::spawn(async move { engine.accept_and_await(run, gone).await });
         task.await
             .unwrap_or_else(|_| Err(Error::internal("the task of a request ended without a result")))
     }
@@ -121,9 +139,9 @@ impl Engine {
         request::is_known(pool, tenant, HTTP_ROUTE, &text_of_key(scope, key)).await
     }
 
-    /// The end of a request that was accepted before under this key, at any node; `None` if the key is new. Ask before the
-    /// route is looked up: the bookmark that the request has resumed is gone, and its route may be. `is_volatile`: the request
-    /// has files.
+    /// The end of a request that was accepted before under this key, at any node; `None` if the key is new. Ask where
+    /// the route starts no instance: the bookmark that the request has resumed is gone, and its route may be. `is_volatile`: the
+    /// request has files.
     ///
     /// # Errors
     /// Unprocessable `idempotency-key-reused` if the key came with another request. Otherwise as for [`Engine::run_request`].
@@ -142,7 +160,7 @@ impl Engine {
         }
     }
 
-    async fn accept_and_await(&self, run: HttpRun) -> Result<HttpOutcome> {
+    async fn accept_and_await(&self, mut run: HttpRun, gone: CancellationToken) -> Result<HttpOutcome> {
         let max_bytes = self.inner.interpreter.options().max_value_bytes;
         check_value("payload", &run.payload, max_bytes)?;
         plain_correlation_id(run.correlation_id.as_deref())?;
@@ -171,13 +189,23 @@ impl Engine {
             };
             failpoint::hit("request.accepted").await?;
             let outcome = match (acceptance, &key) {
-                (Acceptance::New(accepted), _) => Some(self.await_end(*accepted).await?),
+                (Acceptance::New(accepted), _) => {
+                    // The row has it, and a request may be held for a day.
+                    run.payload = Value::Null;
+                    Some(self.await_end(*accepted, &gone).await?)
+                }
                 (Acceptance::Repeated(before), Some(key)) => {
                     let is_volatile = !run.files.is_empty();
-                    self.await_repeated(&node, key, before, is_volatile, run.deadline)
-                        .await?
+                    tokio::select! {
+                        outcome = self.await_repeated(&node, key, before, is_volatile, run.deadline) => outcome?,
+                        () = gone.cancelled() => return Err(left()),
+                    }
                 }
-                (Acceptance::Repeated(_), None) => None,
+                // An acceptance whose answer was lost, and whose instance is there already.
+                (Acceptance::Repeated(before), None) => match before.instance {
+                    Some(instance) => return Err(unknown(&instance)),
+                    None => None,
+                },
             };
             if let Some(outcome) = outcome {
                 failpoint::hit("request.ended").await?;
@@ -338,6 +366,11 @@ fn accepted(
         is_volatile: !run.files.is_empty(),
         key: key.map(|key| key.key.clone()),
     }
+}
+
+/// What nobody receives: the client is gone, and its request goes on without it.
+pub(super) fn left() -> Error {
+    Error::unknown_outcome("the client of the request is gone")
 }
 
 /// The key of a request in its scope: the same key of another client, or at another endpoint, is another one.

@@ -57,14 +57,6 @@ pub(super) async fn read_kept_files(ended: &mut [EndedRequest], by: Incarnation)
     }
 }
 
-/// Whether the answer gives its client a cookie, which is nobody else's: a repeat with the key may come from another client.
-fn sets_cookie(answer: &Answer) -> bool {
-    answer
-        .headers
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case("set-cookie"))
-}
-
 fn kept_answer(ended: &EndedRequest, by: Incarnation) -> AnswerRow {
     let row = |outcome: AnswerOutcome| AnswerRow {
         no: 0,
@@ -78,7 +70,7 @@ fn kept_answer(ended: &EndedRequest, by: Incarnation) -> AnswerRow {
         RequestEnd::Finished => row(AnswerOutcome::Finished),
         RequestEnd::Faulted => row(AnswerOutcome::Faulted),
         RequestEnd::Waiting => row(AnswerOutcome::Waiting),
-        RequestEnd::Answered(answer) if sets_cookie(answer) && !is_awaited_elsewhere(ended, by) => {
+        RequestEnd::Answered(answer) if answer.sets_cookie() && !is_awaited_elsewhere(ended, by) => {
             row(AnswerOutcome::NotKept)
         }
         RequestEnd::Answered(answer) => match &**answer {

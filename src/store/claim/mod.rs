@@ -449,14 +449,26 @@ pub(crate) async fn discard_volatile(
     Ok(())
 }
 
-/// Deletes a row of a request, and its idempotency key, if the row is claimed by this holder, or by nobody; false if it is not.
+/// What became of a row that was to be discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withdrawal {
+    /// It is deleted, and had no effect.
+    Discarded,
+    /// A burst of it was committed, and goes on.
+    Continues,
+    /// It is claimed by another holder, or a burst of it has begun; or there is no such row any more.
+    Stays,
+}
+
+/// Deletes a row of a request, and its idempotency key, if the row is claimed by this holder, or by nobody and no burst of it has
+/// begun.
 pub(super) async fn discard(
     pool: &Pool,
     (tenant, instance): (&TenantId, &InstanceId),
     work: WorkId,
     holder: Option<(Incarnation, ClaimNo)>,
     key: Option<&str>,
-) -> Result<bool> {
+) -> Result<Withdrawal> {
     let (claimed_by, number) = holder.map(|(incarnation, number)| (incarnation.0, number.0)).unzip();
     let params: [&(dyn ToSql + Sync); 7] = [
         &claimed_by,
@@ -467,7 +479,12 @@ pub(super) async fn discard(
         &key,
         &instance.as_str(),
     ];
-    Ok(pool.query_one(DISCARD_VOLATILE, &params).await?.get("is_discarded"))
+    let row = pool.query_one(DISCARD_VOLATILE, &params).await?;
+    Ok(match (row.get("is_discarded"), row.get("continues")) {
+        (true, _) => Withdrawal::Discarded,
+        (false, true) => Withdrawal::Continues,
+        (false, false) => Withdrawal::Stays,
+    })
 }
 
 /// Every row that is claimed by this incarnation in the database.

@@ -83,6 +83,36 @@ async fn a_dead_lettered_status_outlives_its_dead_letter() {
     fixture.is_sound().await;
 }
 
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn only_a_request_of_which_no_burst_has_begun_is_withdrawn() {
+    use crate::store::claim::Withdrawal;
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    for (instance, kind, has_begun, wanted) in [
+        ("waits", 1_i16, false, Withdrawal::Discarded),
+        ("begun", 1, true, Withdrawal::Stays),
+        // A burst of it yielded: the instance goes on by the row.
+        ("yielded", 4, false, Withdrawal::Continues),
+        ("cancelled", 3, false, Withdrawal::Stays),
+    ] {
+        writer.commits(waiting(burst(instance, None), "b", 7)).await;
+        let insert = "INSERT INTO work (tenant_id, instance_id, kind, body, has_begun) VALUES ('', $1, $2, '{}', $3)
+                      RETURNING id";
+        let values: [&(dyn postgres_types::ToSql + Sync); 3] = [&instance, &kind, &has_begun];
+        let row = fixture.admin.client.query_one(insert, &values).await.unwrap();
+        let work = WorkId(row.get(0));
+        let id = InstanceId::new(instance);
+        let withdrawn = work::withdraw(&writer.pool, &TenantId::default(), &id, work, None).await;
+        assert_eq!(withdrawn.unwrap(), wanted, "{instance}");
+        let status = match wanted {
+            Withdrawal::Discarded => WorkStatus::Discarded,
+            _ => WorkStatus::Pending,
+        };
+        assert_eq!(work_status(&writer, instance, work).await, status, "{instance}");
+    }
+}
+
 #[tokio::test]
 async fn an_unmatched_status_outlives_its_idempotency_key() {
     let fixture = Fixture::new().await;

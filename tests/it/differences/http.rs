@@ -92,7 +92,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         elsa: "none",
         here: "`X-Content-Type-Options: nosniff`, `Content-Security-Policy: sandbox allow-scripts allow-forms`",
         why: "pages of workflows do not reach Studio and the API with the rights of who looks at them",
-        other: "others among `responseHeaders`",
+        other: "stricter ones among `responseHeaders`; a proxy that takes them away",
         test: "it::http::parts::no_client_makes_the_server_show_its_page",
     },
     Difference {

@@ -131,7 +131,7 @@ pub(crate) async fn get(http: &Http, path: &str) -> Received {
     Received::of(request(http, Method::GET, path)).await
 }
 
-/// How many instances a definition has.
+/// The instances of a definition.
 pub(crate) async fn instances(http: &Http, definition: &str) -> Vec<Map<String, Value>> {
     let answer: Answer = http
         .get(&format!("workflow-instances?definitionId={definition}&pageSize=1000"))

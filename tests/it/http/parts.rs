@@ -145,6 +145,7 @@ async fn a_file_without_resumable_downloads_has_no_parts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_makes_the_server_show_its_page() {
+    const SANDBOX: &str = "sandbox allow-scripts allow-forms";
     let own = json!({"contentType": "text/html", "responseHeaders": {
         "typeName": "Object", "expression": {"type": "Object", "value": "{\"content-security-policy\": \"default-src 'self'\"}"}}});
     let chosen = workflow(
@@ -171,26 +172,36 @@ async fn no_client_makes_the_server_show_its_page() {
             ("application/json", as_json.to_string()),
             ("image/svg+xml; charset=utf-8", page.to_owned()),
             ("text/javascript", page.to_owned()),
+            // Browsers take the last type that they know.
+            ("image/png;x=,text/html", page.to_owned()),
         ] {
             let sent = request(&node.http, Method::POST, path).header("Content-Type", content_type);
             let received = Received::of(sent.body(body)).await;
             assert_eq!(received.status, 200, "{path} {content_type}: {}", received.text);
             assert_eq!(received.header("x-content-type-options"), "nosniff");
             let (of_type, policy) = match path {
-                "chosen" => ("text/html", "default-src 'self'"),
+                // Browsers obey both.
+                "chosen" => ("text/html", vec!["default-src 'self'", SANDBOX]),
                 // XML is text in a workflow.
-                _ if content_type.contains("xml") => ("text/plain", "sandbox allow-scripts allow-forms"),
-                _ => ("application/octet-stream", "sandbox allow-scripts allow-forms"),
+                _ if content_type.contains("xml") => ("text/plain", vec![SANDBOX]),
+                _ => ("application/octet-stream", vec![SANDBOX]),
             };
             assert_eq!(received.header("content-type"), of_type, "{path} {content_type}");
-            assert_eq!(received.header("content-security-policy"), policy);
+            let policies: Vec<_> = received.headers.get_all("content-security-policy").iter().collect();
+            assert_eq!(policies, policy);
             assert_eq!(
                 received.header("content-disposition").starts_with("attachment"),
                 path == "file"
             );
         }
     }
-    // What a browser shows without running it keeps its type.
+    // What a browser shows without running it keeps its type, and a PDF is shown outside the origin only without a sandbox.
+    let sent = request(&node.http, Method::POST, "seen").header("Content-Type", "application/pdf");
+    let pdf = Received::of(sent.body("pdf")).await;
+    assert_eq!(
+        (pdf.header("content-type"), pdf.header("content-security-policy")),
+        ("application/pdf", "")
+    );
     let sent = request(&node.http, Method::POST, "seen").header("Content-Type", "image/png");
     assert_eq!(Received::of(sent.body("png")).await.header("content-type"), "image/png");
 }
