@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::await_reply::{FLUSH_TIMEOUT, dead_lettered};
-use super::http_request::{Accepted, HttpEnd, HttpOutcome, left, not_run, request_id};
+use super::http_request::{Accepted, HttpEnd, HttpOutcome, left, not_run, request_id, unknown};
 use super::instances::no_instance;
 use super::resume::already_resumed;
 use crate::id::{Incarnation, InstanceId, RequestId, WorkId};
@@ -322,14 +322,6 @@ impl Engine {
 fn outcome(end: Result<(InstanceId, HttpEnd), oneshot::error::RecvError>) -> Result<HttpOutcome> {
     let (instance_id, end) = end.map_err(|_| Error::internal("a request was given up"))?;
     Ok(HttpOutcome { instance_id, end })
-}
-
-pub(super) fn unknown(instance: &InstanceId) -> Error {
-    Error::unknown_outcome(
-        "the database went away while the workflow was committed; look the instance up, or send the request again with the \
-         same Idempotency-Key",
-    )
-    .instance(instance.as_str())
 }
 
 /// The error of a volatile request that runs on after its time, and has committed nothing yet.

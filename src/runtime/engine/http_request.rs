@@ -24,7 +24,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use super::http_end::unknown;
 use super::http_routes::RouteTarget;
 use super::start::{checked_instance_id, to_body};
 use super::start_admission::{accept_to_run, invalid_input};
@@ -366,6 +365,15 @@ fn accepted(
         is_volatile: !run.files.is_empty(),
         key: key.map(|key| key.key.clone()),
     }
+}
+
+/// The error of a request of which the commit, or the acceptance, is in doubt.
+pub(super) fn unknown(instance: &InstanceId) -> Error {
+    Error::unknown_outcome(
+        "the database went away while the workflow was committed; look the instance up, or send the request again with the \
+         same Idempotency-Key",
+    )
+    .instance(instance.as_str())
 }
 
 /// What nobody receives: the client is gone, and its request goes on without it.

@@ -52,7 +52,7 @@ async fn send_all(address: String, seen: Arc<Seen>, count: usize) {
             let refusal = match sent.send().await {
                 Ok(response) => match (response.status().as_u16(), response.text().await) {
                     (200, Ok(text)) => break text,
-                    (status @ (502 | 503 | 504), text) => format!("{status}: {text:?}"),
+                    (status @ 502..=504, text) => format!("{status}: {text:?}"),
                     (200, Err(error)) => error.to_string(),
                     (status, text) => panic!("request {number} is answered {status}: {text:?}"),
                 },
@@ -133,13 +133,13 @@ async fn each_request_runs_once_while_nodes_behind_a_load_balancer_end() {
     }
     let (repeated, took) = (seen.repeated.load(SeqCst), began.elapsed());
     eprintln!("{count} requests in {took:?}, {repeated} attempts without an answer");
-    let refusals = seen.refusals.lock().unwrap();
+    let refusals = seen.refusals.lock().unwrap().clone();
     assert!(refusals.is_empty(), "refused while no node was killed: {refusals:?}");
     let connection = database.connect().await;
     let finished = "instance WHERE definition_id = 'orders' AND sub_status = 3";
     connection.wait_for_rows(finished, count as i64).await;
     assert_eq!(connection.rows("instance").await, count as i64, "each request ran once");
-    let answers = seen.answers.lock().unwrap();
+    let answers = seen.answers.lock().unwrap().clone();
     let own: BTreeSet<&String> = answers.values().collect();
     assert_eq!(
         (answers.len(), own.len()),
@@ -216,7 +216,7 @@ async fn a_route_that_moves_is_served_by_its_new_owner_on_each_node() {
     }
     late.sort();
     let p99 = late[(late.len() - 1) * 99 / 100];
-    let answered = answered.lock().unwrap();
+    let answered = answered.lock().unwrap().clone();
     eprintln!(
         "{moves} moves, {} requests; all three nodes answer after {p99:?} (p99)",
         answered.len()

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{RUN, Studio, node, on_canvas, select};
-use crate::http::{Received, request};
 use crate::support::{TIMEOUT, poll_until};
 
 const SAMPLE: &str = include_str!("../../../samples/web-greeting.json");
@@ -64,7 +62,7 @@ async fn an_endpoint_shows_its_url_and_is_tested() {
         .await;
 
     // Its URL starts an instance beside the one that waits there.
-    let answer = Received::of(request(&node.http, Method::GET, "greetings/Ada?language=de")).await;
+    let answer = node.http.get("/workflows/greetings/Ada?language=de").await;
     assert_eq!(answer.expect(200), json!({"greeting": "Hallo Ada!"}));
     studio.assert_no_errors().await;
     node.assert_invariants();
