@@ -18,7 +18,6 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Whether it gives its client a cookie, which is nobody else's.
-    #[cfg(feature = "http")]
     pub(crate) fn sets_cookie(&self) -> bool {
         self.headers
             .iter()
