@@ -46,6 +46,7 @@ pub(crate) use file_value::{FileContent, FileValue};
 pub(crate) use form::decode_pairs;
 pub(crate) use header_fields::{is_of_connection, written_name};
 pub use http_options::HttpOptions;
+#[cfg(feature = "cli")]
 pub(crate) use http_options::base_path;
 pub(crate) use options::{RequestProblem, RouteOptions};
 pub(crate) use ranges::{Conditions, FilePart, file_part, is_divisible};
