@@ -17,7 +17,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether it gives its client a cookie, which is nobody else's.
+    /// Whether it sets a cookie, which belongs to its client alone.
     pub(crate) fn sets_cookie(&self) -> bool {
         self.headers
             .iter()

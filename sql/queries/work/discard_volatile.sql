@@ -1,7 +1,7 @@
--- purpose: delete a row of a request whose files are lost, or whose client is told that it was not run, together with its
+-- purpose: delete a row of a request whose files are lost, or whose client receives that it was not run, together with its
 --          idempotency key: the client may send it again. Callers of the row find it noted as discarded. Else whether its
 --          instance goes on by it: a burst of it was committed
--- caller:  store::claim, for a row that $1 has claimed; or for one that nobody has, of which no burst runs or has begun
+-- caller:  store::claim, for a row that $1 has claimed; or for one without a claim, of which no burst runs or has begun
 -- index:   work_pkey, activation_instance, idempotency_key_pkey
 -- locks:   work by id, then activation, then idempotency_key; one row at a time
 WITH deleted AS (

@@ -6,8 +6,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::interrupt::InterruptHandler;
@@ -26,28 +25,6 @@ const MAX_SEEN: usize = 16 << 10;
 
 /// The stack of QuickJS. Brief scripts define no function, and their parser recurses little.
 const STACK: usize = 256 << 10;
-
-/// The most that run at once: half of the threads stay free for tasks that must go on, such as the poller and check-ins.
-static MOST: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |threads| (threads.get() / 2).max(1)));
-
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-
-/// One of the places of brief scripts that run. Dropping it frees the place.
-struct Place;
-
-impl Place {
-    fn take() -> Option<Self> {
-        let more = |running: usize| (running < *MOST).then_some(running + 1);
-        RUNNING.fetch_update(AcqRel, Acquire, more).ok().map(|_| Self)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        RUNNING.fetch_sub(1, AcqRel);
-    }
-}
 
 /// The realm of a thread, for the scripts of one engine.
 struct OwnRealm {
@@ -70,9 +47,6 @@ pub(super) fn run_brief(
     if !is_brief(script) || !sees_little(&scope) {
         return Err(Box::new(scope));
     }
-    let Some(_place) = Place::take() else {
-        return Err(Box::new(scope));
-    };
     // A thread that is ending has none any more.
     let kept = OWN_REALM.try_with(RefCell::take).ok().flatten();
     let of_engine = kept.filter(|own| Arc::ptr_eq(&own.slow, slow));

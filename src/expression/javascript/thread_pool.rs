@@ -115,7 +115,11 @@ impl PoolSession {
             return Err(ScriptError::new(ScriptErrorKind::Syntax, problem));
         }
         let scope = match run_brief(&self.pool.slow, script, scope) {
-            Ok(evaluated) => return Ok(evaluated),
+            Ok(evaluated) => {
+                // As after a script of the pool, the thread first serves what has been ready for longer.
+                tokio::task::yield_now().await;
+                return Ok(evaluated);
+            }
             Err(scope) => *scope,
         };
         let queue = self.queue()?;

@@ -1,4 +1,4 @@
-//! The end of a request of an HTTP client: what its client is told, and when nothing may be promised.
+//! The end of a request of an HTTP client: what its client receives, and when nothing may be promised.
 
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Withdraws a volatile request that is not committed at the end of its time: it would be lost with this process, so no
-    /// client may be told that it goes on. A row that a node has claimed, or whose burst has begun, stays: that may be committed
+    /// client may receive that it goes on. A row that a node has claimed, or whose burst has begun, stays: that may be committed
     /// at any moment, and its activities may have run.
     ///
     /// # Errors

@@ -10,7 +10,7 @@
 //!   end at any node, and waits for it while the first request runs.
 //! - A volatile request, whose payload names files of this process, is accepted by the commit of its first burst. Its row is
 //!   discarded, and its key with it, when the files are gone, or when its time ends while no node has claimed it. Until that
-//!   commit no client is told that it goes on.
+//!   commit no client receives that it goes on.
 //! - A client that leaves cancels nothing that was accepted.
 
 use std::sync::Arc;
@@ -223,7 +223,7 @@ impl Engine {
         instance: &InstanceId,
     ) -> (RequestOfRow, WaitingRequest) {
         let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
-        // A later burst must not answer a client that has been told that its time is over.
+        // A later burst must not answer a client that has received 202.
         let left = run.deadline.saturating_duration_since(Instant::now());
         let held_for = run.wait_for_response.map(|time| time.min(left));
         let body = RequestOfRow {
@@ -376,7 +376,7 @@ pub(super) fn unknown(instance: &InstanceId) -> Error {
     .instance(instance.as_str())
 }
 
-/// What nobody receives: the client is gone, and its request goes on without it.
+/// The end of a wait whose client is gone: no client receives it, and the request goes on.
 pub(super) fn left() -> Error {
     Error::unknown_outcome("the client of the request is gone")
 }

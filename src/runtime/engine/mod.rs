@@ -5,7 +5,7 @@
 //! - `builder`: settings and start; `supervisor`: keeps the node registered; `incarnation`: starts one registration.
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
 //!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers;
-//!   `http_end`: what their clients are told.
+//!   `http_end`: what their clients receive.
 //! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
 //!   `connection_token`: opens one connection.
 //! - `tasks`: the tasks that wait, and their results.

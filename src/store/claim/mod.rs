@@ -460,8 +460,8 @@ pub(crate) enum Withdrawal {
     Stays,
 }
 
-/// Deletes a row of a request, and its idempotency key, if the row is claimed by this holder, or by nobody and no burst of it has
-/// begun.
+/// Deletes a row of a request, and its idempotency key, if this holder has the claim, or if no node has one and no burst of it
+/// has begun.
 pub(super) async fn discard(
     pool: &Pool,
     (tenant, instance): (&TenantId, &InstanceId),

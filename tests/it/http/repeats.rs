@@ -72,7 +72,7 @@ async fn nobody_gets_the_cookie_of_another_caller() {
         "who",
         &[
             endpoint("in", "who", &["POST"], json!({})),
-            responds("out", "getHeaders().Cookie ?? 'nobody'", json!({})),
+            responds("out", "getHeaders().Cookie ?? 'none'", json!({})),
         ],
     );
     let node = serving(&[], &[login, who]).await;
@@ -85,7 +85,7 @@ async fn nobody_gets_the_cookie_of_another_caller() {
         let seen = Received::of(keyed(&node, "who", "k").header("Cookie", caller)).await;
         assert_eq!(seen.expect(200), caller);
     }
-    assert_eq!(Received::of(keyed(&node, "who", "k")).await.expect(200), "nobody");
+    assert_eq!(Received::of(keyed(&node, "who", "k")).await.expect(200), "none");
     assert_eq!(instances(&node.http, "login").await.len(), 1);
     assert_eq!(instances(&node.http, "who").await.len(), 3);
 }
@@ -100,7 +100,7 @@ async fn a_key_makes_no_body_read_without_a_route() {
         ],
     );
     let node = serving(&["--body-timeout", "60s"], &[waits]).await;
-    // Nothing of the body comes, and nobody waits for it.
+    // The body never comes, and the answer does not wait for it.
     let mut stream = node.connect().await;
     let begun = "POST /workflows/none HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 9\r\n\r\n";
     stream.write_all(begun.as_bytes()).await.unwrap();

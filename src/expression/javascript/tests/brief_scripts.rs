@@ -1,6 +1,7 @@
 //! Scripts that run on the thread of their caller have the results that the pool gives.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde_json::{Value, json};
 
@@ -82,6 +83,29 @@ async fn a_brief_script_needs_no_other_thread() {
         assert_eq!(engine.realms(), 1);
     }
     assert!(made.contains(&0), "a thread of the pool has made a realm each time");
+}
+
+/// Six hundred bursts that begin at once must not keep a poller from its turn until the last of them has ended.
+#[tokio::test]
+async fn other_tasks_have_their_turn_between_brief_scripts() {
+    const SCRIPTS: usize = 20;
+    let engine = engine();
+    let turns = Arc::new(AtomicUsize::new(0));
+    let other = tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let session = engine.session();
+    for _ in 0..SCRIPTS {
+        session.evaluate("getCount() + 1", scope(0)).await.expect("a value");
+    }
+    other.abort();
+    assert!(turns.load(Relaxed) >= SCRIPTS, "{turns:?}");
 }
 
 #[tokio::test]
