@@ -125,14 +125,14 @@ async fn an_instance_says_whether_it_executes_and_whether_it_is_the_systems() {
     assert_fields!(running, {"isExecuting": true, "isSystem": false});
     assert_eq!(running["workflowState"]["isExecuting"], true);
     gate.open();
-    http.instance_becomes("i", "Suspended").await;
+    http.instance_becomes("i", "Finished").await;
     assert!(system(&http).await.is_empty());
     let client = database.connect().await;
     let mark = "UPDATE mainspring.definition SET is_system = true";
     assert_eq!(client.execute(mark, &[]).await.unwrap(), 1);
-    let waiting = http.get("workflow-instances/i").await.expect(200);
-    assert_fields!(waiting, {"isExecuting": false, "isSystem": true});
-    assert_fields!(waiting["workflowState"], {"isExecuting": false, "isSystem": true});
+    let finished = http.get("workflow-instances/i").await.expect(200);
+    assert_fields!(finished, {"isExecuting": false, "isSystem": true});
+    assert_fields!(finished["workflowState"], {"isExecuting": false, "isSystem": true});
     assert_eq!(system(&http).await, ["i"]);
     let with_false = http.post("workflow-instances", &json!({"isSystem": false})).await;
     assert_eq!(with_false.expect(200)["items"][0]["id"], "i", "false has no effect");

@@ -1,7 +1,5 @@
 //! A primary that crashes, and a standby that is promoted.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::support::node::{NAMES, Node, load, publish, spawn, wait_until_finished};
@@ -41,7 +39,7 @@ async fn nodes_find_the_primary_wherever_it_is() {
     client
         .wait_for_rows("node WHERE last_seen > now() - interval '500 ms'", 4)
         .await;
-    late.wait_for_line("ready ", Duration::from_secs(1));
+    late.wait_for_line("ready ", TIMEOUT);
     for lane in load {
         lane.await.unwrap();
     }
