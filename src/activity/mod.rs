@@ -70,8 +70,8 @@ pub(crate) use context::{
 pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::{
-    ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
-    camel_case, case_condition, case_port, item_port, transition_condition,
+    ACTIVITIES, AddedOutcomes, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES,
+    TRANSITIONS, camel_case, case_condition, case_port, item_port, transition_condition,
 };
 pub use descriptor::{ActivityKind, BreakBehavior, Choice, Descriptor, InputDescriptor, OutputDescriptor, UiHint};
 pub use fault::Fault;

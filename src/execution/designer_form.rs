@@ -12,8 +12,9 @@ use std::collections::hash_map::Entry;
 use serde_json::{Map, Value, json};
 
 use super::drawable::Drawable;
-use super::drawn_connections::{self, connected_outcomes, list_of_texts};
-use crate::activity::{ChildProperty, Descriptor, UiHint, camel_case};
+use super::drawn_connections::{self, connected_outcomes};
+use super::outcomes::{decides_outcomes, readable_by_designers};
+use crate::activity::{ChildProperty, Descriptor, camel_case};
 use crate::definition::{
     CONNECTIONS, Kept, PLACEHOLDER, RawActivity, placeholder, readable_custom_properties, readable_metadata,
 };
@@ -160,16 +161,13 @@ fn show_common(fields: &mut Map<String, Value>, kept: &mut Kept) {
     }
 }
 
-/// The input by which the author names outcomes.
+/// The inputs by which the author names outcomes.
 fn show_outcomes(descriptor: &Descriptor, fields: &mut Map<String, Value>, kept: &mut Kept) {
-    let inputs = descriptor.inputs.iter();
-    for input in inputs.filter(|input| matches!(input.ui_hint, UiHint::DynamicOutcomes(_))) {
+    for input in descriptor.inputs.iter().filter(|input| decides_outcomes(input)) {
         let property = camel_case(&input.name);
-        if fields
-            .get(&property)
-            .is_some_and(|value| !value.is_null() && list_of_texts(value).is_none())
-        {
-            kept.show(fields, &property, None);
+        if let Some(value) = fields.get(&property).filter(|value| !value.is_null()) {
+            let shown = readable_by_designers(input, value);
+            kept.show(fields, &property, shown);
         }
     }
 }
@@ -505,5 +503,54 @@ mod tests {
             let root = flow(&activities, odd);
             assert_eq!(saved(shown(&root)), root);
         }
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn connections_from_the_ports_of_http_are_shown() {
+        let input =
+            |kind: &str, value: &str| json!({"typeName": "Object", "expression": {"type": kind, "value": value}});
+        let expecting = |id: &str, type_name: &str, codes: Value| json!({"id": id, "type": type_name, "version": 1, "expectedStatusCodes": codes});
+        let activities = [
+            line("a"),
+            expecting("send", "Elsa.FlowSendHttpRequest", input("Object", "[201, \"404\"]")),
+            expecting("evaluated", "Elsa.FlowSendHttpRequest", input("JavaScript", "codes()")),
+            expecting("download", "Elsa.DownloadHttpFile", Value::Null),
+            json!({"id": "endpoint", "type": "Elsa.HttpEndpoint", "version": 1,
+                "exposeRequestTooLargeOutcome": true, "exposeFileTooLargeOutcome": false,
+                "exposeInvalidFileExtensionOutcome": input("Literal", "true"),
+                "exposeInvalidFileMimeTypeOutcome": input("JavaScript", "true")}),
+        ];
+        let connection = |(source, port): &(&str, &str)| json!({"source": {"activity": source, "port": port}, "target": {"activity": "a", "port": "In"}});
+        let of_all = ["Unmatched status code", "Failed to connect", "Timeout", "Done"];
+        let requests = ["send", "evaluated", "download"];
+        let mut seen: Vec<(&str, &str)> = requests
+            .into_iter()
+            .flat_map(|id| of_all.map(|port| (id, port)))
+            .collect();
+        seen.extend([
+            ("send", "201"),
+            ("send", "404"),
+            ("evaluated", "200"),
+            ("download", "200"),
+        ]);
+        seen.extend(["Done", "Request too large", "Invalid file extension"].map(|port| ("endpoint", port)));
+        let unseen = [
+            ("send", "200"),
+            ("evaluated", "503"),
+            ("download", "404"),
+            ("endpoint", "File too large"),
+            ("endpoint", "Invalid file MIME type"),
+        ];
+        let all = seen.iter().chain(&unseen).map(connection).collect();
+        let root = flow(&activities, all);
+        let form = shown(&root);
+        assert_eq!(form["connections"], seen.iter().map(connection).collect::<Value>());
+        // A flag and a list of codes that a designer cannot read would empty its canvas.
+        assert_eq!(form["activities"][2].get("expectedStatusCodes"), None);
+        let endpoint = &form["activities"][4];
+        assert_eq!(endpoint["exposeInvalidFileExtensionOutcome"], json!(true));
+        assert_eq!(endpoint.get("exposeInvalidFileMimeTypeOutcome"), None);
+        assert_eq!(saved(form), root);
     }
 }

@@ -5,17 +5,15 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::drawable::Drawable;
-use crate::activity::{ACTIVITIES, CASES, UiHint, camel_case};
+use super::outcomes::{OutcomeReader, Outcomes};
+use crate::activity::ACTIVITIES;
 use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
 
-/// The outcome of an activity without other outcomes.
+/// The outcome of a workflow without other outcomes.
 const DONE: &str = "Done";
 
 /// The port at which connections end.
 const INPUT: &str = "In";
-
-/// The outcome of a switch when no case matches.
-const DEFAULT: &str = "Default";
 
 /// The ports of an activity on the canvas.
 struct Ports {
@@ -38,27 +36,9 @@ impl Ports {
                 has_input: true,
             };
         };
-        let named = descriptor.inputs.iter().find_map(|input| match &input.ui_hint {
-            UiHint::DynamicOutcomes(fixed) => Some((input, fixed)),
-            _ => None,
-        });
-        let mut outcomes: HashSet<String> = match named {
-            Some((input, fixed)) => {
-                let named = raw.get(&camel_case(&input.name)).and_then(list_of_texts);
-                named.into_iter().flatten().chain(fixed.iter().cloned()).collect()
-            }
-            None if descriptor.has_cases && descriptor.ports.is_empty() => {
-                let cases = raw.get(CASES).and_then(Value::as_array).into_iter().flatten();
-                let labels = cases.filter_map(|case| case.get("label")?.as_str());
-                labels.chain([DEFAULT]).map(str::to_owned).collect()
-            }
-            None => descriptor.outcomes.iter().cloned().collect(),
-        };
-        if outcomes.is_empty() && !descriptor.is_terminal {
-            outcomes.insert(DONE.to_owned());
-        }
+        let outcomes = Outcomes::of(descriptor, |name| raw.get(name), OutcomeReader::Designer);
         Self {
-            outcomes: Some(outcomes),
+            outcomes: Some(outcomes.known.into_iter().collect()),
             has_input: !descriptor.is_start,
         }
     }
@@ -133,18 +113,4 @@ fn shown_connection(connection: &Value, ports: &HashMap<&str, Ports>) -> Value {
         shown.insert("vertices".to_owned(), places.collect());
     }
     shown
-}
-
-/// The list of texts in an input, which may be written as JSON text.
-pub(super) fn list_of_texts(input: &Value) -> Option<Vec<String>> {
-    let is_text = |value: Option<&Value>| value.is_none_or(|value| value.is_string() || value.is_null());
-    let expression = input.get("expression")?;
-    if !is_text(input.get("typeName")) || !is_text(expression.get("type")) {
-        return None;
-    }
-    match expression.get("value")? {
-        Value::String(text) => serde_json::from_str(text).ok(),
-        Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
-        _ => None,
-    }
 }

@@ -10,8 +10,8 @@
 //! - `composition`: the workflows that a definition uses as activities; `program`: a compiled definition with them;
 //!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its
 //!   activities, also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw;
-//!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `workflow_options`:
-//!   its options for commits and journal; `incident_strategy`: what ends after a fault; `validate`: the errors that
+//!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `outcomes`: where
+//!   connections can begin; `workflow_options`: its options for commits and journal; `incident_strategy`: what ends after a fault; `validate`: the errors that
 //!   keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`, `incident`: parts of it; `request`: the
 //!   clients that wait for it; `workflow_state`: how Elsa's
@@ -46,6 +46,7 @@ mod interpreter;
 mod journal;
 mod log_persistence;
 mod node_id;
+mod outcomes;
 mod program;
 mod request;
 mod run;

@@ -5,6 +5,17 @@ use serde_json::Value;
 use super::ui_hint::UiHint;
 use super::words;
 
+/// What an input adds to the outcomes of its activity. Elsa Studio knows this of Elsa's own types, and draws no such outcome
+/// of others.
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "activities of HTTP have them"))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AddedOutcomes {
+    /// For a flag: this one where the flag is set.
+    WhereSet(String),
+    /// For a list: one for each of its numbers, in digits.
+    EachNumber,
+}
+
 /// An input of an activity type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -40,8 +51,8 @@ pub struct InputDescriptor {
     pub is_lazy: bool,
     /// Not an expression: the property is read unchanged.
     pub is_raw: bool,
-    /// For a flag: the outcome that the activity has where the flag is set.
-    pub adds_outcome: Option<String>,
+    /// Outcomes besides those that the activity always has.
+    pub(crate) adds_outcomes: Option<AddedOutcomes>,
     /// Definitions have the value as it is, not as an expression: `"isLocal": true`. It is evaluated as a literal.
     pub is_bare: bool,
     /// The value is not converted to the type; the activity converts it.
@@ -71,7 +82,7 @@ impl InputDescriptor {
             is_lazy: false,
             is_raw: false,
             is_bare: false,
-            adds_outcome: None,
+            adds_outcomes: None,
             is_as_given: false,
             is_required: false,
         }
@@ -178,10 +189,10 @@ impl InputDescriptor {
         self
     }
 
-    /// Gives the activity this outcome where the flag is set, besides those that it always has.
-    #[must_use]
-    pub fn adds_outcome(mut self, name: impl Into<String>) -> Self {
-        self.adds_outcome = Some(name.into());
+    /// Gives the activity more outcomes than those that it always has.
+    #[cfg(feature = "http")]
+    pub(crate) fn adds_outcomes(mut self, added: AddedOutcomes) -> Self {
+        self.adds_outcomes = Some(added);
         self
     }
 

@@ -16,6 +16,7 @@ pub(crate) use children::{
     ACTIVITIES, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES, TRANSITIONS,
     case_condition, case_port, item_port, transition_condition,
 };
+pub(crate) use input::AddedOutcomes;
 pub use input::InputDescriptor;
 pub use output::OutputDescriptor;
 pub use ui_hint::{Choice, UiHint};

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use super::file_value::FileValue;
 use super::invalid_input;
 use super::outgoing_answer::{
-    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
+    DONE, FAILED, TIMED_OUT, UNMATCHED, Unanswered, count_answer, flow_failure, flow_outcomes, header_values,
+    is_of_content, received_file, response_value,
 };
 use super::outgoing_request::{
     RequestInputs, authorization_input, content_input, content_type_input, expected_codes_input, headers_input,
@@ -78,6 +79,10 @@ impl Activity for DownloadHttpFile {
                     .describe("The downloaded file.")
                     .not_serializable(),
             )
+            .outcome(UNMATCHED)
+            .outcome(FAILED)
+            .outcome(TIMED_OUT)
+            .outcome(DONE)
             .fault_category("HTTP")
             .timeout(CALL)
     }

@@ -13,8 +13,9 @@ use super::options::{RequestProblem, RouteOptions};
 use super::received::{ReceivedBody, ReceivedRequest};
 use super::services::HttpServices;
 use crate::activity::{
-    Activity, ActivityContext, ActivityKind, AnswerBody, BookmarkRequest, Choice, Descriptor, ENDPOINT_METHODS,
-    EndpointRoute, Fault, HTTP_ENDPOINT, InputDescriptor, OutputDescriptor, Resumption, Step, TriggerStimulus, UiHint,
+    Activity, ActivityContext, ActivityKind, AddedOutcomes, AnswerBody, BookmarkRequest, Choice, Descriptor,
+    ENDPOINT_METHODS, EndpointRoute, Fault, HTTP_ENDPOINT, InputDescriptor, OutputDescriptor, Resumption, Step,
+    TriggerStimulus, UiHint,
 };
 use crate::expression::{TimeSpan, TypeName};
 
@@ -189,7 +190,7 @@ fn outcome(name: &str, problem: RequestProblem) -> InputDescriptor {
     );
     let input = InputDescriptor::new(name, "Boolean").category("Outcomes").bare();
     let input = input.default(false).describe(description);
-    input.adds_outcome(problem.outcome())
+    input.adds_outcomes(AddedOutcomes::WhereSet(problem.outcome().to_owned()))
 }
 
 /// The routes of an endpoint, one for each method. An input that is missing here has no known value yet and is not checked.

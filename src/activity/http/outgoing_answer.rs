@@ -97,15 +97,24 @@ pub(super) fn flow_outcomes(expected: &[u16], status: u16) -> Step {
         codes if codes.contains(&status) => Some(status.to_string()),
         _ => Some(UNMATCHED.to_owned()),
     };
-    Step::Outcomes(of_code.into_iter().chain(["Done".to_owned()]).collect())
+    Step::Outcomes(of_code.into_iter().chain([DONE.to_owned()]).collect())
 }
 
 /// The outcome of a code that is not expected.
-const UNMATCHED: &str = "Unmatched status code";
+pub(super) const UNMATCHED: &str = "Unmatched status code";
+
+/// The outcome of a request without a connection to its server.
+pub(super) const FAILED: &str = "Failed to connect";
+
+/// The outcome of a request whose time has run out.
+pub(super) const TIMED_OUT: &str = "Timeout";
+
+/// The outcome of a request with an answer.
+pub(super) const DONE: &str = "Done";
 
 /// The outcome of a request without an answer.
 pub(super) fn flow_failure(was_cancelled: bool) -> Step {
-    Step::outcome(if was_cancelled { "Timeout" } else { "Failed to connect" })
+    Step::outcome(if was_cancelled { TIMED_OUT } else { FAILED })
 }
 
 /// Headers as a value: the names with their values, each a list. `select` chooses among them.

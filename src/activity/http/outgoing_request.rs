@@ -11,7 +11,7 @@ use super::content::{Unmatched, WrittenBody, WrittenContent, check_content_type,
 use super::header_fields::{HeaderFields, is_token, value_problem};
 use super::services::HttpServices;
 use super::{invalid_input, problems_of};
-use crate::activity::{ActivityContext, AnswerBody, Choice, Fault, InputDescriptor, UiHint};
+use crate::activity::{ActivityContext, AddedOutcomes, AnswerBody, Choice, Fault, InputDescriptor, UiHint};
 use crate::expression::TimeSpan;
 use crate::outgoing::{OutgoingBody, OutgoingRequest};
 
@@ -333,6 +333,7 @@ pub(super) fn expected_codes_input() -> InputDescriptor {
         .hint(UiHint::MultiText)
         .default(json!([200]))
         .describe("A list of expected status codes to handle.")
+        .adds_outcomes(AddedOutcomes::EachNumber)
 }
 
 /// Ours.

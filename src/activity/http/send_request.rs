@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::invalid_input;
 use super::outgoing_answer::{
-    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
+    DONE, FAILED, TIMED_OUT, UNMATCHED, Unanswered, count_answer, flow_failure, flow_outcomes, header_values,
+    parsed_content, response_value,
 };
 use super::outgoing_request::{
     LONGEST, RequestInputs, any_method_input, authorization_input, content_input, content_type_input,
@@ -84,7 +85,12 @@ pub(super) struct FlowSendHttpRequest(pub(super) Arc<HttpServices>);
 
 impl Activity for FlowSendHttpRequest {
     fn descriptor(&self) -> Descriptor {
-        base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)").input(expected_codes_input().order(5.1))
+        base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)")
+            .input(expected_codes_input().order(5.1))
+            .outcome(UNMATCHED)
+            .outcome(FAILED)
+            .outcome(TIMED_OUT)
+            .outcome(DONE)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

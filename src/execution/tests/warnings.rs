@@ -267,6 +267,43 @@ fn a_connection_from_a_port_that_does_not_exist_is_a_warning() {
     assert_eq!(found(chart(json!([script, line("a")]), &[("d", "Any", "a")])), []);
 }
 
+#[cfg(feature = "http")]
+#[test]
+fn a_connection_from_a_port_of_http_is_no_warning() {
+    let from = |activity: &Value, port: &str| found(chart(json!([activity, line("a")]), &[("d", port, "a")]));
+    let input = |kind: &str, value: &str| json!({"typeName": "Object", "expression": {"type": kind, "value": value}});
+    for type_name in ["Elsa.FlowSendHttpRequest", "Elsa.DownloadHttpFile"] {
+        let expecting = |codes: Value| json!({"id": "d", "type": type_name, "url": "https://a.example", "expectedStatusCodes": codes});
+        let listed = expecting(input("Object", "[201, \"404\"]"));
+        for port in [
+            "201",
+            "404",
+            "Unmatched status code",
+            "Failed to connect",
+            "Timeout",
+            "Done",
+        ] {
+            assert_eq!(from(&listed, port), [], "{type_name}");
+        }
+        let warned = from(&listed, "200");
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        let ports = "its ports are 201, 404, Unmatched status code, Failed to connect, Timeout, Done";
+        assert!(warned[0].1.contains(ports), "{warned:?}");
+        assert_eq!(from(&expecting(Value::Null), "200"), []);
+        assert_eq!(from(&expecting(Value::Null), "404").len(), 1);
+        assert_eq!(from(&expecting(input("JavaScript", "[200]")), "404"), []);
+    }
+    let endpoint = |exposed: Value| json!({"id": "d", "type": "Elsa.HttpEndpoint", "path": "a", "exposeFileTooLargeOutcome": exposed});
+    for (exposed, count) in [(json!(true), 0), (json!(false), 1), (Value::Null, 1)] {
+        assert_eq!(
+            from(&endpoint(exposed.clone()), "File too large").len(),
+            count,
+            "{exposed}"
+        );
+        assert_eq!(from(&endpoint(exposed), "Done"), []);
+    }
+}
+
 #[test]
 fn a_connection_to_what_is_not_in_the_flowchart_is_dropped_with_a_warning() {
     let warned = found(chart(

@@ -6,16 +6,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::activity::{ActivityKind, ActivityNode, CASES, Catalogue, Descriptor, UiHint, camel_case};
+use crate::activity::{ActivityKind, ActivityNode, Catalogue, Descriptor};
 use crate::definition::{Connection, InputBinding, Problems, ValidationError};
 use crate::execution::id_bounds::short;
+use crate::execution::outcomes::{OutcomeReader, Outcomes};
 use crate::execution::program::Program;
-
-/// The outcome of an activity without other outcomes.
-const DONE: &str = "Done";
-
-/// The outcome of a switch when no case matches.
-const DEFAULT: &str = "Default";
 
 /// How many connections are followed for the joins of a flowchart, which bounds the time.
 const MOST_STEPS: usize = 5_000_000;
@@ -118,36 +113,8 @@ impl<'p> Chart<'p> {
         if !is_ours || child.type_name.starts_with("Elsa.Run") || child.type_name == "Elsa.Workflow" {
             return None;
         }
-        let named = descriptor.inputs.iter().find_map(|input| match &input.ui_hint {
-            UiHint::DynamicOutcomes(fixed) => Some((camel_case(&input.name), fixed)),
-            _ => None,
-        });
-        let mut outcomes = if let Some((property, fixed)) = named {
-            let mut outcomes = texts(child.property(&property))?;
-            outcomes.extend(fixed.iter().cloned());
-            outcomes
-        } else if descriptor.has_cases && descriptor.ports.is_empty() {
-            let cases = child.property(CASES).and_then(Value::as_array).into_iter().flatten();
-            let labels = cases.filter_map(|case| case.get("label")?.as_str());
-            labels.chain([DEFAULT]).map(str::to_owned).collect()
-        } else {
-            descriptor.outcomes.clone()
-        };
-        if outcomes.is_empty() && !descriptor.is_terminal {
-            outcomes.push(DONE.to_owned());
-        }
-        let flags = descriptor.inputs.iter().filter_map(|input| {
-            let outcome = input.adds_outcome.as_ref()?;
-            let binding = InputBinding::parse(child.property(&camel_case(&input.name)))?;
-            let is_unset = |value: &Value| [&Value::Null, &Value::Bool(false)].contains(&value) || value == "false";
-            let value = binding
-                .expression
-                .map(|expression| expression.value)
-                .unwrap_or_default();
-            (!is_unset(&value)).then(|| outcome.clone())
-        });
-        outcomes.extend(flags);
-        Some(outcomes)
+        let outcomes = Outcomes::of(descriptor, |name| child.property(name), OutcomeReader::Engine);
+        (!outcomes.has_more).then_some(outcomes.known)
     }
 
     /// Triggers from which no connection leads: an instance that begins there does nothing else.
@@ -329,26 +296,6 @@ impl<'p> Edges<'p> {
             }
         }
         reached
-    }
-}
-
-/// The texts of a list that is a literal; `None` for what is evaluated.
-fn texts(property: Option<&Value>) -> Option<Vec<String>> {
-    let list = |value: &Value| {
-        let items = value.as_array()?.iter();
-        Some(items.filter_map(Value::as_str).map(str::to_owned).collect())
-    };
-    let Some(property) = property.filter(|property| !property.is_null()) else {
-        return Some(Vec::new());
-    };
-    if property.is_array() {
-        return list(property);
-    }
-    let expression = InputBinding::parse(Some(property))?.expression?;
-    match (&expression.value, expression.kind.as_str()) {
-        (Value::String(text), "Object" | "Literal") => list(&serde_json::from_str(text).ok()?),
-        (value, "Object" | "Literal") => list(value),
-        _ => None,
     }
 }
 
