@@ -30,7 +30,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "execution::tests::http_activities::a_response_that_no_request_takes_faults_with_elsas_code",
     },
     Difference {
-        what: "`Elsa.WriteHttpResponse` in a workflow that the API executes or tests",
+        what: "`Elsa.WriteHttpResponse` in a workflow that the API executes",
         elsa: "writes the response of the API",
         here: "the incident `NoHttpContext`: the response of the API has the state of the instance",
         why: "clients of the API can always read its responses",
