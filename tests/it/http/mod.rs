@@ -8,7 +8,9 @@ mod clients;
 mod cluster;
 mod draining;
 mod outgoing;
+mod outgoing_kill;
 mod parts;
+mod recorder;
 mod repeats;
 
 use std::time::Duration;

@@ -1,0 +1,116 @@
+//! A node that is killed at each failpoint of a burst that sends a request: the burst is repeated by another node, and the target
+//! receives the request at least once, and always under the same key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::recorder::Recorder;
+use super::{request, responds, script, waits_at, workflow};
+use crate::support::failpoints::{CALL, REQUEST};
+use crate::support::node::{Node, assert_invariants};
+use crate::support::{Http, TestDatabase, wait_until};
+
+/// Between the request and its commit: whoever repeats the burst sends it again.
+const REPEATED: [&str; 6] = [
+    "burst.after",
+    "commit.gathered",
+    "commit.begun",
+    "commit.locked",
+    "commit.written",
+    "commit.matched",
+];
+
+/// How often the armed node is asked: the other one may claim what it has accepted.
+const ATTEMPTS: usize = 20;
+
+/// Waits for a request, sends one, answers, and waits for an event: its commit has all steps.
+fn sends(target: &Recorder) -> Value {
+    let url = format!("`{}/${{getWorkflowInstanceId()}}`", target.url());
+    workflow(
+        "sends",
+        &[
+            waits_at("mid", script("`go/${getWorkflowInstanceId()}`"), &["POST"], json!({})),
+            json!({"id": "send", "type": "Elsa.SendHttpRequest", "method": "POST", "url": script(&url)}),
+            responds("out", "'sent'", json!({})),
+            json!({"id": "event", "type": "Elsa.Event", "eventName": "never"}),
+        ],
+    )
+}
+
+/// Resumes an instance through a node; an error where that was killed before its answer.
+async fn resume(http: &Http, id: &str) -> Result<(u16, String), reqwest::Error> {
+    let sent = request(http, Method::POST, &format!("go/{id}")).header("Idempotency-Key", id);
+    let response = sent.send().await?;
+    let status = response.status().as_u16();
+    Ok((status, response.text().await?))
+}
+
+/// Resumes instances through the armed node until it is killed; returns the instance of which it was.
+async fn killed(alive: &Http, armed: &mut Node, point: &str) -> String {
+    let http = armed
+        .http
+        .clone()
+        .expect("nothing passes the failpoint before a request");
+    for attempt in 0..ATTEMPTS {
+        let id = format!("{point}-{attempt}");
+        alive.dispatch("sends", &json!({"instanceId": id})).await;
+        alive.instance_becomes(&id, "Suspended").await;
+        match resume(&http, &id).await {
+            Ok(answer) => assert_eq!(answer, (200, "sent".to_owned()), "{id}"),
+            Err(_) => {
+                wait_until("the node to be gone", async || armed.child.has_ended()).await;
+                return id;
+            }
+        }
+    }
+    panic!("no node dies at {point}");
+}
+
+async fn assert_sent_at_each(points: &[&str]) {
+    let target = Recorder::start().await;
+    let database = TestDatabase::create().await;
+    let node = Node::start(&database, "alive");
+    let alive = node.http.clone().unwrap();
+    alive.publish(&sends(&target)).await;
+    let mut ends = BTreeMap::new();
+    for point in points {
+        let mut armed = Node::start_armed(&database, "armed", &format!("{point}=abort")).await;
+        let id = killed(&alive, &mut armed, point).await;
+        let again = resume(&alive, &id).await.unwrap();
+        assert_eq!(again, (200, "sent".to_owned()), "{id}");
+        ends.insert(id, *point);
+    }
+    let mut sent: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for request in target.recorded() {
+        assert!(request.keys.len() == 1 && request.keys[0].len() > 20, "{request:?}");
+        let id = request.path.trim_start_matches('/').to_owned();
+        sent.entry(id).or_default().extend(request.keys);
+    }
+    for (id, point) in &ends {
+        let keys = sent.get(id).unwrap_or_else(|| panic!("no request of {id}"));
+        eprintln!("{point}: {} requests", keys.len());
+        assert!(keys.iter().all(|key| *key == keys[0]), "{id}: {keys:?}");
+        let is_repeated = REPEATED.contains(point);
+        assert!(!is_repeated || keys.len() > 1, "{id} is not repeated");
+    }
+    let own: BTreeSet<&String> = sent.values().flatten().collect();
+    assert_eq!(own.len(), sent.len(), "each instance has a key of its own");
+    assert_invariants(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_between_acceptance_and_burst_loses_no_request_and_changes_no_key() {
+    assert_sent_at_each(&CALL[..8]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_within_a_commit_loses_no_request_and_changes_no_key() {
+    assert_sent_at_each(&CALL[8..]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_before_the_answer_loses_no_request_and_changes_no_key() {
+    assert_sent_at_each(&REQUEST).await;
+}
