@@ -7,6 +7,7 @@ mod cases;
 mod clients;
 mod cluster;
 mod draining;
+mod held;
 mod outgoing;
 mod outgoing_kill;
 mod parts;
