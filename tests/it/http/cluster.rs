@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use reqwest::Method;
+use reqwest::Client;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{client, echo, endpoint, request, responds, workflow};
+use super::{client, echo, endpoint, responds, workflow};
 use crate::support::haproxy::HaProxy;
 use crate::support::node::{NAMES, Node, assert_invariants, start_three};
 use crate::support::{Http, LONG_TIMEOUT, TestDatabase, long, wait_until};
@@ -19,6 +19,9 @@ const CLIENTS: usize = 16;
 
 /// How long one request is repeated.
 const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// How soon after a move each node serves the new owner, in 99 of 100 moves.
+const MOST_TO_MOVE: Duration = Duration::from_millis(20);
 
 /// What clients of the balanced workflow have seen.
 #[derive(Default)]
@@ -155,17 +158,48 @@ async fn each_request_runs_once_while_nodes_behind_a_load_balancer_end() {
     assert_invariants(&database).await;
 }
 
-/// Who answers at the path, as a client of one node sees it.
-async fn owner(http: &Http) -> Option<String> {
-    let response = request(http, Method::POST, "moving").send().await.expect("an answer");
-    let status = response.status().as_u16();
-    let text = response.text().await.expect("the whole answer");
-    match status {
-        200 => Some(text),
-        404 => None,
-        503 if text.contains("route-moved") => None,
-        _ => panic!("{status}: {text}"),
+/// What clients of the moving route were answered: when each request was sent, and which definition has run, if one has.
+#[derive(Default)]
+struct Answered(Mutex<Vec<(Instant, Option<String>)>>);
+
+impl Answered {
+    /// Sends a request to a node, and notes who answers it.
+    async fn ask(&self, client: &Client, http: &Http) -> (Instant, Option<String>) {
+        let url = format!("http://{}/workflows/moving", http.address());
+        let sent = Instant::now();
+        let response = client.post(url).send().await.expect("an answer");
+        let status = response.status().as_u16();
+        let text = response.text().await.expect("the whole answer");
+        let owner = match status {
+            200 => Some(text),
+            404 => None,
+            503 if text.contains("route-moved") => None,
+            _ => panic!("{status}: {text}"),
+        };
+        self.0.lock().unwrap().push((sent, owner.clone()));
+        (sent, owner)
     }
+
+    /// Asks a node again and again until this definition answers; when the request was sent that it answers, and when the
+    /// answer came.
+    async fn until(&self, client: &Client, http: &Http, owner: &str) -> (Instant, Instant) {
+        let asking = async {
+            loop {
+                let (sent, by) = self.ask(client, http).await;
+                if by.as_deref() == Some(owner) {
+                    return (sent, Instant::now());
+                }
+            }
+        };
+        let asked = tokio::time::timeout(GIVE_UP, asking).await;
+        asked.unwrap_or_else(|_| panic!("{owner} does not answer at {}", http.address()))
+    }
+}
+
+/// The times below which 50 and 99 of 100 are, and the longest.
+fn percentiles(mut times: Vec<Duration>) -> [Duration; 3] {
+    times.sort();
+    [50, 99, 100].map(|part| times[(times.len() - 1) * part / 100])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -174,23 +208,22 @@ async fn a_route_that_moves_is_served_by_its_new_owner_on_each_node() {
     let database = TestDatabase::create().await;
     let nodes = start_three(&database, &[]);
     let https: Vec<Http> = nodes.iter().map(|node| node.http.clone().unwrap()).collect();
-    // What each request was answered, with the time at which it was sent.
-    let answered = Arc::new(Mutex::new(Vec::<(Instant, Option<String>)>::new()));
+    let answered = Arc::<Answered>::default();
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = JoinSet::new();
     for place in 0..6 {
         let (http, answered, stop) = (https[place % 3].clone(), Arc::clone(&answered), Arc::clone(&stop));
         clients.spawn(async move {
+            let client = client();
             while !stop.load(SeqCst) {
-                let sent = Instant::now();
-                let owner = owner(&http).await;
-                answered.lock().unwrap().push((sent, owner));
+                answered.ask(&client, &http).await;
             }
         });
     }
     let mut owners: Vec<(Instant, &str)> = Vec::new();
-    let mut late: Vec<Duration> = Vec::new();
+    let (mut moved, mut seen) = (Vec::new(), Vec::new());
     let names = ["first", "second"];
+    let asking = client();
     for number in 0..moves {
         let (next, before) = (names[number % 2], names[(number + 1) % 2]);
         if number > 0 {
@@ -202,25 +235,25 @@ async fn a_route_that_moves_is_served_by_its_new_owner_on_each_node() {
         let published = Instant::now();
         owners.push((published, next));
         // Each node serves it soon, also one that has not published it.
-        for http in &https {
-            wait_until("the new owner to answer", async || {
-                owner(http).await.as_deref() == Some(next)
-            })
-            .await;
-        }
-        late.push(published.elapsed());
+        let all = https.iter().map(|http| answered.until(&asking, http, next));
+        let all = futures_util::future::join_all(all).await;
+        let latest = |times: Vec<Instant>| times.into_iter().max().unwrap().duration_since(published);
+        moved.push(latest(all.iter().map(|(sent, _)| *sent).collect()));
+        seen.push(latest(all.iter().map(|(_, came)| *came).collect()));
     }
     stop.store(true, SeqCst);
     while let Some(ended) = clients.join_next().await {
         ended.unwrap();
     }
-    late.sort();
-    let p99 = late[(late.len() - 1) * 99 / 100];
-    let answered = answered.lock().unwrap().clone();
+    let (moved, seen) = (percentiles(moved), percentiles(seen));
+    let answered = answered.0.lock().unwrap().clone();
     eprintln!(
-        "{moves} moves, {} requests; all three nodes answer after {p99:?} (p99)",
+        "{moves} moves, {} requests. After a move, all three nodes give to the new owner what is sent after {moved:?}, and the first \
+         of it is answered after {seen:?} (p50, p99, the longest)",
         answered.len()
     );
+    // The run behind an answer takes its own time, beside other requests and in a debug build.
+    assert!(!long() || moved[1] <= MOST_TO_MOVE, "{moved:?}");
     for (sent, by) in answered.iter() {
         let owner = owners.iter().rev().find(|(since, _)| since < sent);
         if let (Some(by), Some((since, owner))) = (by, owner) {
@@ -235,9 +268,10 @@ async fn a_route_that_moves_is_served_by_its_new_owner_on_each_node() {
     }
     let connection = database.connect().await;
     let served = answered.iter().filter(|(_, owner)| owner.is_some()).count() as i64;
-    assert!(
-        connection.rows("instance").await >= served,
-        "each answer has a run of its own"
+    assert_eq!(
+        connection.rows("instance").await,
+        served,
+        "each answer has one run, and each run an answer"
     );
     assert_invariants(&database).await;
 }
