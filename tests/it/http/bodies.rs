@@ -32,7 +32,7 @@ fn file_part(filename: &str, content_type: &str, content: &str) -> String {
 }
 
 /// What is in a folder, and in those below it.
-fn files_in(folder: &std::path::Path) -> usize {
+pub(super) fn files_in(folder: &std::path::Path) -> usize {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

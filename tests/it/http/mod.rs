@@ -13,6 +13,7 @@ mod outgoing_kill;
 mod parts;
 mod recorder;
 mod repeats;
+mod streaming;
 
 use std::time::Duration;
 
