@@ -8,6 +8,7 @@ mod clients;
 mod cluster;
 mod draining;
 mod held;
+mod open_connections;
 mod outgoing;
 mod outgoing_kill;
 mod parts;
