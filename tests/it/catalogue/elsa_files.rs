@@ -4,15 +4,19 @@
 //! folder. Each outcome is a test of its own, and a file that belongs to none fails one.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use mainspring::Engine;
+use mainspring::api::{ApiOptions, router, serve};
 use mainspring::definition::WorkflowDefinition;
 use mainspring::runtime::{Executed, Idempotency, InstanceFilter, Page, StartRequest};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::support::elsa_workflows::elsa_workflows;
 use crate::support::engine::start;
-use crate::support::{Connection, LONG_TIMEOUT, TestDatabase, poll_until};
+use crate::support::{Connection, LONG_TIMEOUT, TestDatabase, client_builder, poll_until};
 
 /// A test for each outcome, with the files that it imports and publishes, in this order.
 macro_rules! outcomes {
@@ -39,7 +43,7 @@ outcomes! {
     fork_decision_join: "fork-decision-join-none";
     decision_merge_join: "decision-merge-join-none";
     parallel_join: "parallel-join";
-    http_activities_are_refused_at_publish: "http-hello-world";
+    http_hello_world_answers: "http-hello-world";
     timer_fires_each_minute: "timer-workflow";
     cron_has_its_schedule: "cron-every-hour";
     bad_cron_expression_is_refused: "bad-cron-expression";
@@ -225,6 +229,7 @@ async fn run(files: &'static [&'static str]) {
         "http-hello-world" => {
             let route = "trigger WHERE name = 'Elsa.HttpEndpoint' AND payload->>'method' = 'get'";
             assert_eq!(nodes.client.rows(route).await, 1);
+            nodes.says_hello_at("hello-world").await;
         }
         "cron-every-hour" => assert_eq!(nodes.client.rows("schedule").await, 1),
         "parent-with-wait" => {
@@ -255,7 +260,40 @@ async fn run(files: &'static [&'static str]) {
     nodes.end().await;
 }
 
+/// Serves a node; its address.
+async fn served(engine: &Engine) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = listener.local_addr().unwrap();
+    let options = ApiOptions {
+        listen,
+        ..ApiOptions::default()
+    };
+    let routes = router(engine.clone(), options);
+    tokio::spawn(serve(listener, routes, std::future::pending(), Duration::ZERO));
+    listen
+}
+
 impl Nodes {
+    /// Each node answers a GET, and nothing else.
+    async fn says_hello_at(&self, path: &str) {
+        let client = client_builder().timeout(LONG_TIMEOUT).build().unwrap();
+        for engine in [&self.one, &self.two] {
+            let url = format!("http://{}/workflows/{path}", served(engine).await);
+            // 503 is a transient failure of a busy machine.
+            let (status, text) = poll_until(LONG_TIMEOUT, "an answer", async || {
+                let response = client.get(&url).send().await.unwrap();
+                let status = response.status().as_u16();
+                let text = response.text().await.unwrap();
+                (status != 503).then_some((status, text))
+            })
+            .await;
+            assert_eq!((status, text.as_str()), (200, "Hello World!"));
+            let posted = client.post(&url).send().await.unwrap();
+            assert_eq!(posted.status().as_u16(), 405);
+        }
+        self.reaches("Finished").await;
+    }
+
     /// Two minutes pass but for a second, as the schedule has it; each starts one instance in the whole cluster.
     async fn fires_each_minute(&self, definition: &str) {
         let gap = "SELECT extract(epoch FROM max(next_fire) - now())::bigint FROM mainspring.schedule";
