@@ -207,6 +207,77 @@ async fn an_answer_that_breaks_off_is_a_failure() {
     }
 }
 
+/// Resets the connection, where closing it would be an end.
+fn reset(stream: TcpStream) {
+    stream.set_zero_linger().unwrap();
+    drop(stream);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_reset_is_a_failure() {
+    for answer in [
+        "",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf",
+        // After an orderly end this is a whole body.
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhalf",
+    ] {
+        let server = Server::start(move |_, mut stream| async move {
+            let _ = stream.write_all(answer.as_bytes()).await;
+            reset(stream);
+        })
+        .await;
+        let read = body_of(&OutgoingClient::default(), get(&server.url("127.0.0.1"))).await;
+        assert!(matches!(read, Err(SendError::Failed(_))), "{answer}: {read:?}");
+        assert_eq!(server.heads().len(), 1, "{answer}: it is not sent again");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_reset_while_it_is_sent_is_a_failure() {
+    let server = Server::start(|_, stream| async { reset(stream) }).await;
+    let mut request = get(&server.url("127.0.0.1"));
+    request.method = Method::POST;
+    // More than the buffers of a connection take.
+    request.body = OutgoingBody::Bytes(vec![b'x'; 32 << 20].into());
+    let read = body_of(&OutgoingClient::default(), request).await;
+    assert!(matches!(read, Err(SendError::Failed(_))), "{read:?}");
+    assert_eq!(server.heads().len(), 1, "it is not sent again");
+}
+
+#[tokio::test]
+async fn a_connection_of_the_pool_that_is_reset_fails_its_request_once() {
+    let second = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&second);
+    let server = Server::start(move |_, mut stream| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+            stream.write_all(answer).await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => return,
+                }
+            }
+            seen.lock().unwrap().push(head);
+            reset(stream);
+        }
+    })
+    .await;
+    let client = OutgoingClient::default();
+    let url = server.url("127.0.0.1");
+    assert_eq!(body_of(&client, get(&url)).await, Ok((200, b"hello".to_vec())));
+    let read = body_of(&client, get(&url)).await;
+    assert!(matches!(read, Err(SendError::Failed(_))), "{read:?}");
+    // It came over the connection of the first one, and not again over another one.
+    assert_eq!((server.heads().len(), second.lock().unwrap().len()), (1, 1));
+    assert_eq!(body_of(&client, get(&url)).await, Ok((200, b"hello".to_vec())));
+    assert_eq!(server.heads().len(), 2);
+}
+
 #[tokio::test]
 async fn a_failure_quotes_no_url() {
     let port = TcpListener::bind("127.0.0.1:0")
