@@ -1,4 +1,5 @@
-//! Requests of workflows to servers with certificates of a private authority, by HTTP/2 and HTTP/1.1.
+//! Requests of workflows to other servers: over the connections of a pool, and to servers with certificates of a private
+//! authority, by HTTP/2 and HTTP/1.1.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use super::recorder::Recorder;
 use super::{endpoint, get, responds, serving, workflow};
 use crate::support::certificates::Certificates;
 
@@ -90,4 +92,23 @@ async fn a_private_authority_is_trusted_where_a_setting_names_it() {
     for (path, ..) in &urls {
         assert_eq!(get(&other.http, path).await.expect(200), "nothing", "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_one_after_the_other_go_over_one_connection() {
+    let target = Recorder::start().await;
+    let asks = |path: &str| {
+        let asks = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "url": format!("{}/{path}", target.url()),
+            "parsedContent": {"typeName": "Object", "memoryReference": {"id": "body"}}});
+        let answer = responds("out", "variables.body", json!({}));
+        workflow(path, &[endpoint("in", path, &["GET"], json!({})), asks, answer])
+    };
+    let node = serving(&[], &[asks("first"), asks("second")]).await;
+    // The pool is that of the node, and not of a workflow.
+    for path in ["first", "first", "second"] {
+        assert_eq!(get(&node.http, path).await.expect(200), "noted", "{path}");
+    }
+    let paths: Vec<String> = target.recorded().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/first", "/first", "/second"]);
+    assert_eq!(target.accepted(), 1);
 }
