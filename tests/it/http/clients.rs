@@ -1,14 +1,16 @@
-//! Real clients: curl, Python's requests, and a form in a browser.
+//! Real clients: curl, Python's requests, a form in a browser, and the bytes of .NET's client.
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use super::{echo, serving};
 use crate::support::browser::{self, Browser};
+use crate::support::single_node::head;
 
 const SEEN: &str = "({body: getBody(), files: getFiles()?.map(f => [f.filename, f.length])})";
 
@@ -122,4 +124,41 @@ async fn a_form_in_a_browser_starts_a_workflow() {
         seen,
         json!({"body": {"title": "T ü", "none": ""}, "files": [["a file.txt", 5]]})
     );
+}
+
+/// What `PostAsJsonAsync` of .NET's `HttpClient` sends: the length of the content is not known before it is written. The head is
+/// one write, and each chunk another one; here a chunk ends within a character.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_dotnets_client_sends_in_chunks_is_one_body() {
+    let seen = "({body: getBody(), length: getHeaders()['Content-Length'] ?? null, coding: getHeaders()['Transfer-Encoding']})";
+    let node = serving(&[], &[echo("seen", "seen", &["POST"], seen)]).await;
+    let mut stream = node.connect().await;
+    stream.set_nodelay(true).unwrap();
+    // The second request goes over the same connection, as of any client of .NET.
+    for body in [
+        json!({"customer": "Jörg & Söhne, Köln", "amount": 12.5, "lines": [1, 2, 3]}),
+        json!({"customer": "Ö"}),
+    ] {
+        let request = format!(
+            "POST /workflows/seen HTTP/1.1\r\nHost: {}\r\nTransfer-Encoding: chunked\r\n\
+             Content-Type: application/json; charset=utf-8\r\n\r\n",
+            node.address
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let text = body.to_string();
+        let within = text.char_indices().find(|(_, c)| !c.is_ascii()).unwrap().0 + 1;
+        for chunk in [&text.as_bytes()[..within], &text.as_bytes()[within..]] {
+            // The length is in capital letters.
+            let framed = [format!("{:X}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
+            stream.write_all(&framed).await.unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").await.unwrap();
+        let answer = head(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let length = answer.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let mut content = vec![0; length.unwrap().parse().unwrap()];
+        stream.read_exact(&mut content).await.unwrap();
+        let answered: Value = serde_json::from_slice(&content).unwrap();
+        assert_eq!(answered, json!({"body": body, "length": null, "coding": "chunked"}));
+    }
 }
