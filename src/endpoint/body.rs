@@ -1,12 +1,12 @@
 //! The body of a request, read by its kind: what is small becomes part of the accepted row, the rest goes to the spool.
 
 use axum::http::{StatusCode, header};
-use sha2::{Digest, Sha256};
 
 use super::body_stream::{BodyFailure, BodyStream, declared_length};
 use super::content::{
     BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
 };
+use super::digest::BodyDigest;
 use super::form;
 use crate::activity::http::{
     BodyKind, FileContent, FileValue, ReceivedBody, RequestProblem, decode_pairs, filename_of,
@@ -25,7 +25,7 @@ impl BodyReader<'_> {
         stream.limit(limit);
         let content_type = self.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.map_or("", |value| value.to_str().unwrap_or_default());
-        let mut digest = Sha256::new();
+        let mut digest = BodyDigest::new(self.is_keyed);
         digest.update(
             content_type
                 .split(';')
@@ -36,15 +36,19 @@ impl BodyReader<'_> {
         );
         digest.update(b"\n");
         // What was read of it stands for it. Of one that is declared too large that is nothing but the length.
-        let too_large = |length: u64, digest: Sha256| ReadBody {
-            length: length.max(limit.saturating_add(1)),
-            problem: Some(RequestProblem::RequestTooLarge),
-            digest: digest.chain_update(b"\ntoo large").finalize().into(),
-            ..ReadBody::default()
+        let too_large = |length: u64, mut digest: BodyDigest| {
+            digest.update(b"\ntoo large");
+            ReadBody {
+                length: length.max(limit.saturating_add(1)),
+                problem: Some(RequestProblem::RequestTooLarge),
+                digest: digest.finish(),
+                ..ReadBody::default()
+            }
         };
         let declared = declared_length(self.headers);
         if let Some(length) = declared.filter(|length| *length > limit) {
-            return Ok(too_large(0, digest.chain_update(length.to_le_bytes())));
+            digest.update(length.to_le_bytes());
+            return Ok(too_large(0, digest));
         }
         check_encoding(self.headers)?;
         let kind = BodyKind::of(content_type);
@@ -63,7 +67,7 @@ impl BodyReader<'_> {
             Err(ReadFailure::Refused(error)) => return Err(*error),
         };
         read.length = stream.length();
-        read.digest = digest.finalize().into();
+        read.digest = digest.finish();
         Ok(read)
     }
 
@@ -72,7 +76,7 @@ impl BodyReader<'_> {
         stream: &mut BodyStream,
         kind: BodyKind,
         content_type: &str,
-        digest: &mut Sha256,
+        digest: &mut BodyDigest,
     ) -> Result<ReadBody, ReadFailure> {
         let mut content = Content::default();
         while let Some(part) = stream.next().await? {

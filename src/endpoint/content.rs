@@ -23,7 +23,7 @@ pub(super) struct ReadBody {
     pub(super) length: u64,
     /// What was wrong while it was read: the rest is missing then.
     pub(super) problem: Option<RequestProblem>,
-    /// Of what it means: the same for a repeated form, whose encoding differs.
+    /// Of what it means: the same for a repeated form, whose encoding differs. Zeros, if the request has no idempotency key.
     pub(super) digest: [u8; 32],
     /// Its files in the spool.
     pub(super) files: RequestFiles,
@@ -46,6 +46,8 @@ pub(super) struct BodyReader<'r> {
     pub(super) options: &'r RouteOptions,
     pub(super) spool: &'r Spool,
     pub(super) limits: &'r BodyLimits,
+    /// The request has an idempotency key.
+    pub(super) is_keyed: bool,
     /// The largest text that a workflow can keep, in bytes.
     pub(super) largest_text: u64,
     /// The time without enough progress, for messages.

@@ -8,12 +8,12 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::stream::{self, Stream};
 use multer::{Field, Multipart};
-use sha2::{Digest, Sha256};
 
 use super::body_stream::{BodyFailure, BodyStream};
 use super::content::{
     BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
 };
+use super::digest::BodyDigest;
 use crate::activity::http::{FileContent, FileValue, ReceivedBody, RequestProblem, filename_of};
 use crate::http::{ApiError, last_segment, nul_error};
 use crate::spool::{RequestFiles, SpoolFile};
@@ -96,7 +96,7 @@ pub(super) async fn read(
     reader: &BodyReader<'_>,
     body: &mut BodyStream,
     content_type: &str,
-    digest: &mut Sha256,
+    digest: &mut BodyDigest,
 ) -> Result<ReadBody, ReadFailure> {
     let boundary = multer::parse_boundary(content_type).map_err(|_| {
         let message = "The content type of the form names no boundary.";
@@ -138,7 +138,7 @@ struct FormReader<'r> {
 }
 
 impl FormReader<'_> {
-    async fn read_parts(&mut self, mut parser: Multipart<'_>, digest: &mut Sha256) -> Result<(), ReadFailure> {
+    async fn read_parts(&mut self, mut parser: Multipart<'_>, digest: &mut BodyDigest) -> Result<(), ReadFailure> {
         let mut count = 0;
         loop {
             self.state.allow(if count == 0 { FIRST_HEAD_BYTES } else { HEAD_BYTES });
@@ -196,14 +196,21 @@ impl FormReader<'_> {
         Ok(())
     }
 
-    async fn read_field(&mut self, mut field: Field<'_>, name: String, digest: &mut Sha256) -> Result<(), ReadFailure> {
+    async fn read_field(
+        &mut self,
+        mut field: Field<'_>,
+        name: String,
+        digest: &mut BodyDigest,
+    ) -> Result<(), ReadFailure> {
         let mut bytes = Vec::new();
         while let Some(part) = self.chunk_of(&mut field).await? {
             self.count(part.len())?;
             bytes.extend_from_slice(&part);
         }
         self.reader.limits.reserve(&bytes, &mut self.read.memory)?;
-        digest.update(Sha256::digest(&bytes));
+        let mut hash = digest.of_part();
+        hash.update(&bytes);
+        digest.add(hash);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if text.contains('\0') {
             return Err(nul_error("The form").into());
@@ -218,14 +225,14 @@ impl FormReader<'_> {
         mut field: Field<'_>,
         name: String,
         filename: &str,
-        digest: &mut Sha256,
+        digest: &mut BodyDigest,
     ) -> Result<bool, ReadFailure> {
         let content_type = field.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.map_or(OCTETS, |value| value.to_str().unwrap_or(OCTETS));
         let content_type = content_type.to_owned();
         self.count(content_type.len())?;
         digest.update(&content_type);
-        let (mut content, mut length, mut hash) = (Content::default(), 0_u64, Sha256::new());
+        let (mut content, mut length, mut hash) = (Content::default(), 0_u64, digest.of_part());
         let most = INLINE_BYTES.saturating_sub(self.inline_bytes);
         while let Some(part) = self.chunk_of(&mut field).await? {
             let before = length;
@@ -234,13 +241,13 @@ impl FormReader<'_> {
                 // What is within the limit stands for the file, in whatever parts it comes.
                 let within = usize::try_from(limit - before).unwrap_or(usize::MAX);
                 hash.update(part.get(..within).unwrap_or(&part));
-                digest.update(hash.finalize());
+                digest.add(hash);
                 return Ok(false);
             }
             hash.update(&part);
             content.write(&part, most, self.reader.spool).await?;
         }
-        digest.update(hash.finalize());
+        digest.add(hash);
         self.inline_bytes += content.in_memory();
         let content = match content.finish().await? {
             ReadContent::Bytes(bytes) => {

@@ -28,6 +28,7 @@ mod answer;
 mod body;
 mod body_stream;
 mod content;
+mod digest;
 mod form;
 mod incoming;
 mod run;

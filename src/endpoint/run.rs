@@ -250,6 +250,7 @@ impl Exchange<'_> {
             options,
             spool: &self.endpoints.engine.http_services().spool,
             limits: &self.endpoints.limits,
+            is_keyed: self.parts.headers.contains_key("idempotency-key"),
             largest_text: self.endpoints.engine.max_value_bytes(),
             timeout: self.endpoints.body_timeout,
         };

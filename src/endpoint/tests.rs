@@ -70,6 +70,7 @@ impl Request {
             options: &self.options,
             spool: &self.spool,
             limits: &limits,
+            is_keyed: true,
             largest_text: LARGEST_TEXT,
             timeout: TIMEOUT,
         };

@@ -12,7 +12,7 @@ use super::{Opened, SpoolFile, refused};
 use crate::{Error, Result};
 
 /// What is written at once, in bytes. The next part fills meanwhile, so a writer takes twice this much memory.
-const PART_BYTES: usize = 128 * 1024;
+const PART_BYTES: usize = 256 * 1024;
 
 /// A file that is being written; dropping it deletes the file.
 #[derive(Debug)]
