@@ -1024,7 +1024,9 @@ CREATE TYPE start_request AS (
     checked_version text COLLATE "C",
     -- Of a start by an HTTP request: the trigger that the definition must have. Null: any start.
     trigger_activity_id text COLLATE "C",
-    trigger_hash bytea
+    trigger_hash bytea,
+    -- That of its publish: another one may have other options, as who may send requests.
+    trigger_revision bigint
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key

@@ -75,13 +75,15 @@ WITH wanted AS MATERIALIZED (
         LIMIT 1) d ON true
 --]
 --[routed
-    -- The route of the request is no longer that of the definition, or of its activity.
+    -- The route of the request is no longer that of the definition, or of its activity, or was published again: its options
+    -- were read from another publish.
     LEFT JOIN LATERAL (
         SELECT true AS moved
         WHERE s.trigger_hash IS NOT NULL
           AND (SELECT true FROM trigger t
                WHERE t.definition_id = s.definition_id AND t.activity_id = s.trigger_activity_id
-                 AND t.hash = s.trigger_hash AND t.tenant_id = s.tenant_id LIMIT 1) IS NULL) m ON true
+                 AND t.hash = s.trigger_hash AND t.tenant_id = s.tenant_id
+                 AND t.revision = s.trigger_revision LIMIT 1) IS NULL) m ON true
 --]
     -- Evaluated once, before the first row.
     WHERE (SELECT CASE p.mode WHEN 0 /* running */ THEN true ELSE raise_paused(p.reason) END

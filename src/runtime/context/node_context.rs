@@ -175,14 +175,19 @@ impl NodeContext {
     /// Unclaimed work was accepted: this node polls. The other nodes are notified if this one has no room for `count` rows,
     /// drains, or does not support every version. `awaited`: a caller of this node waits for the end of that row.
     pub(crate) fn work_accepted(&self, instance: Option<&InstanceId>, awaited: Option<WorkId>, count: usize) {
-        let claims = &self.claims;
-        claims.wake_timer.wake_now();
-        if claims.workers.room() >= count && !self.lifecycle.is_draining() && !claims.unsupported.has_any() {
+        self.claims.wake_timer.wake_now();
+        if self.has_room(count) {
             return;
         }
         let work = instance.map_or(WakeNotification::Poll, |id| WakeNotification::WorkReady(id.clone()));
         let awaited = awaited.map(WakeNotification::ReplyAwaited);
         self.notifications.wake.notify(std::iter::once(work).chain(awaited));
+    }
+
+    /// Whether this node can run the bursts of `count` rows now.
+    pub(crate) fn has_room(&self, count: usize) -> bool {
+        let claims = &self.claims;
+        claims.workers.room() >= count && !self.lifecycle.is_draining() && !claims.unsupported.has_any()
     }
 
     /// This node has written an unclaimed row that is due at `at`.

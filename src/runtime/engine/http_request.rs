@@ -229,6 +229,9 @@ impl Engine {
         let body = RequestOfRow {
             id,
             holder: node.database.incarnation,
+            // Any other start is claimed as it is accepted, if there is room.
+            is_for_holder: (run.instance_id.is_some() || matches!(run.target, RouteTarget::Resume { .. }))
+                && node.has_room(1),
             is_kept: key.is_some(),
             held_for: held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             files: run.files.all().iter().map(|file| file.id().to_owned()).collect(),
@@ -248,6 +251,7 @@ impl Engine {
             definition_id,
             activity_id,
             hash,
+            revision,
         } = &run.target
         else {
             return Err(Error::internal("the target of a request is no start"));
@@ -295,6 +299,7 @@ impl Engine {
             route: Some(StartRoute {
                 activity_id: activity_id.clone(),
                 hash: *hash,
+                revision: *revision,
             }),
             has_chosen_id: run.instance_id.is_some(),
             claimed: false,

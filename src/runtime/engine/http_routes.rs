@@ -70,11 +70,12 @@ pub(crate) struct FoundTarget {
 /// What a request does.
 #[derive(Clone, Debug)]
 pub(crate) enum RouteTarget {
-    /// It starts an instance, if the definition has the route when the start is accepted.
+    /// It starts an instance, if the definition has the route, of this publish, when the start is accepted.
     Start {
         definition_id: DefinitionId,
         activity_id: ActivityId,
         hash: StimulusHash,
+        revision: i64,
     },
     /// It resumes an instance.
     Resume {
@@ -288,6 +289,7 @@ fn started(matched: MatchedRoute) -> FoundRoute {
             definition_id: matched.route.definition_id.clone(),
             activity_id: matched.route.activity_id.clone(),
             hash: matched.route.hash,
+            revision: matched.route.revision,
         },
         values: matched.values,
         options: Arc::clone(&matched.route.options),

@@ -43,6 +43,9 @@ pub(crate) struct RequestOfRow {
     pub(crate) id: RequestId,
     /// The registration of the node at which the client waits.
     pub(crate) holder: Incarnation,
+    /// The holder has room for its burst: other nodes leave the row to it for a moment.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_for_holder: bool,
     /// Its end is kept.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) is_kept: bool,

@@ -64,8 +64,8 @@ impl Prepared {
     }
 }
 
-/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if they need
-/// some. `None` if nothing is left to run.
+/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if
+/// any of them is not for any node. `None` if nothing is left to run.
 pub(super) async fn prepare(
     node: &NodeContext,
     locked: Locked,
@@ -74,7 +74,10 @@ pub(super) async fn prepare(
     files: Option<&HeldFiles>,
 ) -> Result<Option<Prepared>> {
     let rows = match files {
-        Some(files) => Box::pin(volatile::discard_lost(node, &locked.key, rows, files)).await?,
+        Some(files) => {
+            let rows = Box::pin(volatile::leave_to_holders(node, &locked.key, rows, files)).await?;
+            Box::pin(volatile::discard_lost(node, &locked.key, rows, files)).await?
+        }
         None => rows,
     };
     if rows.is_empty() {

@@ -40,6 +40,7 @@ const NEXT_SUPPORTED_DUE: &str = include_str!("../../../sql/queries/work/next_su
 const RELEASE: &str = include_str!("../../../sql/queries/work/release.sql");
 const DISCARD: &str = include_str!("../../../sql/queries/work/discard.sql");
 const DISCARD_VOLATILE: &str = include_str!("../../../sql/queries/work/discard_volatile.sql");
+const LEFT_TO_HOLDERS: &str = include_str!("../../../sql/queries/work/left_to_holders.sql");
 const MINE: &str = include_str!("../../../sql/queries/work/list_claimed.sql");
 
 /// From so many crashes on a row is isolated: it runs alone. The statements have the same number.
@@ -447,6 +448,20 @@ pub(crate) async fn discard_volatile(
     let holder = Some((incarnation, *number));
     discard(pool, (&instance.0, &instance.1), *id, holder, key).await?;
     Ok(())
+}
+
+/// Which of these rows of a tenant are left to the holder of their request, each given with whether it needs that one.
+pub(crate) async fn left_to_holders(
+    pool: &Pool,
+    tenant: &TenantId,
+    rows: &[(WorkId, Incarnation, bool)],
+) -> Result<Vec<WorkId>> {
+    let ids: Vec<i64> = rows.iter().map(|row| row.0.0).collect();
+    let holders: Vec<i64> = rows.iter().map(|row| row.1.0).collect();
+    let needs: Vec<bool> = rows.iter().map(|row| row.2).collect();
+    let tenant = tenant.as_str();
+    let left = pool.query(LEFT_TO_HOLDERS, &[&tenant, &ids, &holders, &needs]).await?;
+    Ok(left.iter().map(|row| WorkId(row.get("id"))).collect())
 }
 
 /// What became of a row that was to be discarded.

@@ -40,6 +40,8 @@ pub(crate) struct PublishedRoute {
     pub(crate) definition_id: DefinitionId,
     pub(crate) activity_id: ActivityId,
     pub(crate) hash: StimulusHash,
+    /// That of the publish which has these options.
+    pub(crate) revision: i64,
     pub(crate) options: Arc<Value>,
 }
 
@@ -60,12 +62,13 @@ fn hash_of(bytes: &[u8]) -> Option<StimulusHash> {
 /// Reads the routes that were published after a revision.
 pub(crate) async fn read(pool: &Pool, tenant: &TenantId, after: i64) -> Result<RoutesRead> {
     let rows = pool.query(READ, &[&tenant.as_str(), &after]).await?;
-    let at = columns!(rows; revision, total, definition_id, activity_id, hash, payload)?;
+    let at = columns!(rows; revision, total, definition_id, activity_id, hash, payload, published_at)?;
     let route = |row: &tokio_postgres::Row| {
         Some(PublishedRoute {
             definition_id: DefinitionId::new(row.get::<_, Option<String>>(at.definition_id)?),
             activity_id: ActivityId::new(row.get::<_, String>(at.activity_id)),
             hash: hash_of(row.get(at.hash))?,
+            revision: row.get(at.published_at),
             options: Arc::new(row.get(at.payload)),
         })
     };

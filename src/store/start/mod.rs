@@ -76,13 +76,15 @@ pub(crate) struct NewStart {
 pub(crate) struct StartRoute {
     pub(crate) activity_id: ActivityId,
     pub(crate) hash: StimulusHash,
+    /// That of the publish whose options the request was read by.
+    pub(crate) revision: i64,
 }
 
 /// The error for a start by a request whose route is no longer that of the definition: it is to be looked up again.
 pub(crate) fn route_moved() -> Error {
     Error::conflict(
         "route-moved",
-        "the route of the request was published elsewhere, or retracted, while it was accepted; try again",
+        "the route of the request was published again, or retracted, while it was accepted; try again",
     )
 }
 

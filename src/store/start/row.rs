@@ -23,6 +23,7 @@ pub(super) struct StartRow<'a> {
     checked_version: Option<&'a str>,
     trigger_activity_id: Option<&'a str>,
     trigger_hash: Option<&'a [u8]>,
+    trigger_revision: Option<i64>,
 }
 
 impl<'a> StartRow<'a> {
@@ -44,6 +45,7 @@ impl<'a> StartRow<'a> {
             checked_version: start.checked_version.as_ref().map(VersionId::as_str),
             trigger_activity_id: route.map(|route| route.activity_id.as_str()),
             trigger_hash: route.map(|route| route.hash.0.as_slice()),
+            trigger_revision: route.map(|route| route.revision),
         }
     }
 }

@@ -158,10 +158,12 @@ async fn a_start_whose_route_has_moved_is_refused_in_each_form() {
     publish(&fixture, &pool, &named("d", "1"), &[endpoint(7, "orders/{id}")])
         .await
         .unwrap();
-    let routed = |start: NewStart, hash: u8, activity: &str| NewStart {
+    // The revision of the first publish is 1.
+    let routed = |start: NewStart, (hash, activity, revision): (u8, &str, i64)| NewStart {
         route: Some(StartRoute {
             activity_id: ActivityId::new(activity),
             hash: StimulusHash([hash; 32]),
+            revision,
         }),
         ..start
     };
@@ -183,11 +185,15 @@ async fn a_start_whose_route_has_moved_is_refused_in_each_form() {
         ]
     };
     for start in forms("there") {
-        acceptor.accept(routed(start, 7, "endpoint")).await.unwrap();
+        acceptor.accept(routed(start, (7, "endpoint", 1))).await.unwrap();
     }
-    for (name, hash, activity) in [("path", 8, "endpoint"), ("activity", 7, "another")] {
+    for (name, route) in [
+        ("path", (8, "endpoint", 1)),
+        ("activity", (7, "another", 1)),
+        ("publish", (7, "endpoint", 0)),
+    ] {
         for start in forms(name) {
-            let error = acceptor.accept(routed(start, hash, activity)).await.unwrap_err();
+            let error = acceptor.accept(routed(start, route)).await.unwrap_err();
             assert_eq!(error.code(), "route-moved", "{name}");
         }
     }
@@ -196,7 +202,7 @@ async fn a_start_whose_route_has_moved_is_refused_in_each_form() {
         let start = if no % 2 == 0 {
             start
         } else {
-            routed(start, 8, "endpoint")
+            routed(start, (8, "endpoint", 1))
         };
         acceptor.accept(start)
     });
@@ -210,12 +216,12 @@ async fn a_start_whose_route_has_moved_is_refused_in_each_form() {
         .await
         .unwrap();
     for start in forms("retracted") {
-        let error = acceptor.accept(routed(start, 7, "endpoint")).await.unwrap_err();
+        let error = acceptor.accept(routed(start, (7, "endpoint", 1))).await.unwrap_err();
         assert_eq!(error.code(), "route-moved");
     }
     // An accepted key has its first answer, wherever the route is now.
     let [_, _, keyed, _] = forms("there");
-    acceptor.accept(routed(keyed, 7, "endpoint")).await.unwrap();
+    acceptor.accept(routed(keyed, (7, "endpoint", 1))).await.unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 6);
     assert_eq!(fixture.count("SELECT count(*) FROM idempotency_key").await, 2);
     // Its claims have no bursts here.

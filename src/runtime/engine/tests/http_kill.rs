@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-use super::http_request::{Web, file, keyed, node_at, says, start, text};
+use super::http_request::{Web, file, keyed, node_at, says, start_of, text};
 use crate::runtime::engine::http_request::HttpRun;
 use crate::spool::RequestFiles;
 
@@ -41,7 +41,8 @@ async fn request(key: &str, has_files: bool) -> HttpRun {
     HttpRun {
         payload: json!(key),
         files: RequestFiles::new(if has_files { vec![file().await] } else { Vec::new() }),
-        ..keyed(start(), key, 1)
+        // The first publish of its database.
+        ..keyed(start_of(1), key, 1)
     }
 }
 

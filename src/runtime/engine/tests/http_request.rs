@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -97,13 +97,19 @@ fn event(name: &str) -> Value {
 pub(super) struct Web {
     pub(super) database: TestDatabase,
     pub(super) engine: Engine,
+    /// How often `web` was published.
+    published: AtomicI64,
 }
 
 impl Web {
     pub(super) async fn new() -> Self {
         let database = TestDatabase::create().await;
         let engine = node(&database, "one", 8).await;
-        Self { database, engine }
+        Self {
+            database,
+            engine,
+            published: AtomicI64::new(0),
+        }
     }
 
     pub(super) fn url(&self) -> String {
@@ -112,6 +118,16 @@ impl Web {
 
     pub(super) async fn beside(&self, workers: usize) -> Engine {
         node(&self.database, "beside", workers).await
+    }
+
+    /// A request that starts the workflow as it was published last.
+    pub(super) fn start(&self) -> HttpRun {
+        start_of(self.published())
+    }
+
+    /// The revision of the last publish.
+    pub(super) fn published(&self) -> i64 {
+        self.published.load(Relaxed)
     }
 
     /// Publishes a workflow that begins at an entry.
@@ -126,6 +142,7 @@ impl Web {
         });
         let definition = WorkflowDefinition::from_value(model).unwrap();
         self.engine.save(definition, true).await.unwrap();
+        self.published.fetch_add(1, Relaxed);
     }
 
     pub(super) async fn count(&self, what: &str) -> i64 {
@@ -170,13 +187,19 @@ pub(super) async fn node_at(url: &str, name: &str, workers: usize) -> Engine {
         .unwrap()
 }
 
-pub(super) fn start() -> HttpRun {
+/// A request that starts the workflow as this revision has published it.
+pub(super) fn start_of(revision: i64) -> HttpRun {
+    request(RouteTarget::Start {
+        definition_id: "web".into(),
+        activity_id: "entry".into(),
+        hash: stimulus_hash("Test.Entry", &json!({}), None),
+        revision,
+    })
+}
+
+fn request(target: RouteTarget) -> HttpRun {
     HttpRun {
-        target: RouteTarget::Start {
-            definition_id: "web".into(),
-            activity_id: "entry".into(),
-            hash: stimulus_hash("Test.Entry", &json!({}), None),
-        },
+        target,
         payload: json!("hello"),
         instance_id: None,
         correlation_id: None,
@@ -202,13 +225,12 @@ pub(super) fn keyed(run: HttpRun, key: &str, fingerprint: u8) -> HttpRun {
 pub(super) async fn resume(engine: &Engine, id: &InstanceId) -> HttpRun {
     let (bookmark_id, generation): (_, Generation) = engine.bookmark_of(id, None, None).await.unwrap();
     HttpRun {
-        target: RouteTarget::Resume {
+        payload: json!("again"),
+        ..request(RouteTarget::Resume {
             instance_id: id.clone(),
             bookmark_id,
             generation,
-        },
-        payload: json!("again"),
-        ..start()
+        })
     }
 }
 
@@ -246,7 +268,7 @@ async fn a_request_is_answered_after_the_commit_of_its_burst() {
         (vec![json!({"id": "d", "type": "Test.Entry"}), says("b")], "Waiting"),
     ] {
         web.publish(&activities).await;
-        let outcome = web.engine.run_request(start()).await.unwrap();
+        let outcome = web.engine.run_request(web.start()).await.unwrap();
         assert_eq!(text(&outcome), wanted);
         let committed = web.engine.instance(&outcome.instance_id).await.unwrap();
         assert_ne!(committed.summary.sub_status, "Executing");
@@ -273,7 +295,7 @@ async fn an_answer_of_another_node_reaches_the_client() {
     web.publish(&[json!({"id": "d", "type": "Test.Entry"}), says("b")])
         .await;
     let idle = web.beside(0).await;
-    let outcome = idle.run_request(start()).await.unwrap();
+    let outcome = idle.run_request(web.start()).await.unwrap();
     assert_eq!(text(&outcome), "Waiting");
     let run = resume(&idle, &outcome.instance_id).await;
     assert_eq!(text(&idle.run_request(run).await.unwrap()), "b again");
@@ -282,18 +304,52 @@ async fn an_answer_of_another_node_reaches_the_client() {
     web.finish().await;
 }
 
+/// A large answer reaches a client only from its own node. The other node polls all the time, and claims most rows first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_runs_at_its_node_also_if_another_node_claims_it_first() {
+    let web = Web::new().await;
+    let bytes = literal("Int32", &json!(1024 * 1024 + 1));
+    let large = json!({"id": "l", "type": "Test.Says", "bytes": bytes});
+    web.publish(&[json!({"id": "d", "type": "Test.Entry"}), large]).await;
+    let beside = web.beside(8).await;
+    let polls = tokio::spawn({
+        let node = web.engine.node().unwrap();
+        let mut pace = tokio::time::interval(Duration::from_millis(1));
+        async move {
+            loop {
+                pace.tick().await;
+                node.claims.wake_timer.wake_now();
+            }
+        }
+    });
+    for n in 0..20 {
+        let chosen = HttpRun {
+            instance_id: Some(InstanceId::new(format!("i{n}"))),
+            ..web.start()
+        };
+        let waiting = beside.run_request(chosen).await.unwrap();
+        assert_eq!(text(&waiting), "Waiting");
+        let run = resume(&beside, &waiting.instance_id).await;
+        let answered = beside.run_request(run).await.unwrap();
+        assert_eq!(text(&answered).len(), 1024 * 1024 + 1, "{n}");
+    }
+    polls.abort();
+    beside.shutdown().await;
+    web.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_under_its_key_gets_the_stored_answer_at_any_node() {
     let web = Web::new().await;
     web.publish(&[says("a")]).await;
     let beside = web.beside(8).await;
-    let first = web.engine.run_request(keyed(start(), "k", 1)).await.unwrap();
+    let first = web.engine.run_request(keyed(web.start(), "k", 1)).await.unwrap();
     assert_eq!(text(&first), "a hello");
     let unknown = Idempotency {
         key: "other".to_owned(),
         fingerprint: [1; 32],
     };
-    let deadline = start().deadline;
+    let deadline = web.start().deadline;
     assert!(
         beside
             .repeat_request("GET /web", &unknown, false, deadline)
@@ -302,12 +358,12 @@ async fn a_repeat_under_its_key_gets_the_stored_answer_at_any_node() {
             .is_none()
     );
     for engine in [&web.engine, &beside] {
-        let again = engine.run_request(keyed(start(), "k", 1)).await.unwrap();
+        let again = engine.run_request(keyed(web.start(), "k", 1)).await.unwrap();
         assert_eq!(
             (text(&again), &again.instance_id),
             ("a hello".to_owned(), &first.instance_id)
         );
-        let given = keyed(start(), "k", 1).idempotency.unwrap();
+        let given = keyed(web.start(), "k", 1).idempotency.unwrap();
         let again = engine
             .repeat_request("GET /web", &given, false, deadline)
             .await
@@ -317,12 +373,12 @@ async fn a_repeat_under_its_key_gets_the_stored_answer_at_any_node() {
             (text(&again), &again.instance_id),
             ("a hello".to_owned(), &first.instance_id)
         );
-        let other = engine.run_request(keyed(start(), "k", 2)).await.unwrap_err();
+        let other = engine.run_request(keyed(web.start(), "k", 2)).await.unwrap_err();
         assert_eq!(other.code(), "idempotency-key-reused");
     }
     let elsewhere = HttpRun {
         scope: "GET /web as another client".to_owned(),
-        ..keyed(start(), "k", 2)
+        ..keyed(web.start(), "k", 2)
     };
     let elsewhere = beside.run_request(elsewhere).await.unwrap();
     assert_ne!(elsewhere.instance_id, first.instance_id);
@@ -332,9 +388,9 @@ async fn a_repeat_under_its_key_gets_the_stored_answer_at_any_node() {
     let bytes = literal("Int32", &json!(1024 * 1024 + 1));
     web.publish(&[json!({"id": "l", "type": "Test.Says", "bytes": bytes})])
         .await;
-    let large = beside.run_request(keyed(start(), "large", 1)).await.unwrap();
+    let large = beside.run_request(keyed(web.start(), "large", 1)).await.unwrap();
     assert_eq!(text(&large).len(), 1024 * 1024 + 1);
-    let again = web.engine.run_request(keyed(start(), "large", 1)).await.unwrap();
+    let again = web.engine.run_request(keyed(web.start(), "large", 1)).await.unwrap();
     assert_eq!(text(&again), "NotKept");
     beside.shutdown().await;
     web.finish().await;
@@ -350,7 +406,7 @@ async fn a_repeat_waits_for_the_first_request_and_survives_its_node() {
     .await;
     let held = |key: &str| HttpRun {
         wait_for_response: Some(Duration::from_secs(15)),
-        ..keyed(start(), key, 1)
+        ..keyed(web.start(), key, 1)
     };
     let beside = web.beside(8).await;
     // The node that took it ends as by a crash.
@@ -382,7 +438,7 @@ async fn a_held_request_is_answered_by_a_later_burst_of_any_node() {
     let idle = web.beside(0).await;
     let held = |wait| HttpRun {
         wait_for_response: Some(Duration::from_millis(wait)),
-        ..start()
+        ..web.start()
     };
     for engine in [&web.engine, &idle] {
         let run = tokio::spawn({
@@ -417,7 +473,7 @@ async fn the_end_of_a_held_request_is_found_without_a_hint() {
         let engine = web.engine.clone();
         let run = HttpRun {
             wait_for_response: Some(Duration::from_secs(15)),
-            ..start()
+            ..web.start()
         };
         async move { engine.run_request(run).await }
     });
@@ -443,7 +499,7 @@ async fn a_request_without_an_end_is_pending_at_its_deadline() {
     let idle = web.beside(0).await;
     let run = HttpRun {
         deadline: Instant::now() + Duration::from_millis(400),
-        ..start()
+        ..web.start()
     };
     let outcome = idle.run_request(run).await.unwrap();
     assert_eq!(text(&outcome), "Pending");
@@ -465,7 +521,7 @@ async fn a_start_that_is_lost_is_not_pending() {
     let idle = web.beside(0).await;
     let run = HttpRun {
         deadline: Instant::now() + Duration::from_secs(5),
-        ..start()
+        ..web.start()
     };
     let client = web.database.connect().await;
     let lose = async {

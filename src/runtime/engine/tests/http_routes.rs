@@ -382,6 +382,7 @@ async fn accepts(engine: &Engine, instance: &str, target: RouteTarget) -> Result
         definition_id,
         activity_id,
         hash,
+        revision,
     } = target
     else {
         return Err(Error::internal("no start"));
@@ -398,7 +399,11 @@ async fn accepts(engine: &Engine, instance: &str, target: RouteTarget) -> Result
         trigger_node_id: None,
         body,
         request: None,
-        route: Some(StartRoute { activity_id, hash }),
+        route: Some(StartRoute {
+            activity_id,
+            hash,
+            revision,
+        }),
         has_chosen_id: true,
         claimed: false,
     };
@@ -459,5 +464,28 @@ async fn a_moved_route_is_never_served_from_an_old_table() {
         );
         assert!(matches!(find(two, query("GET", &request)).await, FoundRoute::None));
     }
+    nodes.end().await;
+}
+
+/// The node that is asked does not hear of the second publish.
+#[tokio::test(flavor = "multi_thread")]
+async fn options_of_an_older_publish_are_never_served() {
+    let nodes = Nodes::start(false).await;
+    let (one, two) = (&nodes.one, &nodes.two);
+    let mut endpoint = trigger("e", "orders", &["GET"]);
+    publish(one, "a", std::slice::from_ref(&endpoint)).await.unwrap();
+    let open = target(two, query("GET", "/orders")).await;
+    assert_eq!(open.options["authorize"], Value::Null, "{}", open.options);
+    endpoint["authorize"] = true.into();
+    publish(one, "a", &[endpoint]).await.unwrap();
+    // The route has the same path and the same owner, and asks for a credential.
+    let known = target(two, query("GET", "/orders")).await;
+    for (name, target) in [("found-before", open.target), ("found-after", known.target)] {
+        let error = accepts(two, name, target).await.unwrap_err();
+        assert_eq!(error.code(), "route-moved", "{name}");
+    }
+    let guarded = target(two, query("GET", "/orders")).await;
+    assert_eq!(guarded.options["authorize"], true, "{}", guarded.options);
+    accepts(two, "new", guarded.target).await.unwrap();
     nodes.end().await;
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::http_request::{Web, file, keyed, resume, says, start, text};
+use super::http_request::{Web, file, keyed, resume, says, text};
 use crate::activity::{Activity, ActivityContext, Descriptor, Fault, Step};
 use crate::check;
 use crate::id::InstanceId;
@@ -43,13 +43,13 @@ async fn a_request_with_files_runs_where_they_are() {
     };
     let outcome = web
         .engine
-        .run_request(with_file(keyed(start(), "k", 1)).await)
+        .run_request(with_file(keyed(web.start(), "k", 1)).await)
         .await
         .unwrap();
     assert_eq!(text(&outcome), "Waiting");
     let again = web
         .engine
-        .run_request(with_file(keyed(start(), "k", 1)).await)
+        .run_request(with_file(keyed(web.start(), "k", 1)).await)
         .await
         .unwrap();
     assert_eq!(again.instance_id, outcome.instance_id);
@@ -68,7 +68,7 @@ async fn a_node_without_workers_takes_no_files() {
     let idle = web.beside(0).await;
     let upload = async || HttpRun {
         files: RequestFiles::new(vec![file().await]),
-        ..keyed(start(), "k", 1)
+        ..keyed(web.start(), "k", 1)
     };
     assert_eq!(
         idle.run_request(upload().await).await.unwrap_err().code(),
@@ -93,7 +93,7 @@ async fn the_files_of_a_held_request_end_with_its_burst() {
         instance_id: Some(InstanceId::new("held")),
         files: files.clone(),
         wait_for_response: Some(Duration::from_secs(20)),
-        ..start()
+        ..web.start()
     };
     let engine = web.engine.clone();
     let held = tokio::spawn(async move { engine.run_request(run).await });
@@ -123,7 +123,7 @@ async fn a_request_with_files_is_not_pending_before_its_commit() {
     let beside = web.beside(1).await;
     let mut waiting = Vec::new();
     for _ in 0..3 {
-        waiting.push(beside.run_request(start()).await.unwrap().instance_id);
+        waiting.push(beside.run_request(web.start()).await.unwrap().instance_id);
     }
     let [running, queued, unnoted] = <[InstanceId; 3]>::try_from(waiting).unwrap();
     let upload = async |id: &InstanceId, key: &str, millis: u64| HttpRun {
