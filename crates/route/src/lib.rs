@@ -26,5 +26,5 @@ mod tests;
 pub use error::TemplateError;
 pub use path::{LONGEST_PATH, PathError, RequestPath};
 pub use precedence::Precedence;
-pub use table::{Inserted, Lookup, MOST_CONFLICTS, MethodError, Methods, Route, RouteId, RouteTable};
+pub use table::{Lookup, MethodError, Methods, Route, RouteId, RouteTable};
 pub use template::{RouteValues, Template};

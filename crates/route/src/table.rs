@@ -1,6 +1,6 @@
 //! The routes of a node, and the best ones for a request.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::node::{Ending, Node, Search};
@@ -10,9 +10,6 @@ use crate::template::Template;
 /// The most methods of a route, and the longest one in bytes.
 const MOST_METHODS: usize = 16;
 const LONGEST_METHOD: usize = 32;
-
-/// The most conflicts that an insertion reports.
-pub const MOST_CONFLICTS: usize = 16;
 
 /// The methods of a route: some, or any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,15 +65,6 @@ impl Methods {
     fn has(&self, method: &str) -> bool {
         self.is_any() || self.0.iter().any(|known| known.eq_ignore_ascii_case(method))
     }
-
-    /// Whether a request can be meant for either.
-    fn overlaps(&self, other: &Self) -> bool {
-        match (self.is_any(), other.is_any()) {
-            (true, true) => true,
-            (false, false) => self.0.iter().any(|method| other.0.contains(method)),
-            _ => false,
-        }
-    }
 }
 
 /// A character of a token of RFC 9110.
@@ -122,17 +110,6 @@ impl<T> Route<T> {
     }
 }
 
-/// What an insertion did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inserted {
-    /// The id of the new route.
-    pub id: RouteId,
-    /// Routes of the same shape with one of its methods, the oldest ones first, at most [`MOST_CONFLICTS`]: each path that has
-    /// all segments is ambiguous between them. Routes of different shapes can be ambiguous for some paths, too, as
-    /// `{a:int}` and `{b:min(1)}` are; a lookup finds them then.
-    pub conflicts: Vec<RouteId>,
-}
-
 /// What a table has for a request.
 #[derive(Clone, Debug)]
 pub enum Lookup<'t, T> {
@@ -152,8 +129,6 @@ pub struct RouteTable<T> {
     root: Node,
     slots: Vec<Option<Route<T>>>,
     free: Vec<usize>,
-    /// The slots of each shape, the oldest route first.
-    shapes: HashMap<String, Vec<usize>>,
     next: u64,
 }
 
@@ -163,7 +138,6 @@ impl<T> Default for RouteTable<T> {
             root: Node::default(),
             slots: Vec::new(),
             free: Vec::new(),
-            shapes: HashMap::new(),
             next: 0,
         }
     }
@@ -188,7 +162,7 @@ impl<T> RouteTable<T> {
     /// Whether nothing is left of routes that were removed.
     #[cfg(test)]
     pub(crate) fn has_no_nodes(&self) -> bool {
-        self.root.is_empty() && self.shapes.is_empty()
+        self.root.is_empty()
     }
 
     /// A route by its id.
@@ -205,8 +179,8 @@ impl<T> RouteTable<T> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Inserts a route. Conflicts do not prevent it.
-    pub fn insert(&mut self, template: Template, methods: Methods, value: T) -> Inserted {
+    /// Inserts a route, whatever routes there are: a lookup finds all that a path matches.
+    pub fn insert(&mut self, template: Template, methods: Methods, value: T) -> RouteId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -217,11 +191,6 @@ impl<T> RouteTable<T> {
         };
         self.next += 1;
         self.root.insert(&template, slot);
-        let same = self.shapes.entry(template.shape()).or_default();
-        let routes = same.iter().filter_map(|slot| self.slots.get(*slot)?.as_ref());
-        let conflicting = routes.filter(|route| route.methods.overlaps(&methods));
-        let conflicts = conflicting.map(|route| route.id).take(MOST_CONFLICTS).collect();
-        same.push(slot);
         if let Some(place) = self.slots.get_mut(slot) {
             *place = Some(Route {
                 id,
@@ -230,7 +199,7 @@ impl<T> RouteTable<T> {
                 value,
             });
         }
-        Inserted { id, conflicts }
+        id
     }
 
     /// Removes a route.
@@ -239,13 +208,6 @@ impl<T> RouteTable<T> {
         let route = self.slots.get_mut(id.slot)?.take()?;
         self.free.push(id.slot);
         self.root.remove(&route.template, id.slot);
-        let shape = route.template.shape();
-        if let Some(same) = self.shapes.get_mut(&shape) {
-            same.retain(|slot| *slot != id.slot);
-            if same.is_empty() {
-                self.shapes.remove(&shape);
-            }
-        }
         Some(route.value)
     }
 

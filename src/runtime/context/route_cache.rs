@@ -235,7 +235,7 @@ impl State {
         }
         let mut ids = Vec::with_capacity(routes.len());
         for (template, methods, route) in routes {
-            ids.push(self.table.insert(template, methods, Arc::new(route)).id);
+            ids.push(self.table.insert(template, methods, Arc::new(route)));
         }
         if !ids.is_empty() {
             self.by_definition.insert(definition.clone(), ids);

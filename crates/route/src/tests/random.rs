@@ -105,7 +105,7 @@ fn inserted(table: &mut RouteTable<usize>, source: &str, methods: &[&str]) -> Op
     let template = Template::parse(source).ok()?;
     let methods = Methods::of(methods.iter().copied()).unwrap();
     let next = table.iter().map(|route| route.value() + 1).max().unwrap_or(0);
-    Some(table.insert(template, methods, next).id)
+    Some(table.insert(template, methods, next))
 }
 
 fn agree(table: &RouteTable<usize>, raws: &[String]) -> Result<(), TestCaseError> {
