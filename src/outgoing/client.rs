@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Proxy, Response, Url};
@@ -271,8 +272,8 @@ fn take_credentials(url: &mut Url, headers: &mut HeaderMap) -> std::result::Resu
     let unusable =
         || SendError::Refused("the user and password in the URL cannot be sent; use Authorization".to_owned());
     if !headers.contains_key(AUTHORIZATION) {
-        let user = percent_decoded(url.username());
-        let password = percent_decoded(url.password().unwrap_or_default());
+        let user = percent_decode_str(url.username()).collect();
+        let password = percent_decode_str(url.password().unwrap_or_default()).collect();
         let basic = format!("Basic {}", STANDARD.encode([user, b":".to_vec(), password].concat()));
         let mut value = HeaderValue::try_from(basic).map_err(|_| unusable())?;
         value.set_sensitive(true);
@@ -280,23 +281,4 @@ fn take_credentials(url: &mut Url, headers: &mut HeaderMap) -> std::result::Resu
     }
     url.set_username("").map_err(|()| unusable())?;
     url.set_password(None).map_err(|()| unusable())
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = match after {
-            [high, low, ..] if *first == b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                digit(*high)
-                    .zip(digit(*low))
-                    .and_then(|(high, low)| u8::try_from(high * 16 + low).ok())
-            }
-            _ => None,
-        };
-        bytes.push(escaped.unwrap_or(*first));
-        rest = after.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
-    }
-    bytes
 }

@@ -1,5 +1,6 @@
 //! Names and values in the encoding of forms and queries.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// The names and values of `application/x-www-form-urlencoded` or of a query, in their order. What is no escape stays as it is,
@@ -20,28 +21,7 @@ fn decode(text: &str) -> String {
 
 /// Decodes escapes. What is no escape stays as it is, and bytes that are no UTF-8 become U+FFFD.
 pub(crate) fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes().iter();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'%' => {
-                let digits = rest.as_slice();
-                let digit = |at: usize| digits.get(at).and_then(|digit| (*digit as char).to_digit(16));
-                match (digit(0), digit(1)) {
-                    (Some(high), Some(low)) => {
-                        bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
-                        rest.nth(1);
-                    }
-                    _ => bytes.push(b'%'),
-                }
-            }
-            byte => bytes.push(*byte),
-        }
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    }
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Names and values as a form sends them.
