@@ -3,9 +3,7 @@
 use axum::http::{StatusCode, header};
 
 use super::body_stream::{BodyFailure, BodyStream, declared_length};
-use super::content::{
-    BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
-};
+use super::content::{BodyReader, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadFailure, form_too_large, too_many_fields};
 use super::digest::BodyDigest;
 use super::form;
 use crate::activity::http::{
@@ -13,7 +11,7 @@ use crate::activity::http::{
 };
 use crate::execution::check_value;
 use crate::http::{ApiError, ReservedMemory, check_encoding, last_segment, nul_error};
-use crate::spool::{RequestFiles, SpoolFile};
+use crate::spool::{RequestFiles, SpoolContent, SpoolFile, SpoolPlace};
 
 /// The name of a body that has none.
 const UNNAMED: &str = "file.dat";
@@ -78,7 +76,7 @@ impl BodyReader<'_> {
         content_type: &str,
         digest: &mut BodyDigest,
     ) -> Result<ReadBody, ReadFailure> {
-        let mut content = Content::default();
+        let mut content = SpoolContent::default();
         while let Some(part) = stream.next().await? {
             digest.update(&part);
             if kind.is_text() && stream.length() > self.largest_text {
@@ -88,20 +86,20 @@ impl BodyReader<'_> {
         }
         let mut read = ReadBody::default();
         match content.finish().await? {
-            ReadContent::Bytes(bytes) if bytes.is_empty() => {}
-            ReadContent::Bytes(bytes) if kind.is_text() => {
+            SpoolPlace::Memory(bytes) if bytes.is_empty() => {}
+            SpoolPlace::Memory(bytes) if kind.is_text() => {
                 // What the text takes is not to be seen in its bytes, which may be UTF-16.
                 let text = kind.text(content_type, bytes).map_err(malformed)?;
                 self.limits.reserve(text.as_bytes(), &mut read.memory)?;
                 kind.check(&text).map_err(malformed)?;
                 read.body = ReceivedBody::Text(text);
             }
-            ReadContent::Bytes(bytes) => {
+            SpoolPlace::Memory(bytes) => {
                 self.limits.reserve(&bytes, &mut read.memory)?;
                 read.body = self.inline(kind, content_type, bytes)?;
             }
-            ReadContent::Spooled(_) if kind == BodyKind::Form => return Err(form_too_large().into()),
-            ReadContent::Spooled(file) => {
+            SpoolPlace::File(_) if kind == BodyKind::Form => return Err(form_too_large().into()),
+            SpoolPlace::File(file) => {
                 if kind.is_text() {
                     self.check_spooled(kind, content_type, &file, &mut read.memory).await?;
                 }

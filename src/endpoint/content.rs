@@ -1,13 +1,12 @@
-//! What is read of a body, and where its bytes go.
+//! What is read of a body, and by what.
 
-use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 
 use super::answer;
 use super::body_stream::BodyFailure;
 use crate::activity::http::{ReceivedBody, RequestProblem, RouteOptions};
 use crate::http::{ApiError, BodyLimits, ReservedMemory};
-use crate::spool::{RequestFiles, Spool, SpoolFile, SpoolWriter};
+use crate::spool::{RequestFiles, Spool};
 
 /// What a body may have to be part of the accepted row, in bytes.
 pub(super) const INLINE_BYTES: usize = 256 * 1024;
@@ -75,53 +74,6 @@ impl From<ApiError> for ReadFailure {
 impl From<crate::Error> for ReadFailure {
     fn from(error: crate::Error) -> Self {
         answer::refused(error).into()
-    }
-}
-
-/// Bytes that go to the spool once they are too many.
-#[derive(Default)]
-pub(super) struct Content {
-    bytes: Vec<u8>,
-    writer: Option<SpoolWriter>,
-}
-
-/// Where the bytes are.
-pub(super) enum ReadContent {
-    Bytes(Vec<u8>),
-    Spooled(SpoolFile),
-}
-
-impl Content {
-    /// What is in memory, in bytes.
-    pub(super) fn in_memory(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Appends bytes; they stay in memory up to `most`.
-    pub(super) async fn write(&mut self, part: &Bytes, most: usize, spool: &Spool) -> crate::Result<()> {
-        if self.writer.is_none() && self.bytes.len() + part.len() > most {
-            self.writer = Some(spool.create().await?);
-        }
-        match &mut self.writer {
-            Some(writer) => {
-                let before = std::mem::take(&mut self.bytes);
-                if !before.is_empty() {
-                    writer.write(&before).await?;
-                }
-                writer.write(part).await
-            }
-            None => {
-                self.bytes.extend_from_slice(part);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) async fn finish(self) -> crate::Result<ReadContent> {
-        match self.writer {
-            Some(writer) => Ok(ReadContent::Spooled(writer.finish().await?)),
-            None => Ok(ReadContent::Bytes(self.bytes)),
-        }
     }
 }
 

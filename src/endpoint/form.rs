@@ -10,13 +10,11 @@ use futures_util::stream::{self, Stream};
 use multer::{Field, Multipart};
 
 use super::body_stream::{BodyFailure, BodyStream};
-use super::content::{
-    BodyReader, Content, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadContent, ReadFailure, form_too_large, too_many_fields,
-};
+use super::content::{BodyReader, INLINE_BYTES, MOST_FIELDS, ReadBody, ReadFailure, form_too_large, too_many_fields};
 use super::digest::BodyDigest;
 use crate::activity::http::{FileContent, FileValue, ReceivedBody, RequestProblem, filename_of};
 use crate::http::{ApiError, last_segment, nul_error};
-use crate::spool::{RequestFiles, SpoolFile};
+use crate::spool::{RequestFiles, SpoolContent, SpoolFile, SpoolPlace};
 
 /// The longest head of a part, in bytes. While it is looked for, this much and one chunk are held in memory.
 const HEAD_BYTES: u64 = 8 * 1024;
@@ -232,7 +230,7 @@ impl FormReader<'_> {
         let content_type = content_type.to_owned();
         self.count(content_type.len())?;
         digest.update(&content_type);
-        let (mut content, mut length, mut hash) = (Content::default(), 0_u64, digest.of_part());
+        let (mut content, mut length, mut hash) = (SpoolContent::default(), 0_u64, digest.of_part());
         let most = INLINE_BYTES.saturating_sub(self.inline_bytes);
         while let Some(part) = self.chunk_of(&mut field).await? {
             let before = length;
@@ -250,11 +248,11 @@ impl FormReader<'_> {
         digest.add(hash);
         self.inline_bytes += content.in_memory();
         let content = match content.finish().await? {
-            ReadContent::Bytes(bytes) => {
+            SpoolPlace::Memory(bytes) => {
                 self.reader.limits.reserve(&bytes, &mut self.read.memory)?;
                 FileContent::Inline(bytes)
             }
-            ReadContent::Spooled(file) => {
+            SpoolPlace::File(file) => {
                 let id = file.id().to_owned();
                 self.spooled.push(file);
                 FileContent::Spooled(id)

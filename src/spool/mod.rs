@@ -6,9 +6,10 @@
 //!
 //! # Layout
 //! `folder`: the folder of this process, and those of dead ones · `room`: what all files may take · `writer`: a file that is
-//! being written · `file`: a complete one; `request_files`: those of one request.
+//! being written · `content`: bytes in memory, or in a file · `file`: a complete one; `request_files`: those of one request.
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP makes files"))]
 
+mod content;
 mod file;
 mod folder;
 mod request_files;
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+pub(crate) use content::{SpoolContent, SpoolPlace};
 pub(crate) use file::SpoolFile;
 use file::Stored;
 use folder::Folder;

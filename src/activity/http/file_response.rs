@@ -17,6 +17,7 @@ use super::response::require_request;
 use super::services::HttpServices;
 use super::zip_file::{MOST_FILES, ZipFile};
 use crate::activity::{Activity, ActivityContext, Answer, AnswerBody, Descriptor, Fault, InputDescriptor, Step};
+use crate::spool::{SpoolContent, SpoolPlace};
 
 /// How much of a zip is kept in memory: as much as a kept answer can have. What is larger goes to the spool.
 const IN_MEMORY: usize = 1 << 20;
@@ -147,8 +148,7 @@ impl WriteFileHttpResponse {
         let mut zip = ZipFile::new();
         let mut target = ZipTarget {
             services: &self.0,
-            bytes: Vec::new(),
-            spooled: None,
+            content: SpoolContent::default(),
             hasher: Sha256::new(),
         };
         for (number, file) in files.iter().enumerate() {
@@ -175,11 +175,10 @@ impl WriteFileHttpResponse {
     }
 }
 
-/// Where a zip is written: to memory, then to the spool.
+/// Where a zip is written.
 struct ZipTarget<'s> {
     services: &'s HttpServices,
-    bytes: Vec<u8>,
-    spooled: Option<crate::spool::SpoolWriter>,
+    content: SpoolContent,
     hasher: Sha256,
 }
 
@@ -198,28 +197,14 @@ impl ZipTarget<'_> {
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.hasher.update(bytes);
-        if self.spooled.is_none() {
-            self.bytes.extend(bytes);
-            if self.bytes.len() <= IN_MEMORY {
-                return Ok(());
-            }
-        }
-        let writer = match &mut self.spooled {
-            Some(writer) => {
-                writer.write(bytes).await?;
-                return Ok(());
-            }
-            none => none.insert(self.services.spool.create().await?),
-        };
-        writer.write(&std::mem::take(&mut self.bytes)).await?;
-        Ok(())
+        Ok(self.content.write(bytes, IN_MEMORY, &self.services.spool).await?)
     }
 
     async fn finish(self) -> Result<AnswerBody, Fault> {
-        match self.spooled {
-            Some(writer) => Ok(AnswerBody::File(writer.finish().await?)),
-            None => Ok(AnswerBody::Bytes(self.bytes)),
-        }
+        Ok(match self.content.finish().await? {
+            SpoolPlace::File(file) => AnswerBody::File(file),
+            SpoolPlace::Memory(bytes) => AnswerBody::Bytes(bytes),
+        })
     }
 }
 

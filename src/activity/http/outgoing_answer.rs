@@ -16,7 +16,7 @@ use super::services::HttpServices;
 use crate::activity::{ActivityContext, Fault, SentFailure, Step};
 use crate::expression::TypeName;
 use crate::outgoing::{OutgoingResponse, SendError};
-use crate::spool::{SpoolFile, SpoolWriter};
+use crate::spool::{SpoolContent, SpoolFile, SpoolPlace};
 
 /// The largest file that is a value of the workflow itself, in bytes: it outlives waits. Larger ones are in the spool.
 const LARGEST_INLINE: usize = 256 << 10;
@@ -253,27 +253,16 @@ pub(super) async fn received_file(
     services: &HttpServices,
     response: &mut OutgoingResponse,
 ) -> Result<Option<FileValue>, Unanswered> {
-    let mut bytes = Vec::new();
-    let mut writer: Option<SpoolWriter> = None;
+    let mut content = SpoolContent::default();
     while let Some(part) = response.next().await? {
-        match &mut writer {
-            Some(writer) => writer.write(&part).await?,
-            None if bytes.len() + part.len() <= LARGEST_INLINE => bytes.extend_from_slice(&part),
-            None => {
-                let mut begun = services.spool.create().await?;
-                begun.write(&std::mem::take(&mut bytes)).await?;
-                begun.write(&part).await?;
-                writer = Some(begun);
-            }
-        }
+        content.write(&part, LARGEST_INLINE, &services.spool).await?;
     }
     let content_type = content_type(response);
     let filename = file_name(response.headers(), response.url().path());
-    let mut file = match writer {
-        None if bytes.is_empty() => return Ok(None),
-        None => FileValue::inline(filename, content_type, bytes),
-        Some(writer) => {
-            let stored: SpoolFile = writer.finish().await?;
+    let mut file = match content.finish().await? {
+        SpoolPlace::Memory(bytes) if bytes.is_empty() => return Ok(None),
+        SpoolPlace::Memory(bytes) => FileValue::inline(filename, content_type, bytes),
+        SpoolPlace::File(stored) => {
             let file = FileValue {
                 name: None,
                 filename,
