@@ -124,7 +124,7 @@ const HOT: [Hot; 48] = [
     hot!("maintenance/advance_postponed", "120000000", true),
     hot!(
         "start/accept",
-        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL,'a',sha256('7'))::start_request]",
+        "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL,'a',sha256('7'),1)::start_request]",
         true
     ),
     hot!("maintenance/purge_expired", "86400000000, array[now(), null, now(), null]", false),
