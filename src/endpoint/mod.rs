@@ -19,8 +19,8 @@
 //!
 //! # Layout
 //! - `admission`: hosts, credentials, permits; `run`: the way of a request through its route and the engine.
-//! - `incoming`: a request without its body; `body`, `form`: its body by its kind; `body_stream`: the bytes as they come; `content`: where
-//!   they go.
+//! - `incoming`: a request without its body; `body`, `form`: its body by its kind; `body_stream`: the bytes as they come; `content`:
+//!   what is read; `digest`: what a repeat is compared by.
 //! - `answer`: what a client receives.
 
 mod admission;
