@@ -125,6 +125,8 @@ async fn an_instance_says_whether_it_executes_and_whether_it_is_the_systems() {
     assert_fields!(running, {"isExecuting": true, "isSystem": false});
     assert_eq!(running["workflowState"]["isExecuting"], true);
     gate.open();
+    // Kept until the instance waits for it.
+    http.trigger("go-1", &json!({})).await;
     http.instance_becomes("i", "Finished").await;
     assert!(system(&http).await.is_empty());
     let client = database.connect().await;
