@@ -9,6 +9,7 @@
 //! being written · `content`: bytes in memory, or in a file · `file`: a complete one; `request_files`: those of one request.
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP makes files"))]
 
+#[cfg(feature = "http")]
 mod content;
 mod file;
 mod folder;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+#[cfg(feature = "http")]
 pub(crate) use content::{SpoolContent, SpoolPlace};
 pub(crate) use file::SpoolFile;
 use file::Stored;
