@@ -13,7 +13,7 @@ use std::time::Duration;
 use postgres_types::ToSql;
 use tokio_postgres::Row;
 
-use super::{AcceptTask, ConnectionSource, Pending, StartOutcome, no_connection};
+use super::{AcceptTask, ConnectionSource, Pending, StartOutcome, no_connection, route_moved};
 use crate::db::{ANSWER_TIMEOUT, columns, within};
 use crate::id::{VersionId, WorkId};
 use crate::store::clock::DatabaseClock;
@@ -57,7 +57,8 @@ impl AcceptTask {
         }
     }
 
-    /// Replies to a start that was sent twice: its own first attempt may be why the second is refused.
+    /// Replies to a start that was sent twice: its own first attempt may be why the second is refused. Where the route has moved
+    /// meanwhile, the first attempt may still be committed: its outcome is unknown, and it is not sent to the new route.
     pub(super) async fn confirm(&mut self, pending: Pending, outcome: StartOutcome) {
         let is_refusal = !matches!(outcome, StartOutcome::Made { .. } | StartOutcome::NoDefinition);
         let missing = if is_refusal {
@@ -65,7 +66,9 @@ impl AcceptTask {
         } else {
             vec![pending]
         };
-        if let Some((_, reply)) = missing.into_iter().next() {
+        if matches!(outcome, StartOutcome::RouteMoved) {
+            unknown(missing, &route_moved());
+        } else if let Some((_, reply)) = missing.into_iter().next() {
             let _ = reply.send(Ok(outcome));
         }
     }

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::definitions::{definition, start};
 use super::keys::acceptor;
 use crate::db::Pool;
-use crate::id::{ActivityId, DefinitionId, StimulusHash, TenantId};
+use crate::id::{ActivityId, DefinitionId, NodeId, StimulusHash, TenantId};
 use crate::store::commit::BookmarkRow;
 use crate::store::definition::retract::retract;
 use crate::store::definition::{self, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow};
 use crate::store::route::{self, BookmarkRoute, Requested, anchor_key};
-use crate::store::start::{NewStart, StartRoute};
+use crate::store::start::{Acceptor, NewStart, StartRoute};
 use crate::store::stimulus_key::StimulusKey;
+use crate::testing::Proxy;
 use crate::testing::store::{Fixture, burst, waiting};
 use crate::{Error, Result};
 
@@ -233,6 +234,55 @@ async fn a_start_whose_route_has_moved_is_refused_in_each_form() {
         .unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 6);
     assert_eq!(fixture.count("SELECT count(*) FROM idempotency_key").await, 2);
+    // Its claims have no bursts here.
+    fixture.execute("UPDATE work SET claimed_by = NULL").await;
+    fixture.is_sound().await;
+}
+
+/// The first attempt waits when its connection is lost, and the second one finds the route moved: the first may yet be
+/// committed, so that its client must not be sent to the new route.
+#[tokio::test]
+async fn a_start_that_may_be_accepted_yet_is_unknown_and_has_not_moved() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    publish(&fixture, &writer.pool, &named("d", "1"), &[endpoint(7, "orders")])
+        .await
+        .unwrap();
+    let proxy = Proxy::start(fixture.server_port()).await;
+    let far = fixture.through(proxy.port).of(writer.incarnation, &NodeId::new("test"));
+    let (acceptor, _task) = Acceptor::start(&far, &writer.pool, writer.incarnation, true);
+    acceptor.accept(start("before", None)).await.unwrap();
+    let revision = fixture.count("SELECT revision FROM revision").await;
+    let holder = fixture
+        .begin("INSERT INTO work (tenant_id, instance_id, kind, definition_id, body) VALUES ('', 'lost', 0, 'd', '{}')")
+        .await;
+    let accepts = tokio::spawn(async move {
+        let routed = NewStart {
+            route: Some(StartRoute {
+                activity_id: ActivityId::new("endpoint"),
+                hash: StimulusHash([7; 32]),
+                revision,
+            }),
+            ..start("lost", None)
+        };
+        acceptor.accept(routed).await.map(drop)
+    });
+    fixture.so_many_wait(1).await;
+    publish(&fixture, &writer.pool, &named("d", "2"), &[endpoint(7, "orders")])
+        .await
+        .unwrap();
+    proxy.cut();
+    let error = accepts.await.unwrap().unwrap_err();
+    assert!(error.is_unknown_outcome(), "{error}");
+    assert_eq!(error.instance_id(), Some("lost"));
+    holder.client.batch_execute("ROLLBACK").await.unwrap();
+    fixture.so_many_wait(0).await;
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM work WHERE instance_id = 'lost'")
+            .await,
+        1
+    );
     // Its claims have no bursts here.
     fixture.execute("UPDATE work SET claimed_by = NULL").await;
     fixture.is_sound().await;
