@@ -207,6 +207,11 @@ impl InFlight {
         std::mem::take(&mut self.state().in_doubt)
     }
 
+    /// Whether a burst of this node runs the instance.
+    pub(crate) fn runs(&self, instance: &InstanceId) -> bool {
+        self.state().bursts.keys().any(|(_, id)| id == instance)
+    }
+
     /// Whether a burst of this node has the claim.
     pub(crate) fn contains(&self, key: &InstanceKey, claim: &Claim) -> bool {
         let state = self.state();
@@ -275,5 +280,23 @@ impl BurstClaims {
 impl Drop for BurstClaims {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TenantId;
+
+    #[test]
+    fn an_instance_runs_until_its_last_burst_has_ended() {
+        let in_flight = Arc::<InFlight>::default();
+        let key: InstanceKey = (TenantId::default(), InstanceId::new("i"));
+        let bursts = [in_flight.add(&key, []), in_flight.add(&key, [])];
+        for burst in bursts {
+            assert!(in_flight.runs(&key.1) && !in_flight.runs(&InstanceId::new("j")));
+            drop(burst);
+        }
+        assert!(!in_flight.runs(&key.1));
     }
 }

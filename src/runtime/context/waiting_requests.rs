@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -19,9 +18,6 @@ use crate::id::{InstanceId, RequestId};
 use crate::spool::{RequestFiles, SpoolFile};
 use crate::store::code::AnswerOutcome;
 use crate::store::http_answer::KeptAnswer;
-
-/// How long after its commit a burst of this node replies, at most, unless its registration has ended.
-const OWN_REPLY: Duration = Duration::from_millis(500);
 
 /// What a client receives.
 #[derive(Clone, Debug)]
@@ -92,8 +88,6 @@ struct Waiter {
     sender: oneshot::Sender<EndOfInstance>,
     /// The end comes as a row.
     reads: bool,
-    /// When it was read first that the answer is not kept.
-    not_kept_since: Option<Instant>,
     /// Of the client whose request it is, not of one that repeats it.
     files: RequestFiles,
 }
@@ -104,13 +98,6 @@ pub(crate) struct WaitingRequest {
     pub(crate) receiver: oneshot::Receiver<EndOfInstance>,
     number: u64,
     registry: Arc<WaitingRequests>,
-}
-
-impl Waiter {
-    /// The answer is not kept: whether no burst of this node is about to reply with it.
-    fn has_no_other_reply(&mut self) -> bool {
-        self.reads && self.not_kept_since.get_or_insert_with(Instant::now).elapsed() >= OWN_REPLY
-    }
 }
 
 impl WaitingRequest {
@@ -155,7 +142,6 @@ impl WaitingRequests {
             instance: instance.clone(),
             sender,
             reads: false,
-            not_kept_since: None,
             files,
         });
         WaitingRequest {
@@ -167,8 +153,7 @@ impl WaitingRequests {
     }
 
     /// Sends the end of a request of an instance to the clients that wait for it; false if there is none. That an answer is not
-    /// kept is for those that read, and after a moment only: a burst of this node, whose row is read before it replies, has the
-    /// answer itself.
+    /// kept is for those that read: a burst of this node, whose row is read before it replies, has the answer itself.
     pub(crate) fn end(&self, id: RequestId, instance: &InstanceId, end: impl Into<HttpEnd>) -> bool {
         let end = end.into();
         let is_kept = !matches!(end, HttpEnd::NotKept);
@@ -176,7 +161,7 @@ impl WaitingRequests {
         let Some(waiters) = waiting.requests.get_mut(&id) else {
             return false;
         };
-        let is_ended = |waiter: &mut Waiter| waiter.instance == *instance && (is_kept || waiter.has_no_other_reply());
+        let is_ended = |waiter: &mut Waiter| waiter.instance == *instance && (is_kept || waiter.reads);
         let ended: Vec<Waiter> = waiters.extract_if(.., is_ended).collect();
         if waiters.is_empty() {
             waiting.requests.remove(&id);
@@ -256,23 +241,5 @@ mod tests {
             assert!(matches!(end, HttpEnd::Waiting));
         }
         assert!(!requests.end(id, &instance, HttpEnd::Waiting));
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_is_not_kept_is_waited_for_a_moment() {
-        let requests = Arc::<WaitingRequests>::default();
-        let (id, instance) = (RequestId::random(), InstanceId::new("i"));
-        let mut waiter = requests.register(id, &instance, RequestFiles::default());
-        assert!(!requests.end(id, &instance, HttpEnd::NotKept), "it reads no rows");
-        waiter.read_rows();
-        assert!(
-            !requests.end(id, &instance, HttpEnd::NotKept),
-            "a reply may be on its way"
-        );
-        for waiter in requests.waiting().requests.get_mut(&id).unwrap() {
-            waiter.not_kept_since = waiter.not_kept_since.and_then(|since| since.checked_sub(OWN_REPLY));
-        }
-        assert!(requests.end(id, &instance, HttpEnd::NotKept));
-        assert!(matches!(waiter.receiver.try_recv().unwrap().1, HttpEnd::NotKept));
     }
 }

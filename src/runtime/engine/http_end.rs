@@ -78,7 +78,9 @@ impl Engine {
                         if let Ok(end) = tokio::time::timeout(READ_INTERVAL, &mut waiting.receiver).await {
                             return outcome(end);
                         }
-                        if let Some(outcome) = self.read_end(waiting.id, &instance, until).await {
+                        // An answer that is not kept may still come from that burst: its row is read again.
+                        let read = self.read_end(waiting.id, &instance, until).await;
+                        if let Some(outcome) = read.filter(|read| !matches!(read.end, HttpEnd::NotKept)) {
                             return Ok(outcome);
                         }
                     }

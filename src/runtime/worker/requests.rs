@@ -128,8 +128,13 @@ pub(super) async fn collect(node: &NodeContext) {
             match read {
                 Ok(kept) => {
                     for kept in kept {
-                        let (id, instance) = (kept.request, kept.instance.clone());
-                        requests.end(id, &instance, kept);
+                        // A burst of this node, whose row is read before it replies, has the answer itself.
+                        let replies_later =
+                            kept.outcome == AnswerOutcome::NotKept && node.claims.in_flight.runs(&kept.instance);
+                        if !replies_later {
+                            let (id, instance) = (kept.request, kept.instance.clone());
+                            requests.end(id, &instance, kept);
+                        }
                     }
                 }
                 Err(error) => tracing::debug!(%error, "the ends of requests cannot be read; they are read again"),
