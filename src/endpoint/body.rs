@@ -23,7 +23,7 @@ impl BodyReader<'_> {
         stream.limit(limit);
         let content_type = self.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.map_or("", |value| value.to_str().unwrap_or_default());
-        let mut digest = BodyDigest::new(self.is_keyed);
+        let mut digest = BodyDigest::new(self.headers.contains_key("idempotency-key"));
         digest.update(
             content_type
                 .split(';')

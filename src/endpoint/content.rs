@@ -45,8 +45,6 @@ pub(super) struct BodyReader<'r> {
     pub(super) options: &'r RouteOptions,
     pub(super) spool: &'r Spool,
     pub(super) limits: &'r BodyLimits,
-    /// The request has an idempotency key.
-    pub(super) is_keyed: bool,
     /// The largest text that a workflow can keep, in bytes.
     pub(super) largest_text: u64,
     /// The time without enough progress, for messages.

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// A digest in the making. Of a request without a key there is none, as it takes longer than anything else of a large body.
+/// A digest that is being computed. Of a request without a key there is none, as it takes longer than anything else of a large body.
 #[derive(Debug)]
 pub(super) struct BodyDigest(Option<Sha256>);
 

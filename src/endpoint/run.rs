@@ -194,6 +194,8 @@ impl Exchange<'_> {
             };
             match engine.run_request(run).await {
                 Ok(outcome) => return Ok(answer::of_outcome(outcome, timeout.is_some(), self.parts).await),
+                // The body, cut under the former options, may be a whole one under the new ones.
+                Err(error) if error.code() == "route-moved" && problem.is_some() => break,
                 Err(error) if error.code() == "route-moved" => {}
                 Err(error) => return Err(answer::of_error(error, engine).into()),
             }
@@ -250,7 +252,6 @@ impl Exchange<'_> {
             options,
             spool: &self.endpoints.engine.http_services().spool,
             limits: &self.endpoints.limits,
-            is_keyed: self.parts.headers.contains_key("idempotency-key"),
             largest_text: self.endpoints.engine.max_value_bytes(),
             timeout: self.endpoints.body_timeout,
         };

@@ -31,6 +31,7 @@ impl Request {
         if !content_type.is_empty() {
             headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
         }
+        headers.insert("idempotency-key", HeaderValue::from_static("key"));
         Self {
             headers,
             body: body.into(),
@@ -70,7 +71,6 @@ impl Request {
             options: &self.options,
             spool: &self.spool,
             limits: &limits,
-            is_keyed: true,
             largest_text: LARGEST_TEXT,
             timeout: TIMEOUT,
         };
