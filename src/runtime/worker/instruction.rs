@@ -43,7 +43,7 @@ pub(crate) struct RequestOfRow {
     pub(crate) id: RequestId,
     /// The registration of the node at which the client waits.
     pub(crate) holder: Incarnation,
-    /// The holder has room for its burst: other nodes leave the row to it for a moment.
+    /// The holder has room for its burst: other nodes leave the row to it for a second.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) is_for_holder: bool,
     /// Its end is kept.

@@ -64,8 +64,8 @@ impl Prepared {
     }
 }
 
-/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if
-/// any of them is not for any node. `None` if nothing is left to run.
+/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if one of
+/// these is not for each node. `None` if nothing is left to run.
 pub(super) async fn prepare(
     node: &NodeContext,
     locked: Locked,

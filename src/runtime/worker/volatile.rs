@@ -1,9 +1,10 @@
 //! Rows of requests whose clients wait at another node.
 //!
-//! The burst of a request runs on the node that received it, as a large answer reaches a client only there. Where another node
-//! has claimed its row first, it leaves the row to that node for a moment; a row whose payload names files in the spool of a
-//! process, for as long as that process has them: only that one can run it. Nothing of such a request is accepted before the commit of its first burst, so its row is deleted without an effect once
-//! the files are gone, and with it its idempotency key.
+//! The burst of a request runs on the node that received it, as a large answer reaches a client only there. Another node that
+//! claims its row first leaves the row to that node, which had room when it accepted the request, for a second. A row whose
+//! payload names files in the spool of a process is left to its node as long as that is registered, or being removed: only that
+//! process can run it. Nothing of such a request is accepted before the commit of its first burst, so its row is deleted without
+//! an effect once the files are gone, and with it its idempotency key.
 
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use crate::store::commit::Claim;
 
 /// How long this node does not poll for an instance of which a row is left to another node.
 const FOR_HOLDER: Duration = Duration::from_millis(100);
+
+/// A row that any node can run is left to its holder until it has been claimed so often: then the holder does not run it.
+const MOST_CLAIMS: i64 = 8;
 
 /// The files of the requests of some rows. They stay as long as these are held, also if the client leaves.
 pub(super) struct HeldFiles(Vec<SpoolFile>);
@@ -54,10 +58,12 @@ pub(super) async fn leave_to_holders(
     held: &HeldFiles,
 ) -> Result<Vec<ClaimedRow>> {
     let bound = |row: &ClaimedRow| {
-        let Claim::Work(id, _) = &row.claim else { return None };
+        let Claim::Work(id, claims) = &row.claim else {
+            return None;
+        };
         let request = request_of(row).filter(|request| request.holder != node.database.incarnation)?;
         let needs_holder = lost(row, held).is_some();
-        let is_bound = needs_holder || request.is_for_holder && !row.had_begun;
+        let is_bound = needs_holder || request.is_for_holder && !row.had_begun && claims.0 < MOST_CLAIMS;
         is_bound.then_some((*id, request.holder, needs_holder))
     };
     let bound: Vec<_> = rows.iter().filter_map(bound).collect();
@@ -77,9 +83,13 @@ pub(super) async fn leave_to_holders(
         .partition(|row| is_left(row) || has_begun && !is_cancel(row));
     tracing::debug!(instance = %key.1, rows = left.len(), "rows are left to the node at which their clients wait");
     node.claims.defer_for([key.clone()], FOR_HOLDER);
-    let (cause, pause) = (ReleaseCause::None, Duration::ZERO);
-    give_back(node, key, &left, Release { cause, pause }).await;
-    node.notifications.wake.work_ready(&key.1);
+    if left.iter().any(|row| lost(row, held).is_some()) {
+        let (cause, pause) = (ReleaseCause::None, FOR_HOLDER);
+        give_back(node, key, &left, Release { cause, pause }).await;
+    } else {
+        give_back(node, key, &left, Release::IMMEDIATE).await;
+        node.notifications.wake.work_ready(&key.1);
+    }
     Ok(others)
 }
 

@@ -467,7 +467,7 @@ async fn a_moved_route_is_never_served_from_an_old_table() {
     nodes.end().await;
 }
 
-/// The node that is asked does not hear of the second publish.
+/// The node that is asked receives no signal of the second publish.
 #[tokio::test(flavor = "multi_thread")]
 async fn options_of_an_older_publish_are_never_served() {
     let nodes = Nodes::start(false).await;
