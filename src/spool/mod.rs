@@ -32,7 +32,7 @@ use file::Stored;
 use folder::Folder;
 pub(crate) use request_files::RequestFiles;
 use room::SpoolRoom;
-pub(crate) use writer::SpoolWriter;
+use writer::SpoolWriter;
 
 use crate::{Error, Result};
 

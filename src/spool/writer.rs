@@ -21,8 +21,8 @@ pub(crate) struct SpoolWriter {
     file: Arc<File>,
     length: u64,
     part: Vec<u8>,
-    /// The part before, and its memory for the next one.
-    writing: Option<JoinHandle<std::io::Result<Vec<u8>>>>,
+    /// The part before.
+    writing: Option<JoinHandle<std::io::Result<()>>>,
 }
 
 impl SpoolWriter {
@@ -63,6 +63,9 @@ impl SpoolWriter {
         self.length += length;
         let mut rest = bytes;
         while !rest.is_empty() {
+            if self.part.capacity() == 0 {
+                self.part.reserve_exact(PART_BYTES);
+            }
             let (now, later) = rest.split_at(rest.len().min(PART_BYTES - self.part.len().min(PART_BYTES)));
             self.part.extend_from_slice(now);
             rest = later;
@@ -75,22 +78,17 @@ impl SpoolWriter {
 
     /// Begins to write the part, once the one before is written.
     async fn flush(&mut self) -> Result<()> {
-        let next = self.written().await?;
-        let part = std::mem::replace(&mut self.part, next);
+        self.written().await?;
+        let part = std::mem::take(&mut self.part);
         let file = Arc::clone(&self.file);
-        self.writing = Some(tokio::task::spawn_blocking(move || {
-            let mut part = part;
-            (&*file).write_all(&part)?;
-            part.clear();
-            Ok(part)
-        }));
+        self.writing = Some(tokio::task::spawn_blocking(move || (&*file).write_all(&part)));
         Ok(())
     }
 
-    /// Waits until what was flushed is written; returns an empty buffer.
-    async fn written(&mut self) -> Result<Vec<u8>> {
+    /// Waits until what was flushed is written.
+    async fn written(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let written = writing.await.map_err(panicked)?;
         written.map_err(|error| refused(&self.name.path, error))
