@@ -5,12 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::drawable::Drawable;
-use super::outcomes::{OutcomeReader, Outcomes};
+use super::outcomes::{DONE, OutcomeReader, outcomes};
 use crate::activity::ACTIVITIES;
 use crate::definition::{CONNECTIONS, Connection, Kept, RawActivity};
-
-/// The outcome of a workflow without other outcomes.
-const DONE: &str = "Done";
 
 /// The port at which connections end.
 const INPUT: &str = "In";
@@ -36,9 +33,9 @@ impl Ports {
                 has_input: true,
             };
         };
-        let outcomes = Outcomes::of(descriptor, |name| raw.get(name), OutcomeReader::Designer);
+        let outcomes = outcomes(descriptor, |name| raw.get(name), OutcomeReader::Designer);
         Self {
-            outcomes: Some(outcomes.known.into_iter().collect()),
+            outcomes: outcomes.map(HashSet::from_iter),
             has_input: !descriptor.is_start,
         }
     }

@@ -11,8 +11,8 @@
 //!   `bindings`: inputs and outputs of its activities; `start_input`: the values of a start; `node_id`: the ids of its
 //!   activities, also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw;
 //!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `outcomes`: where
-//!   connections can begin; `workflow_options`: its options for commits and journal; `incident_strategy`: what ends after a fault; `validate`: the errors that
-//!   keep a definition from being published.
+//!   connections can begin; `workflow_options`: its options for commits and journal; `incident_strategy`: what ends
+//!   after a fault; `validate`: the errors that keep a definition from being published.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`, `incident`: parts of it; `request`: the
 //!   clients that wait for it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.

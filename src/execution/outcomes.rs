@@ -1,17 +1,23 @@
 //! The outcomes of an activity, as its type and its properties give them before it runs.
 
+use std::fmt::{self, Formatter};
+
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::activity::{AddedOutcomes, CASES, Descriptor, InputDescriptor, UiHint, camel_case};
 use crate::definition::InputBinding;
 
 /// The outcome of an activity without other outcomes.
-const DONE: &str = "Done";
+pub(super) const DONE: &str = "Done";
 
 /// The outcome of a switch when no case matches.
 const DEFAULT: &str = "Default";
 
-/// Who reads the properties.
+/// The most outcomes that a list names.
+const MOST_NAMED: usize = 1_000;
+
+/// What reads the properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutcomeReader {
     /// This engine, which evaluates an expression when the activity runs.
@@ -21,75 +27,56 @@ pub(super) enum OutcomeReader {
     Designer,
 }
 
-/// The outcomes of an activity.
-#[derive(Debug, Default)]
-pub(super) struct Outcomes {
-    /// Those that are known.
-    pub(super) known: Vec<String>,
-    /// Whether an expression names others.
-    pub(super) has_more: bool,
+/// The outcomes of an activity of a type; `property` gives its properties, by their names in camel case. None if an
+/// expression names some.
+pub(super) fn outcomes<'a>(
+    descriptor: &Descriptor,
+    property: impl Fn(&str) -> Option<&'a Value>,
+    reader: OutcomeReader,
+) -> Option<Vec<String>> {
+    let value = |input: &InputDescriptor| property(&camel_case(&input.name)).filter(|value| !value.is_null());
+    let naming = descriptor.inputs.iter().find(|input| names_outcomes(input));
+    let mut known = match naming {
+        Some(input) => named(input, value(input), reader)?,
+        None => Vec::new(),
+    };
+    match naming.map(|input| &input.ui_hint) {
+        Some(UiHint::DynamicOutcomes(fixed)) => known.extend(fixed.iter().cloned()),
+        _ if descriptor.has_cases && descriptor.ports.is_empty() => {
+            let cases = property(CASES).and_then(Value::as_array).into_iter().flatten();
+            let labels = cases.filter_map(|case| case.get("label")?.as_str());
+            known.extend(labels.chain([DEFAULT]).map(str::to_owned));
+        }
+        _ => known.extend(descriptor.outcomes.iter().cloned()),
+    }
+    if known.is_empty() && !descriptor.is_terminal {
+        known.push(DONE.to_owned());
+    }
+    for input in &descriptor.inputs {
+        if let Some(AddedOutcomes::WhereSet(outcome)) = &input.adds_outcomes {
+            let is_added = match (value(input).map_or(Some(false), flag), reader) {
+                (Some(is_set), _) => is_set,
+                (None, OutcomeReader::Engine) => true,
+                (None, OutcomeReader::Designer) => false,
+            };
+            known.extend(is_added.then(|| outcome.clone()));
+        }
+    }
+    Some(known)
 }
 
-impl Outcomes {
-    /// Those of an activity of a type; `property` gives its properties, by their names in camel case.
-    pub(super) fn of<'a>(
-        descriptor: &Descriptor,
-        property: impl Fn(&str) -> Option<&'a Value>,
-        reader: OutcomeReader,
-    ) -> Self {
-        let value = |input: &InputDescriptor| property(&camel_case(&input.name)).filter(|value| !value.is_null());
-        let mut outcomes = Self::default();
-        let naming = descriptor.inputs.iter().find(|input| names_outcomes(input));
-        if let Some(input) = naming {
-            outcomes.read_list(input, value(input), reader);
-        }
-        match naming.map(|input| &input.ui_hint) {
-            Some(UiHint::DynamicOutcomes(fixed)) => outcomes.known.extend(fixed.iter().cloned()),
-            _ if descriptor.has_cases && descriptor.ports.is_empty() => {
-                let cases = property(CASES).and_then(Value::as_array).into_iter().flatten();
-                let labels = cases.filter_map(|case| case.get("label")?.as_str());
-                outcomes.known.extend(labels.chain([DEFAULT]).map(str::to_owned));
-            }
-            _ => outcomes.known.extend(descriptor.outcomes.iter().cloned()),
-        }
-        if outcomes.known.is_empty() && !descriptor.is_terminal {
-            outcomes.known.push(DONE.to_owned());
-        }
-        for input in &descriptor.inputs {
-            if let Some(AddedOutcomes::WhereSet(outcome)) = &input.adds_outcomes {
-                let is_added = match (value(input).map_or(Some(false), flag), reader) {
-                    (Some(is_set), _) => is_set,
-                    (None, OutcomeReader::Engine) => true,
-                    (None, OutcomeReader::Designer) => false,
-                };
-                outcomes.known.extend(is_added.then(|| outcome.clone()));
-            }
-        }
-        outcomes
-    }
-
-    /// Adds what the list of an input names.
-    fn read_list(&mut self, input: &InputDescriptor, value: Option<&Value>, reader: OutcomeReader) {
-        let default = || {
-            input
-                .default
-                .as_ref()
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default()
-        };
-        let named = match (value, reader) {
-            (None, _) => names(input, default()),
-            (Some(value), OutcomeReader::Engine) => list_of_engine(value).and_then(|items| names(input, items)),
-            (Some(value), OutcomeReader::Designer) => {
-                let named = list_of_designer(value).and_then(|items| names(input, items));
-                named.or_else(|| names(input, default()))
-            }
-        };
-        match named {
-            Some(named) => self.known.extend(named),
-            None => self.has_more = true,
-        }
+/// What the list of an input names; none if that is not known.
+fn named(input: &InputDescriptor, value: Option<&Value>, reader: OutcomeReader) -> Option<Vec<String>> {
+    let default = || {
+        let items = input.default.as_ref().and_then(Value::as_array).cloned();
+        names(input, items.unwrap_or_default())
+    };
+    match (value, reader) {
+        (None, _) => default(),
+        (Some(value), OutcomeReader::Engine) => names(input, list_of_engine(value)?),
+        (Some(value), OutcomeReader::Designer) => list_of_designer(value)
+            .and_then(|items| names(input, items))
+            .or_else(default),
     }
 }
 
@@ -112,7 +99,7 @@ fn names_outcomes(input: &InputDescriptor) -> bool {
     matches!(input.ui_hint, UiHint::DynamicOutcomes(_)) || input.adds_outcomes == Some(AddedOutcomes::EachNumber)
 }
 
-/// The outcomes that the items of a list name; none if one of them names none.
+/// The outcomes that the items of a list name; none if one of them names none, or if they are too many.
 fn names(input: &InputDescriptor, items: Vec<Value>) -> Option<Vec<String>> {
     let is_of_numbers = input.adds_outcomes == Some(AddedOutcomes::EachNumber);
     let name = |item: Value| match item {
@@ -124,13 +111,80 @@ fn names(input: &InputDescriptor, items: Vec<Value>) -> Option<Vec<String>> {
         }
         _ => None,
     };
+    (items.len() <= MOST_NAMED).then_some(())?;
     items.into_iter().map(name).collect()
+}
+
+/// The items of a list that is JSON text: texts and whole numbers, at most [`MOST_NAMED`]. What is no such list takes no more
+/// memory than that.
+fn parsed(text: &str) -> Option<Vec<Value>> {
+    serde_json::from_str::<NamedOutcomes>(text).ok().map(|list| list.0)
+}
+
+struct NamedOutcomes(Vec<Value>);
+
+impl<'de> Deserialize<'de> for NamedOutcomes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor).map(Self)
+    }
+}
+
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = Vec<Value>;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a list of at most {MOST_NAMED} texts and whole numbers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(OutcomeName(item)) = items.next_element()? {
+            if list.len() == MOST_NAMED {
+                return Err(de::Error::invalid_length(MOST_NAMED + 1, &self));
+            }
+            list.push(item);
+        }
+        Ok(list)
+    }
+}
+
+/// An item of such a list.
+struct OutcomeName(Value);
+
+impl<'de> Deserialize<'de> for OutcomeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NameVisitor).map(Self)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text or a whole number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
 }
 
 /// The items of a list that is a literal.
 fn list_of_engine(value: &Value) -> Option<Vec<Value>> {
     match literal(value)? {
-        Value::String(text) => serde_json::from_str(&text).ok(),
+        Value::String(text) => parsed(&text),
         Value::Array(items) => Some(items),
         _ => None,
     }
@@ -144,13 +198,13 @@ fn list_of_designer(value: &Value) -> Option<Vec<Value>> {
         return None;
     }
     match expression.get("value")? {
-        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::String(text) => parsed(text),
         Value::Array(items) => Some(items.clone()),
         _ => None,
     }
 }
 
-/// Whether a flag is set; none where an expression says it.
+/// Whether a flag is set; none where an expression says it, or where it is no flag.
 fn flag(value: &Value) -> Option<bool> {
     match literal(value)? {
         Value::Null => Some(false),
@@ -166,4 +220,31 @@ fn literal(value: &Value) -> Option<Value> {
     ["Object", "Literal"]
         .contains(&expression.kind.as_str())
         .then_some(expression.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_list_is_read_within_bounds() {
+        assert_eq!(parsed(" [200, \"404\", -1] ").unwrap().len(), 3);
+        let many = |count: usize| serde_json::to_string(&vec![200; count]).unwrap();
+        assert_eq!(parsed(&many(MOST_NAMED)).unwrap().len(), MOST_NAMED);
+        let deep = "[".repeat(100_000);
+        for text in [
+            many(MOST_NAMED + 1),
+            deep,
+            "[[1]]".into(),
+            "[{}]".into(),
+            "[1.5]".into(),
+            "7".into(),
+        ] {
+            assert!(parsed(&text).is_none(), "{}", &text[..text.len().min(20)]);
+        }
+        let items = vec![Value::from("a"); MOST_NAMED + 1];
+        let input = InputDescriptor::new("Names", "String[]");
+        assert_eq!(names(&input, items[1..].to_vec()).unwrap().len(), MOST_NAMED);
+        assert!(names(&input, items).is_none());
+    }
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::file_value::FileValue;
 use super::invalid_input;
 use super::outgoing_answer::{
-    DONE, FAILED, TIMED_OUT, UNMATCHED, Unanswered, count_answer, flow_failure, flow_outcomes, header_values,
-    is_of_content, received_file, response_value,
+    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
+    with_flow_outcomes,
 };
 use super::outgoing_request::{
     RequestInputs, authorization_input, content_input, content_type_input, expected_codes_input, headers_input,
@@ -31,7 +31,7 @@ pub(super) struct DownloadHttpFile(pub(super) Arc<HttpServices>);
 
 impl Activity for DownloadHttpFile {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("Elsa.DownloadHttpFile")
+        let descriptor = Descriptor::new("Elsa.DownloadHttpFile")
             .display_name("Download File")
             .describe("HTTP", "Downloads a file from a given URL.")
             .kind(ActivityKind::Task)
@@ -79,12 +79,9 @@ impl Activity for DownloadHttpFile {
                     .describe("The downloaded file.")
                     .not_serializable(),
             )
-            .outcome(UNMATCHED)
-            .outcome(FAILED)
-            .outcome(TIMED_OUT)
-            .outcome(DONE)
             .fault_category("HTTP")
-            .timeout(CALL)
+            .timeout(CALL);
+        with_flow_outcomes(descriptor)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

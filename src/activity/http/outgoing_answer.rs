@@ -13,7 +13,7 @@ use super::file_value::{FileContent, FileValue};
 use super::form::percent_decoded;
 use super::header_fields::written_name;
 use super::services::HttpServices;
-use crate::activity::{ActivityContext, Fault, SentFailure, Step};
+use crate::activity::{ActivityContext, Descriptor, Fault, SentFailure, Step};
 use crate::expression::TypeName;
 use crate::outgoing::{OutgoingResponse, SendError};
 use crate::spool::{SpoolContent, SpoolFile, SpoolPlace};
@@ -101,16 +101,23 @@ pub(super) fn flow_outcomes(expected: &[u16], status: u16) -> Step {
 }
 
 /// The outcome of a code that is not expected.
-pub(super) const UNMATCHED: &str = "Unmatched status code";
+const UNMATCHED: &str = "Unmatched status code";
 
 /// The outcome of a request without a connection to its server.
-pub(super) const FAILED: &str = "Failed to connect";
+const FAILED: &str = "Failed to connect";
 
 /// The outcome of a request whose time has run out.
-pub(super) const TIMED_OUT: &str = "Timeout";
+const TIMED_OUT: &str = "Timeout";
 
 /// The outcome of a request with an answer.
-pub(super) const DONE: &str = "Done";
+const DONE: &str = "Done";
+
+/// Adds the outcomes of a request to the descriptor of its activity, besides those of its expected codes.
+pub(super) fn with_flow_outcomes(descriptor: Descriptor) -> Descriptor {
+    [UNMATCHED, FAILED, TIMED_OUT, DONE]
+        .into_iter()
+        .fold(descriptor, Descriptor::outcome)
+}
 
 /// The outcome of a request without an answer.
 pub(super) fn flow_failure(was_cancelled: bool) -> Step {

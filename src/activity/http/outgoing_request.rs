@@ -269,13 +269,13 @@ pub(super) fn status_code(value: &Value) -> Option<u16> {
 /// All requests of an instance have one trace, and each attempt a part of its own. It is marked as sampled: what begins a trace
 /// decides that, and the services behind it drop what is not.
 fn trace_parent(context: &ActivityContext<'_>) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let trace = Sha256::digest(context.instance_id().as_str().as_bytes());
-    let part = format!("{}/{}", context.execution_id().as_str(), context.attempt());
-    let part = Sha256::digest(part.as_bytes());
-    let trace = hex(trace.get(..16).unwrap_or_default());
-    let part = hex(part.get(..8).unwrap_or_default());
-    format!("00-{trace}-{part}-01")
+    let number = |text: &str| {
+        let digest = Sha256::digest(text.as_bytes());
+        digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))
+    };
+    let trace = number(context.instance_id().as_str());
+    let part = number(&format!("{}/{}", context.execution_id().as_str(), context.attempt())) >> 64;
+    format!("00-{trace:032x}-{part:016x}-01")
 }
 
 pub(super) fn url_input() -> InputDescriptor {

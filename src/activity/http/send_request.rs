@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::invalid_input;
 use super::outgoing_answer::{
-    DONE, FAILED, TIMED_OUT, UNMATCHED, Unanswered, count_answer, flow_failure, flow_outcomes, header_values,
-    parsed_content, response_value,
+    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
+    with_flow_outcomes,
 };
 use super::outgoing_request::{
     LONGEST, RequestInputs, any_method_input, authorization_input, content_input, content_type_input,
@@ -85,12 +85,8 @@ pub(super) struct FlowSendHttpRequest(pub(super) Arc<HttpServices>);
 
 impl Activity for FlowSendHttpRequest {
     fn descriptor(&self) -> Descriptor {
-        base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)")
-            .input(expected_codes_input().order(5.1))
-            .outcome(UNMATCHED)
-            .outcome(FAILED)
-            .outcome(TIMED_OUT)
-            .outcome(DONE)
+        let base = base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)");
+        with_flow_outcomes(base.input(expected_codes_input().order(5.1)))
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::activity::{ActivityKind, ActivityNode, Catalogue, Descriptor};
 use crate::definition::{Connection, InputBinding, Problems, ValidationError};
 use crate::execution::id_bounds::short;
-use crate::execution::outcomes::{OutcomeReader, Outcomes};
+use crate::execution::outcomes::{OutcomeReader, outcomes};
 use crate::execution::program::Program;
 
 /// How many connections are followed for the joins of a flowchart, which bounds the time.
@@ -113,8 +113,7 @@ impl<'p> Chart<'p> {
         if !is_ours || child.type_name.starts_with("Elsa.Run") || child.type_name == "Elsa.Workflow" {
             return None;
         }
-        let outcomes = Outcomes::of(descriptor, |name| child.property(name), OutcomeReader::Engine);
-        (!outcomes.has_more).then_some(outcomes.known)
+        outcomes(descriptor, |name| child.property(name), OutcomeReader::Engine)
     }
 
     /// Triggers from which no connection leads: an instance that begins there does nothing else.
