@@ -249,8 +249,8 @@ async fn each_instance_runs_one_whole_set_of_versions_while_they_are_updated() {
     let (least, updates) = if long() { (2_000, 10) } else { (200, 3) };
     let database = TestDatabase::create().await;
     let client = database.connect().await;
-    // Bursts of a debug build take tens of milliseconds of a processor: hundreds at once would leave the lock session of their
-    // node without its turn for seconds.
+    // Bursts of a debug build take tens of milliseconds of a processor: hundreds at once would keep the lock session of their
+    // node from being polled for seconds.
     let nodes = start_three(&database, &["--workers", "16"]);
     let of = |n: usize| nodes[n % 3].http.clone().unwrap();
     save(&of(0), &innermost(1), true).await;

@@ -148,7 +148,7 @@ async fn what_dotnets_client_sends_in_chunks_is_one_body() {
         let text = body.to_string();
         let within = text.char_indices().find(|(_, c)| !c.is_ascii()).unwrap().0 + 1;
         for chunk in [&text.as_bytes()[..within], &text.as_bytes()[within..]] {
-            // The length is in capital letters.
+            // The digits of the length are in upper case.
             let framed = [format!("{:X}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
             stream.write_all(&framed).await.unwrap();
         }

@@ -163,7 +163,7 @@ async fn each_request_runs_once_while_nodes_behind_a_load_balancer_end() {
 struct Answered(Mutex<Vec<(Instant, Option<String>)>>);
 
 impl Answered {
-    /// Sends a request to a node, and notes who answers it.
+    /// Sends a request to a node, and notes which definition answers it.
     async fn ask(&self, client: &Client, http: &Http) -> (Instant, Option<String>) {
         let url = format!("http://{}/workflows/moving", http.address());
         let sent = Instant::now();

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::{Received, client, endpoint, get, instances, request, responds, script, workflow};
 use crate::support::node::{Node, assert_invariants};
+use crate::support::single_node::literal;
 use crate::support::{Gate, Http, TestDatabase, long, wait_until};
 
 /// What only the node of the parent has, and what only that of the child.
 const OF_THE_PARENT: &str = "Elsa.DispatchWorkflow";
 const OF_THE_CHILD: &str = "Elsa.SetOutput";
 
-/// How many requests come at once, at most: each of them looks its route up, with one of few connections.
+/// How many requests come at once, at most: each is a lookup of a route, over few connections.
 const AT_ONCE: i64 = 30;
 
 /// A workflow behind `held/{name}` whose answer comes after an event.
@@ -40,7 +41,6 @@ async fn a_request_is_answered_after_a_child_has_run_at_another_node() {
     let stalls = gate.stalls("burst.before");
     let two = Node::start_with(&database, "two", &without(OF_THE_PARENT), &stalls);
     let (first, second) = (one.http.clone().unwrap(), two.http.clone().unwrap());
-    let literal = |text: &str| json!({"typeName": "String", "expression": {"type": "Literal", "value": text}});
     let said = json!({"id": "say", "type": OF_THE_CHILD, "outputName": literal("Said"), "outputValue": literal("by the child")});
     let child = json!({"definitionId": "child", "outputs": [{"name": "Said", "type": "String"}], "root": {
         "id": "root", "type": "Elsa.Sequence", "activities": [said]}});
@@ -69,7 +69,7 @@ async fn a_request_is_answered_after_a_child_has_run_at_another_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retry_gets_the_answer_of_a_request_whose_holder_was_killed() {
+async fn a_repeat_gets_the_answer_of_a_request_whose_holder_was_killed() {
     let database = TestDatabase::create().await;
     let (mut one, two) = (Node::start(&database, "one"), Node::start(&database, "two"));
     let (holder, other) = (one.http.clone().unwrap(), two.http.clone().unwrap());
@@ -79,7 +79,7 @@ async fn a_retry_gets_the_answer_of_a_request_whose_holder_was_killed() {
     assert!(!sent.is_finished(), "it is held");
     one.child.kill9();
     assert!(sent.await.unwrap().is_err(), "the holder was killed before it answered");
-    // The first retry comes before the end, and the second one after it.
+    // The first repeat comes before the end, and the second one after it.
     let early = tokio::spawn(Received::of(keyed(&other, "a")));
     other.post("events/go/trigger", &json!({})).await.expect(200);
     assert_eq!(early.await.unwrap().expect(200), "held for a");
