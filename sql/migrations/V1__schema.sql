@@ -1025,7 +1025,7 @@ CREATE TYPE start_request AS (
     -- Of a start by an HTTP request: the trigger that the definition must have. Null: any start.
     trigger_activity_id text COLLATE "C",
     trigger_hash bytea,
-    -- That of its publish: another one may have other options, as who may send requests.
+    -- That of its publish: another one may have other options, such as `authorize`.
     trigger_revision bigint
 );
 

@@ -5,7 +5,7 @@
 -- locks:   none; one snapshot
 SELECT r.revision,
        (SELECT count(*) FROM trigger c WHERE c.name = 'Elsa.HttpEndpoint' AND c.tenant_id = $1) AS total,
-       t.definition_id, t.activity_id, t.hash, t.payload, t.revision AS published_at
+       t.definition_id, t.activity_id, t.hash, t.payload, t.revision AS trigger_revision
 FROM revision r
 LEFT JOIN trigger t ON t.name = 'Elsa.HttpEndpoint' AND t.tenant_id = $1 AND t.revision > $2
 WHERE r.only_row

@@ -62,13 +62,13 @@ fn hash_of(bytes: &[u8]) -> Option<StimulusHash> {
 /// Reads the routes that were published after a revision.
 pub(crate) async fn read(pool: &Pool, tenant: &TenantId, after: i64) -> Result<RoutesRead> {
     let rows = pool.query(READ, &[&tenant.as_str(), &after]).await?;
-    let at = columns!(rows; revision, total, definition_id, activity_id, hash, payload, published_at)?;
+    let at = columns!(rows; revision, total, definition_id, activity_id, hash, payload, trigger_revision)?;
     let route = |row: &tokio_postgres::Row| {
         Some(PublishedRoute {
             definition_id: DefinitionId::new(row.get::<_, Option<String>>(at.definition_id)?),
             activity_id: ActivityId::new(row.get::<_, String>(at.activity_id)),
             hash: hash_of(row.get(at.hash))?,
-            revision: row.get(at.published_at),
+            revision: row.get(at.trigger_revision),
             options: Arc::new(row.get(at.payload)),
         })
     };

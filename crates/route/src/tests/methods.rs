@@ -1,4 +1,4 @@
-//! Methods, and routes that come and go.
+//! Methods, and routes that are removed.
 
 use super::{path, template};
 use crate::{Lookup, Methods, RouteId, RouteTable};
