@@ -28,6 +28,7 @@ enum Kind {
     TooLarge,
     OverBudget,
     NotFound,
+    Gone,
     Forbidden,
     Conflict,
     Unprocessable,
@@ -70,6 +71,11 @@ impl Error {
     /// The named item does not exist.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, code, message)
+    }
+
+    /// The named item was of use once and is not any more, for ever; nothing was changed.
+    pub(crate) fn gone(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Gone, code, message)
     }
 
     /// The named item may not be changed in this way; nothing was changed.
@@ -188,6 +194,11 @@ impl Error {
     /// The named item does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.0.kind, Kind::NotFound)
+    }
+
+    /// The named item, such as a resume link, was of use once and is not any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.0.kind, Kind::Gone)
     }
 
     /// The named item may not be changed in this way.

@@ -208,6 +208,38 @@ impl fmt::Display for RequestId {
     }
 }
 
+/// A resume link. Its id is no secret: the link itself has a MAC behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LinkId(pub uuid::Uuid);
+
+impl LinkId {
+    /// A new random id.
+    pub(crate) fn random() -> Self {
+        Self(uuid::Uuid::new_v4())
+    }
+
+    /// The id of the link with this number in an execution: the same for a repeated burst. `maker` is the idempotency key of the
+    /// execution.
+    pub(crate) fn of_execution(maker: &str, number: u64) -> Self {
+        let hash = Sha256::digest(format!("resume link|{number}|{maker}"));
+        let mut bytes = [0u8; 16];
+        bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        Self(uuid::Uuid::new_v8(bytes))
+    }
+
+    /// Reads the text of an id; `None` if it is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        uuid::Uuid::try_parse(text).ok().map(Self)
+    }
+}
+
+impl fmt::Display for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.simple())
+    }
+}
+
 /// The SHA-256 hash of the stimulus of a bookmark or a trigger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -38,8 +38,11 @@
 -- Activation
 --   activation         the activation keys that starts and running instances hold
 -- Secrets
---   token_key          signs the tokens of resume URLs
+--   token_key          the keys that sign resume links and tokens
 --   channel_secret     keys the names of notification channels
+-- Links
+--   resume_link        what people and systems resume bookmarks and trigger events by, without a key
+--   audit              each attempt at a resume link
 --
 -- Rules
 --   All objects are in one schema, which search_path names.
@@ -1295,6 +1298,10 @@ CREATE TYPE commit_event AS (
 CREATE TYPE commit_answer AS (
     no integer, request_id uuid, outcome smallint, status smallint, headers text[], body bytea
 );
+-- A resume link that a burst makes. It expires at a time, or so many microseconds after the commit.
+CREATE TYPE commit_link AS (
+    no integer, id uuid, bookmark_id text COLLATE "C", event text, uses integer, lifetime bigint, expires_at timestamptz
+);
 -- A bookmark that a timer ends at a point in time.
 CREATE TYPE commit_due AS (no integer, id text COLLATE "C", due timestamptz);
 -- A stimulus key that a burst needs; the lock statement before may not have got it.
@@ -1457,12 +1464,13 @@ END $$;
 -- Secrets
 -- ===================================================================================================================
 
--- Used unless the nodes are given a secret of their own. Made once, from two random UUIDs (244 random bits).
+-- The newest one signs, and each of them verifies. Each is made from two random UUIDs (244 random bits).
 CREATE TABLE token_key (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    key bytea NOT NULL
+    id integer PRIMARY KEY CHECK (id > 0),
+    key bytea NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-INSERT INTO token_key (key) VALUES (sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')));
+INSERT INTO token_key (id, key) VALUES (1, sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')));
 
 -- Every role that may connect may NOTIFY on any channel whose name it knows: without the right to read this table the
 -- names cannot be computed.
@@ -1480,3 +1488,74 @@ LANGUAGE sql STABLE AS $$
            || substr(encode(sha256(s.secret || sha256(s.secret || convert_to(kind, 'UTF8'))), 'hex'), 1, 32)
     FROM channel_secret s
 $$;
+
+-- ===================================================================================================================
+-- Links
+-- ===================================================================================================================
+
+-- Written by the commit of the burst that made it, or by a request. A link itself is never stored: its text is the id with a MAC.
+CREATE TABLE resume_link (
+    id uuid PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    instance_id text COLLATE "C" NOT NULL,
+    -- Distinguishes the instance from a deleted one with the same id: the time of its first commit.
+    generation bigint NOT NULL,
+    -- The bookmark that it resumes, or the event that it triggers.
+    bookmark_id text COLLATE "C",
+    event text,
+    uses integer NOT NULL,
+    uses_left integer NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL,
+    revoked_at timestamptz,
+    CHECK (num_nonnulls(bookmark_id, event) = 1),
+    CHECK (uses >= 1 AND uses_left BETWEEN 0 AND uses)
+) WITH (fillfactor = 90);
+CREATE INDEX resume_link_instance ON resume_link (instance_id);
+CREATE INDEX resume_link_expiry ON resume_link (expires_at);
+
+-- What was done from outside, and by whom. Rows are only added, and deleted when they are older than their retention.
+CREATE TABLE audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    -- clock_timestamp(): an attempt that waited for another one comes after it.
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- 0 resume link
+    action smallint NOT NULL,
+    -- 0 accepted, 1 used, 2 expired, 3 revoked, 4 ended, 5 unknown, 6 refused, 7 repeated
+    outcome smallint NOT NULL,
+    client_address text,
+    instance_id text COLLATE "C",
+    link_id uuid
+);
+CREATE INDEX audit_instance ON audit (instance_id) WHERE instance_id IS NOT NULL;
+CREATE INDEX audit_link ON audit (link_id) WHERE link_id IS NOT NULL;
+CREATE INDEX audit_time ON audit (at);
+
+-- Why a resume link that was signed with this key cannot be used now; null if it can. The pages of links and their uses have one
+-- answer.
+CREATE FUNCTION resume_link_refusal(link resume_link, signed_by integer) RETURNS smallint
+LANGUAGE sql VOLATILE AS $$
+    SELECT CASE
+        WHEN link.revoked_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM token_key k WHERE k.id = signed_by)
+            THEN 3::smallint /* revoked */
+        WHEN link.uses_left < 1 THEN 1::smallint /* used */
+        WHEN link.expires_at <= clock_timestamp() THEN 2::smallint /* expired */
+        WHEN NOT EXISTS (SELECT 1 FROM instance i
+                         WHERE i.id = link.instance_id AND i.tenant_id = link.tenant_id AND i.status = 0 /* running */
+                           AND (extract(epoch FROM i.created_at) * 1000000)::bigint = link.generation)
+            THEN 4::smallint /* ended */
+        WHEN link.bookmark_id IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM bookmark b
+                             WHERE b.instance_id = link.instance_id AND b.id = link.bookmark_id
+                               AND b.tenant_id = link.tenant_id)
+            THEN 4::smallint /* ended */
+    END
+$$;
+
+-- Fails a transaction that uses a resume link; MSP02 is the class of its error, and its message the number of the outcome.
+CREATE FUNCTION raise_link_refused(outcome smallint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', outcome USING ERRCODE = 'MSP02';
+END $$;

@@ -8,20 +8,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, AnswerStatus};
+use super::bookmark::BookmarkRequest;
 use super::console::Console;
 use super::descriptor::{case_condition, case_port};
 use super::fault::Fault;
 use super::flowchart::FlowchartMode;
 use super::sent_effects::SentEffects;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
-use crate::expression::{Evaluated, Language, ScriptChanges};
+use crate::expression::{CallLinks, Evaluated, Language, LinkRequest, ResumeLinks, ScriptChanges};
 use crate::id::{ActivityExecutionId, InstanceId};
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
@@ -126,59 +126,6 @@ pub struct Resumption {
     pub input: Map<String, Value>,
 }
 
-/// A bookmark to create: a point at which the activity waits.
-#[derive(Clone, Debug)]
-pub struct BookmarkRequest {
-    /// The name of the stimulus; the activity's type unless another is given.
-    pub name: Option<String>,
-    /// The payload that a stimulus must have to match, unless there is a key.
-    pub payload: Value,
-    /// What a stimulus must have to match, if that is not the payload.
-    pub key: Option<Value>,
-    /// A published stimulus of the same name and payload resumes it.
-    pub publishable: bool,
-    /// It is resumed after this time, counted from the commit.
-    pub delay: Option<Duration>,
-    /// It is resumed at this time, by the clock of [`ActivityContext::now`].
-    pub due: Option<DateTime<Utc>>,
-    /// It is deleted once resumed. Default: true.
-    pub auto_burn: bool,
-}
-
-impl BookmarkRequest {
-    /// Waits for a stimulus with this payload.
-    pub fn new(payload: impl Into<Value>) -> Self {
-        Self {
-            name: None,
-            payload: payload.into(),
-            key: None,
-            publishable: true,
-            delay: None,
-            due: None,
-            auto_burn: true,
-        }
-    }
-
-    /// Waits for a length of time.
-    pub fn delay(delay: Duration, payload: impl Into<Value>) -> Self {
-        Self {
-            publishable: false,
-            delay: Some(delay),
-            ..Self::new(payload)
-        }
-    }
-
-    /// Waits for a point in time. One in the past resumes the bookmark right after the commit that creates it. No published
-    /// stimulus resumes it.
-    pub fn at(due: DateTime<Utc>, payload: impl Into<Value>) -> Self {
-        Self {
-            publishable: false,
-            due: Some(due),
-            ..Self::new(payload)
-        }
-    }
-}
-
 /// An event to publish: to every bookmark that waits for it and every published trigger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventPublication {
@@ -219,6 +166,7 @@ pub(crate) struct ActivityCommands {
     pub(crate) burns: bool,
     pub(crate) bookmarks: Vec<BookmarkRequest>,
     pub(crate) events: Vec<EventPublication>,
+    pub(crate) links: Vec<LinkRequest>,
     /// The answer to the request of this run.
     pub(crate) answer: Option<Arc<Answer>>,
     pub(crate) sent: SentEffects,
@@ -252,6 +200,9 @@ pub struct ActivityContext<'a> {
     pub(crate) attempt: u32,
     /// See [`InstanceId::of_child`].
     pub(crate) child_seed: i64,
+    /// Counts the resume links of this call.
+    pub(crate) call_links: &'a CallLinks,
+    pub(crate) resume_links: &'a ResumeLinks,
     /// How many instances above this one wait for their child.
     pub(crate) depth: u32,
     /// See [`InterpreterOptions`](crate::execution::InterpreterOptions).

@@ -11,13 +11,15 @@
 //! - `route`: the route of an HTTP endpoint.
 //! - `enumeration`: values of Elsa's enumerations, by name or number.
 //! - `answer`: the answer to an HTTP request; `sent_effects`: what a request to another server leaves behind.
-//! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure.
+//! - `context`, `tree`, `fault`: the input of an activity, its place in the definition, its failure. `bookmark`, `resume_url`: what
+//!   it waits at, and the links that resume it.
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
 //!   activity; `http/`: endpoints and responses; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod answer;
+mod bookmark;
 mod catalogue;
 mod composition;
 mod console;
@@ -36,6 +38,7 @@ mod parallel;
 mod placeholder;
 mod primitives;
 mod publish_event;
+mod resume_url;
 mod route;
 mod run_task;
 mod scheduling;
@@ -54,6 +57,7 @@ use std::future::{Future, ready};
 use serde_json::{Map, Value};
 
 pub(crate) use answer::{Answer, AnswerBody, AnswerStatus};
+pub use bookmark::BookmarkRequest;
 pub use catalogue::Catalogue;
 pub(crate) use catalogue::{ErasedActivity, RegisteredActivity, converter_requirement, is_elsa_type, requirement};
 pub(crate) use composition::{
@@ -67,7 +71,7 @@ pub(crate) use context::{
     ActivityCommands, AllPublished, ChildRequest, ChildWait, EvaluationFuture, InputEvaluator, PublishedDefinitions,
     ScheduledChild,
 };
-pub use context::{ActivityContext, BookmarkRequest, Child, ChildStatus, EndedChild, EventPublication, Resumption};
+pub use context::{ActivityContext, Child, ChildStatus, EndedChild, EventPublication, Resumption};
 pub(crate) use control_flow::{WORKFLOW, Workflow};
 pub(crate) use descriptor::{
     ACTIVITIES, AddedOutcomes, CASE_ACTIVITY, CASES, ChildProperty, EXPECTED_STATUS_CODES, ItemChildren, STATES,
@@ -83,6 +87,7 @@ pub(crate) use nested::{NestedWorkflow, WorkflowAsActivity, describe, plain_name
 pub(crate) use output_converter::{ConversionStage, RegisteredConverter};
 pub use output_converter::{ConverterDescriptor, OutputConversion, OutputConverter};
 pub use primitives::EVENT_PAYLOAD_INPUT;
+pub use resume_url::ResumeLinkOptions;
 pub(crate) use route::HTTP_ENDPOINT;
 #[cfg(feature = "http")]
 pub(crate) use route::{ENDPOINT_METHODS, EndpointRoute, RESERVED};

@@ -1,7 +1,7 @@
 //! Publishing an event to waiting instances and to triggers.
 
-use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 
 use serde_json::Value;
@@ -10,21 +10,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
-use super::execute::head_not_allowed;
 use super::fields::Fields;
 use super::openapi::IdempotencyKey;
-use super::path::{Id, TRIGGER_BY_TOKEN};
-use crate::http::{ApiError, ApiResult, RequestBody};
+use super::path::Id;
+use crate::http::{ApiResult, RequestBody};
 use crate::id::InstanceId;
 use crate::runtime::EventRequest;
 
-/// The body limit of a request with a token and no key, in bytes.
-const MAX_TOKEN_BODY: usize = 256 * 1024;
-
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::default()
-        .routes(routes!(trigger))
-        .routes(routes!(trigger_by_token))
+    OpenApiRouter::default().routes(routes!(trigger))
 }
 
 /// The target of an event and its input.
@@ -75,35 +69,5 @@ pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestB
         idempotency: body.idempotency,
     };
     api.engine.trigger_event(request).await?;
-    Ok(StatusCode::OK.into_response())
-}
-
-/// Triggers the event of a token, for one instance.
-///
-/// The token, which a script's `createEventTriggerUrl` has created, authenticates the request, which needs no API key. It
-/// can be used until it expires; the event has no input.
-#[utoipa::path(method(get, post), path = TRIGGER_BY_TOKEN, tag = "Events",
-    params(("t" = String, Query, description = "The token."), IdempotencyKey),
-    responses(
-        (status = 200, description = "The event is accepted durably."),
-        (status = 404, description = "`instance-not-found`: the instance no longer exists."),
-        (status = 409, description = "`instance-faulted`: the instance has faulted and does not continue."),
-        (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
-    ))]
-pub(super) async fn trigger_by_token(State(api): State<Api>, request: Request) -> ApiResult {
-    // A HEAD must not trigger anything: programs send it to preview a link.
-    if request.method() == Method::HEAD {
-        return Err(head_not_allowed(
-            "HEAD is not supported here, because a GET triggers an event.",
-        ));
-    }
-    let Some(token) = Fields::from_query(request.uri())?.text("t")? else {
-        return Err(
-            ApiError::bad_request("invalid-token", "The query must have the token as `t`.").field("t", "is missing"),
-        );
-    };
-    let token = api.engine.verify_event_token(&token).await?;
-    let body = RequestBody::read(request, &api.body_limits, MAX_TOKEN_BODY).await?;
-    api.engine.trigger_event_by_token(token, body.idempotency).await?;
     Ok(StatusCode::OK.into_response())
 }

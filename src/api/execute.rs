@@ -192,7 +192,7 @@ pub(super) async fn execute_by_get(
 }
 
 /// The refusal of a HEAD where a GET acts.
-pub(super) fn head_not_allowed(message: &str) -> ApiError {
+fn head_not_allowed(message: &str) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message).header(header::ALLOW, "GET,POST")
 }
 

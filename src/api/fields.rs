@@ -37,14 +37,19 @@ impl Fields {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|_| {
             ApiError::bad_request("invalid-query", "The query must consist of name=value pairs in UTF-8.")
         })?;
+        Self::from_pairs("The query", pairs)
+    }
+
+    /// The names and values of a query or a form, which `what` names in errors.
+    pub(super) fn from_pairs(what: &str, pairs: Vec<(String, String)>) -> Result<Self, ApiError> {
         if pairs.len() > MAX_PARAMETERS {
-            let message = format!("A query has at most {MAX_PARAMETERS} parameters.");
+            let message = format!("{what} has more than {MAX_PARAMETERS} parameters.");
             return Err(ApiError::bad_request("invalid-query", message));
         }
         let mut values: Map<String, Value> = Map::new();
         for (name, text) in pairs {
             if name.contains('\0') || text.contains('\0') {
-                return Err(http::nul_error("The query"));
+                return Err(http::nul_error(what));
             }
             let known = values.keys().find(|known| known.eq_ignore_ascii_case(&name)).cloned();
             match known.and_then(|known| values.get_mut(&known)) {

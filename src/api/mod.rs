@@ -14,7 +14,7 @@
 //!   foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain form can do. So
 //!   a developer's engine needs no key on 127.0.0.1.
 //! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
-//! - **Without a key, little is spent.** A resume token is verified before anything else of its request is read, and such
+//! - **Without a key, little is spent.** A resume link is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
 //! - **Invalid input changes nothing and is reported precisely.** All input is read, limited and typed before the engine is
 //!   called. U+0000, half a surrogate pair and too deep nesting do not pass `http::RequestBody`.
@@ -27,6 +27,7 @@
 mod activity_executions;
 mod admission;
 mod alterations;
+mod audit;
 mod bookmarks;
 mod bulk;
 mod bulk_dispatch;
@@ -42,6 +43,7 @@ pub(crate) mod files;
 mod health;
 mod hub;
 mod instances;
+mod links;
 mod openapi;
 mod paging;
 mod path;
@@ -86,7 +88,7 @@ pub struct ApiOptions {
     pub studio: Option<Studio>,
     /// Does not list the feature `RealTimeWorkflowUpdates`: Studio then polls instead of keeping a WebSocket to the hub.
     pub studio_polls: bool,
-    /// The key that every request needs, except for the health endpoints and the resume URLs.
+    /// The key that every request needs, except for the health endpoints and resume links.
     pub api_key: Option<ApiKey>,
     /// The limit of requests in flight; an additional one gets 503. Default: 1,024.
     pub max_requests: usize,
@@ -190,13 +192,15 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(expressions::routes())
         .merge(runtime_admin::routes())
         .merge(bookmarks::routes())
+        .merge(links::routes())
+        .merge(audit::routes())
         .merge(events::routes())
         .merge(tasks::routes())
         .merge(cluster::routes())
         .merge(dead_letters::routes());
     OpenApiRouter::default()
         .nest(PREFIX, elsa)
-        .merge(bookmarks::url_routes())
+        .merge(links::url_routes())
         .merge(hub::routes())
         .merge(health::routes())
         .merge(openapi::routes())

@@ -16,14 +16,14 @@ pub(super) const OPENAPI_JSON: &str = "/openapi.json";
 /// The same as a page.
 pub(super) const OPENAPI_PAGE: &str = "/openapi";
 
-/// Elsa's resume route, with the token as the parameter `t`, below [`PREFIX`].
+/// Elsa's resume route, with the link as the parameter `t`, below [`PREFIX`].
 pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
-/// Elsa's route that triggers the event of a token, the parameter `t`, below [`PREFIX`].
+/// Elsa's route that triggers the event of a link, the parameter `t`, below [`PREFIX`].
 pub(super) const TRIGGER_BY_TOKEN: &str = "/events/trigger";
-/// The resume route with the token in the path.
+/// The resume route with the link in the path.
 pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
-/// The same up to the token.
-pub(super) const RESUME_PREFIX: &str = "/workflows/resume/";
+/// The same up to the link.
+const RESUME_PREFIX: &str = "/workflows/resume/";
 
 /// The hub by which Studio follows instances; a connection needs a token, no key.
 pub(super) const HUB: &str = "/elsa/hubs/workflow-instance";

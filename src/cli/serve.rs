@@ -127,6 +127,8 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .inbox_lifetime(settings.inbox_lifetime)
         .inbox_bytes(mib(settings.inbox_mib), mib(settings.inbox_mib_per_name))
         .dead_letter_lifetime(settings.dead_letter_lifetime)
+        .audit_lifetime(settings.audit_lifetime)
+        .require_https_links(settings.require_https_links)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)
         .cache_bytes(settings.limits.cache_bytes())

@@ -13,7 +13,7 @@ use super::take_over::TakeOver;
 use crate::Result;
 use crate::db::{Connector, Pool};
 use crate::id::Incarnation;
-use crate::store::maintenance::{Freeze, Job};
+use crate::store::maintenance::{Freeze, Job, Retention};
 use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance, route};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
@@ -25,12 +25,12 @@ fn interval(job: Job) -> Duration {
     }
 }
 
-/// Runs due jobs, while the check-ins continue. Dead letters of stimuli are kept for `dead_letter_lifetime`.
+/// Runs due jobs, while the check-ins continue.
 pub(super) async fn run_due(
     own: Incarnation,
     take_over: TakeOver,
     mut reports: watch::Receiver<CheckInReport>,
-    dead_letter_lifetime: Duration,
+    retention: Retention,
 ) {
     // Beside the jobs, of which some are due every few seconds. A freeze takes ten minutes at most, and the next begins in an hour.
     let mut _freezing = None;
@@ -47,7 +47,7 @@ pub(super) async fn run_due(
             }
         };
         for job in Job::ALL {
-            match run(own, &pool, &take_over, job, dead_letter_lifetime).await {
+            match run(own, &pool, &take_over, job, retention).await {
                 Ok(true) if job == Job::CreatePartitions => {
                     let freeze = freeze_yesterday(take_over.connector().clone());
                     _freezing = Some(AbortOnDropHandle::new(tokio::spawn(freeze)));
@@ -76,13 +76,7 @@ async fn freeze_yesterday(connector: Connector) {
 }
 
 /// Runs a job; false: it is not due.
-async fn run(
-    own: Incarnation,
-    pool: &Pool,
-    take_over: &TakeOver,
-    job: Job,
-    dead_letter_lifetime: Duration,
-) -> Result<bool> {
+async fn run(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, retention: Retention) -> Result<bool> {
     if !maintenance::claim_job(pool, own, job, interval(job)).await? {
         return Ok(false);
     }
@@ -106,7 +100,8 @@ async fn run(
             Ok(())
         }
         Job::PurgeExpired => {
-            maintenance::purge_expired(pool, dead_letter_lifetime).await?;
+            maintenance::purge_expired(pool, retention.dead_letters).await?;
+            maintenance::purge_links(pool, retention.audit).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
             let lock_class = take_over.connector().schema().lock_class();

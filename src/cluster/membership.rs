@@ -13,6 +13,7 @@ use crate::db::{Connector, Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::{LockKey, SessionLocks, SessionTask};
 use crate::store::lock::{self as store_lock, ForeignLock};
+use crate::store::maintenance::Retention;
 use crate::store::node;
 use crate::store::node::removal::{self, RemovalCause};
 use crate::watchdog::{Part, Watchdog};
@@ -26,8 +27,8 @@ pub(crate) struct MembershipOptions {
     pub(crate) check_in: Duration,
     /// After this time without a check-in the node has expired: other nodes may remove it.
     pub(crate) tolerance: Duration,
-    /// How long the dead letter of a stimulus is kept that no bookmark or trigger matched.
-    pub(crate) dead_letter_lifetime: Duration,
+    /// How long what is only read is kept.
+    pub(crate) retention: Retention,
     /// A node that it finds hung checks in no more.
     pub(crate) watchdog: Watchdog,
 }
@@ -95,8 +96,7 @@ impl Membership {
         let failed = CancellationToken::new();
         let watching = liveness_watch::watch(incarnation, take_over.clone(), check_ins.reports());
         let removing = remove_expired(take_over.clone(), check_ins.reports());
-        let lifetime = options.dead_letter_lifetime;
-        let running = jobs::run_due(incarnation, take_over.clone(), check_ins.reports(), lifetime);
+        let running = jobs::run_due(incarnation, take_over.clone(), check_ins.reports(), options.retention);
         let tasks = [
             spawn(&failed, watching),
             spawn(&failed, removing),

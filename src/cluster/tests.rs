@@ -8,6 +8,7 @@ use crate::db::{Pool, Session};
 use crate::id::{Incarnation, NodeId};
 use crate::lock::LockKey;
 use crate::store::commit::{CommitWriter, WRITERS, WriterOptions};
+use crate::store::maintenance::Retention;
 use crate::store::{lock, node};
 use crate::testing::store::{Fixture, execute};
 use crate::watchdog::Watchdog;
@@ -17,7 +18,10 @@ pub(super) fn options(node: &str) -> MembershipOptions {
         node_id: NodeId::new(node),
         check_in: Duration::from_millis(50),
         tolerance: Duration::from_secs(2),
-        dead_letter_lifetime: Duration::from_secs(3600),
+        retention: Retention {
+            dead_letters: Duration::from_secs(3600),
+            audit: Duration::from_secs(3600),
+        },
         watchdog: Watchdog::default(),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) use row::{ResultRows, column, column_near, columns, find_column};
 pub(crate) use schema::SchemaName;
 pub(crate) use sender_numbers::SenderNumbers;
 pub(crate) use settings::DatabaseUrl;
-pub(crate) use sqlstate::{ErrorClass, is_in_doubt, violates, within};
+pub(crate) use sqlstate::{ErrorClass, LINK_REFUSED_CODE, is_in_doubt, violates, within};
 
 use std::time::Duration;
 

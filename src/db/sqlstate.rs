@@ -11,6 +11,12 @@ use crate::{Error, Result};
 /// The SQLSTATE of the function raise_paused of the schema.
 const PAUSED: &str = "MSP01";
 
+/// The SQLSTATE of the function raise_link_refused of the schema.
+const LINK_REFUSED: &str = "MSP02";
+
+/// The code of the error of a transaction that a resume link does not permit; its message is the number of the outcome.
+pub(crate) const LINK_REFUSED_CODE: &str = "link-refused";
+
 /// The error of a request that comes while the cluster is paused, for this reason.
 fn runtime_paused(reason: &str) -> Error {
     let why = if reason.is_empty() {
@@ -103,6 +109,9 @@ impl From<tokio_postgres::Error> for Error {
         }
         if let Some(paused) = error.as_db_error().filter(|error| error.code().code() == PAUSED) {
             return runtime_paused(paused.message());
+        }
+        if let Some(refused) = error.as_db_error().filter(|error| error.code().code() == LINK_REFUSED) {
+            return Error::gone(LINK_REFUSED_CODE, refused.message());
         }
         match ErrorClass::of(&error) {
             ErrorClass::Connection => {

@@ -13,7 +13,7 @@ use super::journal::{ActivityExecution, Recorder};
 use super::node_id::WORKFLOW_ID;
 use super::program::Program;
 use super::request::OpenRequest;
-use super::run::BurstRun;
+use super::run::{BurstLinks, BurstRun};
 use super::scope;
 use super::state::InstanceState;
 use super::workflow_options::JournalLevel;
@@ -117,6 +117,7 @@ impl Interpreter {
             yielded: false,
             has_cancel: false,
             events: Vec::new(),
+            links: BurstLinks::default(),
             ended_requests: Vec::new(),
             files: Vec::new(),
         };

@@ -13,7 +13,8 @@ use super::request::{EndedRequest, RunRequest};
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use crate::activity::EventPublication;
-use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash};
+use crate::expression::{LeadsTo, LinkExpiry, LinkRequest};
+use crate::id::{ActivityId, BookmarkId, InstanceId, LinkId, StimulusHash};
 
 /// One attempt to run an instance until it waits.
 #[derive(Clone, Debug)]
@@ -97,6 +98,32 @@ pub enum Instruction {
     Cancel,
 }
 
+/// A resume link that a burst has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MadeLink {
+    pub(crate) id: LinkId,
+    /// The bookmark that it resumes; without one it triggers the event.
+    pub(crate) bookmark: Option<BookmarkId>,
+    pub(crate) event: Option<String>,
+    pub(crate) expiry: LinkExpiry,
+    pub(crate) uses: u32,
+}
+
+impl MadeLink {
+    pub(super) fn of(request: LinkRequest, bookmark: Option<BookmarkId>) -> Self {
+        Self {
+            id: request.id,
+            event: match request.leads_to {
+                LeadsTo::Event(name) if bookmark.is_none() => Some(name),
+                LeadsTo::Event(_) | LeadsTo::Bookmark(_) => None,
+            },
+            bookmark,
+            expiry: request.expiry,
+            uses: request.uses,
+        }
+    }
+}
+
 /// The result of a burst. It takes effect when it is committed.
 #[derive(Clone, Debug)]
 pub struct BurstResult {
@@ -118,6 +145,8 @@ pub struct BurstResult {
     pub bookmarks_burned: Vec<BookmarkId>,
     /// The events to publish with the commit, in order.
     pub events: Vec<EventPublication>,
+    /// The resume links that it has made, in order.
+    pub(crate) links: Vec<MadeLink>,
     /// The requests that it has ended, in order.
     pub(crate) ended_requests: Vec<EndedRequest>,
     /// The children that the burst starts.

@@ -13,8 +13,8 @@ use crate::activity::{
 };
 use crate::definition::Expression;
 use crate::expression::{
-    Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptSession, ScriptText, TypeName,
-    coerce, language, missing_language, script_languages,
+    CallLinks, Evaluated, Language, NO_SECRETS, ScriptError, ScriptErrorKind, ScriptRun, ScriptSession, ScriptText,
+    TypeName, coerce, language, missing_language, script_languages,
 };
 
 /// Evaluates inputs as one execution of an instance sees them, and finds its children.
@@ -27,6 +27,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) arguments: Option<&'a Map<String, Value>>,
     /// Secrets are refused.
     pub(super) hides_secrets: bool,
+    /// The resume links of its scripts; without it they make none.
+    pub(super) links: Option<&'a CallLinks>,
 }
 
 impl InputEvaluator for Evaluator<'_> {
@@ -119,6 +121,15 @@ impl<'a> Evaluator<'a> {
             context,
             arguments: None,
             hides_secrets: false,
+            links: None,
+        }
+    }
+
+    /// The same where scripts make resume links.
+    pub(super) fn with_links(self, links: &'a CallLinks) -> Self {
+        Self {
+            links: Some(links),
+            ..self
         }
     }
 
@@ -257,6 +268,7 @@ impl<'a> Evaluator<'a> {
             self.context,
             self.arguments,
             self.hides_secrets,
+            self.links.map(CallLinks::source),
         );
         let result = match language.evaluate(script, &view, self.session) {
             ScriptRun::Ended(result) => result,
@@ -264,6 +276,9 @@ impl<'a> Evaluator<'a> {
         };
         let mut result = result.map_err(|error| self.without_kept_secrets(self.script_fault(language, error)))?;
         result.may_hold_secret |= self.state.keeps_secrets;
+        if let Some(links) = self.links {
+            links.add(result.changes.links.len());
+        }
         Ok(result)
     }
 

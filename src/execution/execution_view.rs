@@ -12,7 +12,8 @@ use super::state::InstanceState;
 use crate::activity::ActivityNode;
 use crate::definition::Argument;
 use crate::expression::{
-    CompiledScript, DeclaredKind, DeclaredKinds, ScriptError, ScriptScope, ScriptText, ScriptView, WorkflowFacts,
+    CompiledScript, DeclaredKind, DeclaredKinds, LinkSource, ScriptError, ScriptScope, ScriptText, ScriptView,
+    WorkflowFacts,
 };
 
 /// The state of an instance, as one execution sees it.
@@ -22,6 +23,8 @@ pub(super) struct ExecutionView<'a> {
     context: u64,
     arguments: Option<&'a Map<String, Value>>,
     hides_secrets: bool,
+    /// From what the links of its scripts are derived.
+    links: Option<LinkSource>,
     /// The executions whose variables are visible, innermost first.
     levels: OnceLock<Vec<scope::Level>>,
     inputs: OnceLock<Cow<'a, Map<String, Value>>>,
@@ -37,6 +40,7 @@ impl<'a> ExecutionView<'a> {
         context: u64,
         arguments: Option<&'a Map<String, Value>>,
         hides_secrets: bool,
+        links: Option<LinkSource>,
     ) -> Self {
         Self {
             program,
@@ -44,6 +48,7 @@ impl<'a> ExecutionView<'a> {
             context,
             arguments,
             hides_secrets,
+            links,
             levels: OnceLock::new(),
             inputs: OnceLock::new(),
             inputs_from_inside: OnceLock::new(),
@@ -152,7 +157,7 @@ impl ScriptView for ExecutionView<'_> {
     }
 
     fn facts(&self) -> &WorkflowFacts {
-        self.facts.get_or_init(|| facts_of(self.state))
+        self.facts.get_or_init(|| facts_of(self.state, self.links))
     }
 
     fn scope(&self) -> ScriptScope {
@@ -184,7 +189,7 @@ impl ScriptView for ExecutionView<'_> {
             kinds: DeclaredKinds::new(self.kinds_of_variables(), self.kinds_of_inputs()),
             last_result: state.last_result.clone(),
             hides_secrets: self.hides_secrets,
-            workflow: facts_of(state),
+            workflow: facts_of(state, self.links),
         }
     }
 
@@ -194,7 +199,7 @@ impl ScriptView for ExecutionView<'_> {
     }
 }
 
-fn facts_of(state: &InstanceState) -> WorkflowFacts {
+fn facts_of(state: &InstanceState, links: Option<LinkSource>) -> WorkflowFacts {
     WorkflowFacts {
         instance_id: state.instance_id.to_string(),
         definition_id: state.definition_id.to_string(),
@@ -202,5 +207,6 @@ fn facts_of(state: &InstanceState) -> WorkflowFacts {
         definition_version: state.version,
         correlation_id: state.correlation_id.clone(),
         name: state.name.clone(),
+        links,
     }
 }

@@ -21,7 +21,7 @@ use super::id_bounds;
 use super::journal::Recorder;
 use super::node_id;
 use super::program::{self, Program};
-use super::run::{ActivityRetry, BurstRun, ChildStop, LeftInstructions};
+use super::run::{ActivityRetry, BurstLinks, BurstRun, ChildStop, LeftInstructions};
 use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
@@ -469,6 +469,7 @@ impl Interpreter {
             yielded: false,
             has_cancel: false,
             events: Vec::new(),
+            links: BurstLinks::default(),
             ended_requests: Vec::new(),
             files: Vec::new(),
         }
@@ -490,6 +491,7 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, left: LeftInstructio
         yielded,
         session,
         events,
+        links,
         ended_requests,
         mut children,
         options,
@@ -535,6 +537,7 @@ fn burst_result(run: BurstRun<'_>, loaded: Vec<BookmarkId>, left: LeftInstructio
         bookmarks_created,
         bookmarks_burned,
         events,
+        links: links.into_made(),
         ended_requests,
         children,
         child_end,

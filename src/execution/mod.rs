@@ -70,6 +70,7 @@ pub(crate) use bookmark::Bookmark;
 pub use bookmark::{event_hash, stimulus_hash};
 pub use bounds::InterpreterOptions;
 pub(crate) use bounds::check_value;
+pub(crate) use burst_contract::MadeLink;
 pub use burst_contract::{Burst, BurstResult, Instruction};
 pub(crate) use cause::InstructionOrigin;
 pub(crate) use child::{AwaitedChild, ChildRun, ChildStart, Children, CommittedChild, ParentLink};

@@ -8,7 +8,7 @@
 //!   sees of its run.
 //! - `session`: [`ScriptEngine`], and a [`ScriptSession`] per burst.
 //! - `processor`: long scripts of all languages, and their turns.
-//! - `named_values`: settings and secrets of the operator; `event_urls`: the URLs that trigger an event of an instance.
+//! - `named_values`: settings and secrets of the operator; `resume_links`: the links that resume an instance.
 //! - `type_name`, `coerce`: Elsa's type names, and the conversion of values to them; `declared_kinds`: the texts that are dates,
 //!   lengths of time or bytes to a script.
 
@@ -16,7 +16,6 @@ mod coerce;
 #[cfg(feature = "csharp")]
 mod csharp;
 mod declared_kinds;
-mod event_urls;
 mod javascript;
 mod language;
 #[cfg(test)]
@@ -26,6 +25,7 @@ mod languages;
 mod liquid;
 mod named_values;
 mod processor;
+mod resume_links;
 mod script;
 mod script_options;
 mod script_view;
@@ -35,8 +35,6 @@ mod type_name;
 pub(crate) use coerce::{coerce, to_text};
 pub(crate) use declared_kinds::DeclaredKind;
 pub use declared_kinds::DeclaredKinds;
-pub(crate) use event_urls::EventUrl;
-pub use event_urls::EventUrls;
 #[cfg(test)]
 pub(crate) use javascript::search_script;
 pub(crate) use language::{Compiler, DeclaredNames, KnownNames, Language, ScriptNames, ScriptRun, UnknownName};
@@ -47,6 +45,10 @@ pub(crate) use languages::{
 pub(crate) use mainspring_language::TimeSpan;
 pub use named_values::NamedValues;
 pub(crate) use named_values::{NO_SECRETS, secret_name_problem};
+pub(crate) use resume_links::{
+    CallLinks, DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkRequest, MOST_USES, WantedLink,
+};
+pub use resume_links::{LinkSource, ResumeLinks};
 pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 pub use script::{ScriptScope, WorkflowFacts};
 pub use script_options::ScriptOptions;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::declared_kinds::DeclaredKinds;
+use super::resume_links::{LinkRequest, LinkSource};
 
 /// The longest script, in bytes: parsing a text takes time that depends on its length.
 const LONGEST: usize = 64 << 10;
@@ -72,6 +73,8 @@ pub struct WorkflowFacts {
     pub correlation_id: Option<String>,
     /// The instance's name, if one was set.
     pub name: Option<String>,
+    /// From what its resume links are derived; without it no script makes any.
+    pub links: Option<LinkSource>,
 }
 
 /// What an expression or a script has returned and asked for. The caller applies it.
@@ -96,6 +99,8 @@ pub struct ScriptChanges {
     pub correlation_id: Option<Option<String>>,
     /// The new name of the instance, if it set one; the inner `None` clears it.
     pub name: Option<Option<String>>,
+    /// The resume links that it made, in order.
+    pub(crate) links: Vec<LinkRequest>,
 }
 
 /// Why a script has no result.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::event_urls::EventUrls;
 use super::named_values::NamedValues;
+use super::resume_links::ResumeLinks;
 
 /// The bounds within which scripts run.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub struct ScriptOptions {
     pub max_result_bytes: usize,
     /// What `getConfig` and `getSecret` return. Default: nothing.
     pub named: NamedValues,
-    /// What `createEventTriggerUrl` returns. An engine sets this at its start.
-    pub event_urls: EventUrls,
+    /// What makes resume links. An engine sets this at its start.
+    pub links: ResumeLinks,
 }
 
 /// The most slots for long scripts of languages that count steps.
@@ -67,7 +67,7 @@ impl Default for ScriptOptions {
             queue: 256,
             max_result_bytes: 4 << 20,
             named: NamedValues::default(),
-            event_urls: EventUrls::default(),
+            links: ResumeLinks::default(),
         }
     }
 }

@@ -142,6 +142,11 @@ impl ApiError {
         )
     }
 
+    /// The status and the message, for a page.
+    pub(crate) fn status_and_message(&self) -> (StatusCode, &str) {
+        (self.status, &self.message)
+    }
+
     #[cfg(test)]
     pub(crate) fn status_and_code(&self) -> (u16, &'static str) {
         (self.status.as_u16(), self.code)
@@ -177,6 +182,8 @@ fn status_of(error: &Error) -> StatusCode {
         StatusCode::BAD_REQUEST
     } else if error.is_not_found() {
         StatusCode::NOT_FOUND
+    } else if error.is_gone() {
+        StatusCode::GONE
     } else if error.is_forbidden() {
         StatusCode::FORBIDDEN
     } else if error.is_conflict() {
@@ -244,6 +251,7 @@ mod tests {
             (Error::invalid("x", "m"), 400),
             (Error::not_found("x", "m"), 404),
             (Error::conflict("x", "m"), 409),
+            (Error::gone("x", "m"), 410),
             (Error::too_large("x", "m"), 413),
             (Error::unprocessable("x", "m"), 422),
             (Error::internal("m"), 500),

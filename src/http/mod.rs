@@ -6,6 +6,7 @@ mod body;
 mod connections;
 mod error;
 mod files;
+mod form_body;
 mod holding_body;
 mod idempotency;
 mod json_memory;
@@ -18,6 +19,7 @@ pub(crate) use body::{BodyLimits, ParsedJson, RequestBody, ReservedMemory, check
 pub use connections::ConnectionLimits;
 pub(crate) use error::{ApiError, ApiResult, ErrorBody, INSTANCE_HEADER, PROBLEM_JSON};
 pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
+pub(crate) use form_body::{FormBody, is_form};
 pub(crate) use holding_body::HoldingBody;
 pub(crate) use idempotency::{idempotency_key, request_fingerprint};
 pub(crate) use server::Peer;

@@ -31,6 +31,7 @@ pub use engine::activity_executions::{
     ActivityExecutionSummary, CallStack,
 };
 pub use engine::activity_test::{ActivityTested, DefinitionHandle};
+pub use engine::audit::{AuditQuery, AuditRecord};
 pub use engine::builder::EngineBuilder;
 pub use engine::bulk_actions::BulkAction;
 pub use engine::cluster_view::{ClusterFanOut, ClusterLock, ClusterNode, ClusterNodeState, QueueItem};
@@ -40,20 +41,21 @@ pub use engine::dead_letters::{
 };
 #[cfg(feature = "http")]
 pub(crate) use engine::definitions::{KnownWorkflows, PreparedDraft};
-pub use engine::event_token::VerifiedEventToken;
 #[cfg(feature = "http")]
 pub(crate) use engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
 #[cfg(feature = "http")]
 pub(crate) use engine::http_routes::{FoundRoute, RouteCandidate, RouteQuery};
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
+pub use engine::link_use::{GenuineLink, LinkPage, LinkRequest, LinkUsed};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
 };
-pub use engine::resume_token::{TokenResume, VerifiedToken};
+pub use engine::resume_links::{ResumeLink, ResumeLinkRequest, ResumeLinkSummary};
 pub use engine::retry::RetriedInstance;
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::tasks::{TaskList, TaskSummary};
+pub use engine::token_keys::LinkKey;
 pub use engine::transfer::ExportParts;
 #[cfg(feature = "http")]
 pub(crate) use engine::transfer::MAX_INSTANCES;
@@ -65,7 +67,9 @@ pub use crate::execution::{
     ActivityHandle, ActivityRetry, EvaluatedExpression, ExpressionChanges, ExpressionError, ExpressionRequest,
     InterpreterOptions,
 };
-pub use crate::expression::{DeclaredKinds, EventUrls, NamedValues, ScriptOptions, ScriptScope, WorkflowFacts};
+pub use crate::expression::{
+    DeclaredKinds, LinkSource, NamedValues, ResumeLinks, ScriptOptions, ScriptScope, WorkflowFacts,
+};
 #[cfg(feature = "http")]
 pub use crate::outgoing::OutgoingOptions;
 pub use crate::watchdog::Hang;

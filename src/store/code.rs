@@ -122,6 +122,29 @@ codes! {
         Draining = 2 "draining",
     }
 
+    /// `audit.action`: what was done, or tried.
+    AuditAction {
+        ResumeLink = 0 "resume link",
+    }
+
+    /// `audit.outcome`, and why a resume link cannot be used.
+    AuditOutcome {
+        /// It is durable.
+        Accepted = 0 "accepted",
+        /// The link was used as often as it may be.
+        Used = 1 "used",
+        Expired = 2 "expired",
+        Revoked = 3 "revoked",
+        /// Nothing waits any more where the link leads.
+        Ended = 4 "ended",
+        /// The link has no row: what made it was not committed, or it was deleted since.
+        Unknown = 5 "unknown",
+        /// It could not be accepted for a reason of the request or of the cluster.
+        Refused = 6 "refused",
+        /// A repetition under the idempotency key of an attempt that was accepted.
+        Repeated = 7 "repeated",
+    }
+
     /// `http_answer.outcome`: how a request has ended.
     AnswerOutcome {
         Answered = 0 "answered",

@@ -15,6 +15,7 @@ use tokio_postgres::Row;
 
 use super::activation::{UNSEEDED_INTERVAL, UNSEEDED_TIMEOUT};
 use super::fan_out::{MAX_DIRECT, MAX_DIRECT_BYTES};
+use super::link::{self, LinkUse};
 use super::request::{IdempotencyKey, find_request};
 use super::stimulus_key::{self, BEGIN, BEGIN_ANSWERED, KeySet, LOCK, StimulusScope};
 use crate::db::{ANSWER_TIMEOUT, Pool, is_in_doubt, within};
@@ -43,6 +44,8 @@ pub(crate) struct NewEvent {
     pub(crate) lifetime: Duration,
     /// Whether the inbox may keep it if it is unmatched; otherwise that is [`PublishedEvent::no_room`].
     pub(crate) may_keep: bool,
+    /// The link by which it is published; the same transaction uses that.
+    pub(crate) link: Option<LinkUse>,
 }
 
 impl NewEvent {
@@ -107,6 +110,17 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
                 tokio::time::sleep(UNSEEDED_INTERVAL).await;
             }
             Err(error) if error.is_paused() => return accepted_before(pool, event, error).await,
+            // The same request may have used the link up, at once or in doubt.
+            Err(error) if link::refusal(&error).is_some() => {
+                let is_known = find_request(pool, &event.tenant, &event.request).await?.is_some();
+                let doubted = doubt_ends.is_some();
+                return is_known
+                    .then(|| PublishedEvent {
+                        doubted,
+                        ..PublishedEvent::default()
+                    })
+                    .ok_or(error);
+            }
             outcome => {
                 return outcome.map(|published| PublishedEvent {
                     doubted: doubt_ends.is_some(),
@@ -166,33 +180,47 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         &MAX_DIRECT_BYTES,
         &event.may_keep,
     ];
+    // What may find no room, or a link that does not permit it, is committed or rolled back by its answer.
+    let is_answered = !event.may_keep || event.link.is_some();
     let sent = within(ANSWER_TIMEOUT, async {
+        let spend = match &event.link {
+            Some(_) => Some(LinkUse::prepare(client).await?),
+            None => None,
+        };
         let lock = client.prepare_cached(LOCK).await?;
         let publish = client.prepare_cached(scope.pick(&PUBLISHES)).await?;
         let lock_params: [&(dyn ToSql + Sync); 3] = [&lock_class, &keys, &modes];
         // One round trip: `join!` polls in this order, so the statements are sent in this order.
-        let (begun, locked, published, committed) = futures_util::join!(
-            client.batch_execute(if event.may_keep { BEGIN } else { BEGIN_ANSWERED }),
+        let (begun, locked, spent, published, committed) = futures_util::join!(
+            client.batch_execute(if is_answered { BEGIN_ANSWERED } else { BEGIN }),
             client.query(&lock, &lock_params),
+            async {
+                match (&event.link, &spend) {
+                    (Some(link), Some(spend)) => link.spend(client, spend, &event.tenant).await,
+                    _ => Ok(()),
+                }
+            },
             client.query(&publish, &params),
             async {
-                // What may find no room is committed or rolled back by its answer.
-                if event.may_keep {
-                    client.batch_execute("COMMIT").await
-                } else {
+                if is_answered {
                     Ok(())
+                } else {
+                    client.batch_execute("COMMIT").await
                 }
             },
         );
         begun?;
         locked?;
+        spent?;
         let rows = published?;
         committed?;
-        if !event.may_keep {
-            let has_no_room = rows.first().is_some_and(|row| row.get("no_room"));
-            client
-                .batch_execute(if has_no_room { "ROLLBACK" } else { "COMMIT" })
-                .await?;
+        if is_answered {
+            let row = rows.first();
+            let has_no_room = row.is_some_and(|row| row.get("no_room"));
+            // One that was published before under its key uses no link.
+            let is_new = event.link.is_none() || row.is_some_and(|row| count(row, "accepted") > 0);
+            let end = if has_no_room || !is_new { "ROLLBACK" } else { "COMMIT" };
+            client.batch_execute(end).await?;
         }
         Ok::<_, tokio_postgres::Error>(rows)
     })

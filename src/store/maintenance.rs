@@ -12,6 +12,7 @@ const CLAIM_JOB: &str = include_str!("../../sql/queries/maintenance/claim_job.sq
 const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_partitions.sql");
 const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
 const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
+const PURGE_LINKS: &str = include_str!("../../sql/queries/maintenance/purge_links.sql");
 const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
 const UNFROZEN: &str = include_str!("../../sql/queries/maintenance/unfrozen_partition.sql");
 const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
@@ -43,6 +44,30 @@ pub(crate) async fn ensure_partitions(pool: &Pool) -> Result<()> {
 
 /// The most rows of a table that one batch purges; fewer mean that nothing is left.
 const PURGE_BATCH: i64 = 1000;
+
+/// How long what is only read is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retention {
+    /// The dead letter of a stimulus.
+    pub(crate) dead_letters: Duration,
+    /// An entry of the audit.
+    pub(crate) audit: Duration,
+}
+
+/// How long a resume link is kept after it has expired, so that its holder is told why.
+const EXPIRED_LINKS: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Deletes old entries of the audit and links that expired long ago, batch by batch.
+pub(crate) async fn purge_links(pool: &Pool, audit: Duration) -> Result<()> {
+    let micros = |kept: Duration| i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
+    let (audit, links) = (micros(audit), micros(EXPIRED_LINKS));
+    loop {
+        let row = pool.query_one(PURGE_LINKS, &[&audit, &links]).await?;
+        if row.get::<_, i64>("most") < PURGE_BATCH {
+            return Ok(());
+        }
+    }
+}
 
 /// Deletes expired rows batch by batch. `retention`: how long the dead letter of a stimulus is kept. If the future is dropped,
 /// the batches before are deleted.

@@ -15,7 +15,7 @@
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
-//!   `token`: the key of signed texts. `clock`: the clock of the database.
+//! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
@@ -23,6 +23,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod activity_type;
+pub(crate) mod audit;
 pub(crate) mod bulk_action;
 pub(crate) mod check;
 pub(crate) mod claim;
@@ -37,6 +38,7 @@ pub(crate) mod http_answer;
 pub(crate) mod inbox;
 pub(crate) mod inbox_match;
 pub(crate) mod instance;
+pub(crate) mod link;
 pub(crate) mod lock;
 pub(crate) mod maintenance;
 pub(crate) mod node;

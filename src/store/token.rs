@@ -1,18 +1,75 @@
-//! The key that signs tokens, the clock by which they expire, and which single-use tokens were used.
+//! The keys that sign resume links and tokens, the clock by which tokens expire, and which single-use tokens were used.
+
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::Result;
-use crate::db::Pool;
+use crate::db::{Pool, columns};
 use crate::id::TenantId;
+use crate::{Error, Result};
 
-const KEY: &str = include_str!("../../sql/queries/token/key.sql");
+const KEYS: &str = include_str!("../../sql/queries/token/keys.sql");
+const ROTATE: &str = include_str!("../../sql/queries/token/rotate.sql");
+const RETIRE: &str = include_str!("../../sql/queries/token/retire.sql");
 const SPEND: &str = include_str!("../../sql/queries/token/spend.sql");
 const CLOCK: &str = include_str!("../../sql/queries/token/clock.sql");
 
-/// The key of this database, created with its schema; it never changes.
-pub(crate) async fn key(pool: &Pool) -> Result<Vec<u8>> {
-    Ok(pool.query_one(KEY, &[]).await?.get("key"))
+/// The most keys at once: each node holds all of them.
+pub(crate) const MOST_KEYS: i64 = 16;
+
+/// A key that verifies links and tokens.
+#[derive(Clone)]
+pub(crate) struct TokenKey {
+    /// Grows with each rotation.
+    pub(crate) id: i32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) created_at: DateTime<Utc>,
+    /// How old it was when it was read, by the database's clock.
+    pub(crate) age: Duration,
+}
+
+/// The keys, the newest first.
+pub(crate) async fn keys(pool: &Pool) -> Result<Vec<TokenKey>> {
+    let rows = pool.query(KEYS, &[]).await?;
+    let at = columns!(rows; id, key, created_at, now)?;
+    let key = |row: &tokio_postgres::Row| {
+        let (created_at, now): (DateTime<Utc>, DateTime<Utc>) = (row.get(at.created_at), row.get(at.now));
+        TokenKey {
+            id: row.get(at.id),
+            key: row.get(at.key),
+            created_at,
+            age: (now - created_at).to_std().unwrap_or_default(),
+        }
+    };
+    Ok(rows.iter().map(key).collect())
+}
+
+/// Adds a key; `None` if there are [`MOST_KEYS`] already.
+pub(crate) async fn rotate(pool: &Pool) -> Result<Option<i32>> {
+    let row = pool.query_opt(ROTATE, &[&MOST_KEYS]).await?;
+    Ok(row.map(|row| row.get("id")))
+}
+
+/// What became of a key that was to be retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retired {
+    /// It verifies nothing any more.
+    Now,
+    /// It still signs: no other one is older than `signs_after`.
+    Signs,
+    /// There is no such key.
+    Unknown,
+}
+
+/// Deletes a key, unless nodes may still sign with it.
+pub(crate) async fn retire(pool: &Pool, id: i32, signs_after: Duration) -> Result<Retired> {
+    let after = i64::try_from(signs_after.as_micros()).unwrap_or(i64::MAX);
+    let row = pool.query_one(RETIRE, &[&id, &after]).await?;
+    Ok(match (row.get("is_retired"), row.get("was_known")) {
+        (true, _) => Retired::Now,
+        (false, true) => Retired::Signs,
+        (false, false) => Retired::Unknown,
+    })
 }
 
 /// The time by the database's clock.
@@ -37,4 +94,10 @@ pub(crate) async fn spend(pool: &Pool, tenant: &TenantId, id: &str, expires: Dat
         (false, true) => Spent::Expired,
         (false, false) => Spent::Before,
     })
+}
+
+/// The error of a rotation that finds no room.
+pub(crate) fn too_many_keys() -> Error {
+    let message = format!("there are {MOST_KEYS} keys already; retire those whose links have all expired");
+    Error::conflict("too-many-keys", message)
 }

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use super::claim;
 use super::code::WorkKind;
 use super::dead_letter;
+use super::link::{self, LinkUse};
 use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, is_in_doubt, within};
 use crate::failpoint;
@@ -34,13 +35,14 @@ pub(crate) enum AcceptedResume {
     Existing(Option<WorkId>),
 }
 
-/// Accepts a resume, unless one was accepted before under its idempotency key.
+/// Accepts a resume, unless one was accepted before under its idempotency key. By a link, the same transaction uses that.
 pub(crate) async fn accept_resume(
     pool: &Pool,
     tenant: &TenantId,
     instance: &InstanceId,
     body: &Value,
     request: Option<&IdempotencyKey>,
+    link: Option<&LinkUse>,
 ) -> Result<AcceptedResume> {
     let kind = WorkKind::Resume.number();
     let params: [&(dyn ToSql + Sync); 7] = [
@@ -56,28 +58,44 @@ pub(crate) async fn accept_resume(
     // since the former backend holds it until it ends.
     let mut doubt = None;
     for _ in 0..3 {
-        match send(pool, instance, ACCEPT, &params).await {
+        match send(pool, instance, ACCEPT, &params, link.map(|link| (link, tenant))).await {
             Ok(Some(row)) => return Ok(AcceptedResume::New(WorkId(row.get("id")))),
             Ok(None) => {}
             Err(error) if doubt.is_none() && request.is_some() && error.is_unknown_outcome() => {
                 doubt = Some(error);
                 continue;
             }
+            // The same request may have used the link up, at once or in doubt.
+            Err(error) if request.is_some() && link::refusal(&error).is_some() => {
+                return accepted_before(pool, tenant, request, doubt.is_some())
+                    .await?
+                    .ok_or(error);
+            }
             Err(error) => return Err(doubt.filter(|_| error.is_transient()).unwrap_or(error)),
         }
-        if let Some(request) = request
-            && let Some(before) = find_request(pool, tenant, request).await?
-        {
-            return Ok(match (doubt, before.work) {
-                (Some(_), Some(work)) => AcceptedResume::New(work),
-                (_, work) => AcceptedResume::Existing(work),
-            });
+        if let Some(before) = accepted_before(pool, tenant, request, doubt.is_some()).await? {
+            return Ok(before);
         }
     }
     Err(Error::unavailable(
         "database-busy",
         "the resume could not be accepted; try again",
     ))
+}
+
+/// What was accepted under the key of a request. `in_doubt`: by an earlier attempt of this one.
+async fn accepted_before(
+    pool: &Pool,
+    tenant: &TenantId,
+    request: Option<&IdempotencyKey>,
+    in_doubt: bool,
+) -> Result<Option<AcceptedResume>> {
+    let Some(request) = request else { return Ok(None) };
+    let before = find_request(pool, tenant, request).await?;
+    Ok(before.map(|before| match before.work {
+        Some(work) if in_doubt => AcceptedResume::New(work),
+        work => AcceptedResume::Existing(work),
+    }))
 }
 
 /// Runs a statement that accepts a row. In doubt: [`Error::is_unknown_outcome`], not a transient error, as a second resume
@@ -87,12 +105,16 @@ async fn send(
     instance: &InstanceId,
     sql: &'static str,
     params: &[&(dyn ToSql + Sync)],
+    link: Option<(&LinkUse, &TenantId)>,
 ) -> Result<Option<Row>> {
     failpoint::hit("accept.before").await?;
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let statement = within(ANSWER_TIMEOUT, client.prepare_cached(sql)).await?;
-    let answer = within(ANSWER_TIMEOUT, client.query(&statement, params)).await;
+    let answer = match link {
+        None => within(ANSWER_TIMEOUT, client.query(&statement, params)).await,
+        Some((link, tenant)) => within(ANSWER_TIMEOUT, link.around(client, tenant, &statement, params)).await,
+    };
     let answer = failpoint::hit("accept.after").await.and(answer);
     match answer {
         Err(error) if is_in_doubt(&error) => Err(Error::unknown_outcome(
@@ -122,7 +144,7 @@ pub(crate) enum AcceptedCancel {
 /// Accepts a cancel and fences a running burst of the instance, in one statement.
 pub(crate) async fn accept_cancel(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<AcceptedCancel> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.as_str(), &instance.as_str()];
-    let row = send(pool, instance, CANCEL, &params).await?;
+    let row = send(pool, instance, CANCEL, &params, None).await?;
     let row = row.ok_or_else(|| Error::internal("a cancel returned no row"))?;
     Ok(
         match (row.get::<_, Option<i64>>("id"), row.get::<_, bool>("is_known")) {

@@ -75,6 +75,12 @@ pub trait TemplateData {
     /// A fact: text, a number, or null.
     fn fact(&self, fact: Fact) -> Value;
 
+    /// The URL of a link that triggers an event of the instance or, without one, resumes the activity: until a date or for a
+    /// length of time, so many times. The error states why there is none.
+    fn link(&self, _event: Option<&str>, _until: Option<&str>, _uses: Option<f64>) -> Result<String, String> {
+        Err("there are no links here".to_owned())
+    }
+
     /// The time that `now` has.
     fn now(&self) -> SystemTime;
 }

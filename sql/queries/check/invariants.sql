@@ -373,6 +373,19 @@ FROM (
                       WHERE a.request_id = (r.request->>'id')::uuid AND a.tenant_id = r.tenant_id AND a.instance_id = r.id)
     GROUP BY 1
     UNION ALL
+    SELECT 'resume-link-without-instance', count(*), min(l.id::text)
+    FROM resume_link l
+    WHERE NOT EXISTS (SELECT 1 FROM instance i
+                      WHERE i.id = l.instance_id AND i.tenant_id = l.tenant_id
+                        AND (extract(epoch FROM i.created_at) * 1000000)::bigint = l.generation)
+    UNION ALL
+    -- Entries of the audit may be deleted before their link.
+    SELECT 'resume-link-used-more-often-than-counted', count(*), min(u.id::text)
+    FROM (SELECT l.id FROM resume_link l JOIN audit a ON a.link_id = l.id AND a.outcome = 0 /* accepted */
+          GROUP BY l.id HAVING count(*) > min(l.uses - l.uses_left)) u
+    UNION ALL
+    SELECT 'no-token-key', 1, NULL WHERE NOT EXISTS (SELECT 1 FROM token_key)
+    UNION ALL
     -- As after an upgrade by logical replication: ids are given twice, and the cut of a fan-out is below the bookmarks that wait.
     SELECT 'sequence-behind', count(*), min(u.name || ' is behind ' || u.used)
     FROM (SELECT 'incarnation' AS name,
@@ -388,7 +401,9 @@ FROM (
           UNION ALL
           SELECT 'inbox_id_seq', (SELECT max(x.id) FROM inbox x)
           UNION ALL
-          SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)) u
+          SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)
+          UNION ALL
+          SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)) u
     LEFT JOIN pg_sequences s ON s.schemaname = current_schema() AND s.sequencename = u.name
     WHERE coalesce(s.last_value, 0) < u.used
 ) v

@@ -2,7 +2,7 @@
 --          returns whether there was one, its rows of work, and whether rows were missed that other sessions hold: those
 --          may wait for our locks, so the caller starts again instead of waiting
 -- caller:  store::instance::delete, in the transaction that holds its locks
--- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root
+-- index:   instance_pkey, bookmark_pkey, timer_pkey, work_instance, inbox_instance, dead_letter_instance, activation_instance, child_pkey, child_parent, child_root, resume_link_instance
 -- locks:   all of its rows; locked work and timers are skipped, inbox by id
 -- `first` and `last`: between which times their records are, which a statement of its own deletes.
 -- Idempotency keys stay: a retry of the start finds no instance, and starts none.
@@ -28,6 +28,8 @@ WITH deleted AS (
     DELETE FROM activation a WHERE a.tenant_id = $1 AND a.instance_id = $2
 ), inbox_deleted AS (
     DELETE FROM inbox x USING inbox_held h WHERE x.ctid = h.place
+), link_deleted AS (
+    DELETE FROM resume_link l WHERE l.tenant_id = $1 AND l.instance_id = $2
 ), dead_letter_deleted AS (
     DELETE FROM dead_letter d WHERE d.tenant_id = $1 AND d.instance_id = $2 RETURNING d.kind
 ), child_deleted AS (

@@ -2,7 +2,7 @@
 -- caller:  db::migrate
 -- index:   the primary keys, work_claimed, timer_claimed; scans bookmark and fan_out
 -- locks:   none
--- Ids of work, of fan-outs, of stimuli and of dead letters are never used again: instances and idempotency keys are derived from
+-- Ids of work, of fan-outs, of stimuli, of dead letters and of the audit are never used again: instances and idempotency keys are derived from
 -- them, and callers know them. Their rows are deleted, so the tables do not show how many there were. There were fewer than
 -- microseconds since 1970, of which a double still holds each.
 SELECT t.name, t.target
@@ -21,7 +21,8 @@ FROM (
     FROM (VALUES ('work_id_seq', greatest((SELECT max(w.id) FROM work w), -(SELECT min(w.id) FROM work w))),
                  ('fan_out_id_seq', (SELECT max(f.id) FROM fan_out f)),
                  ('inbox_id_seq', (SELECT max(x.id) FROM inbox x)),
-                 ('dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l))) i(name, used)
+                 ('dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)),
+                 ('audit_id_seq', (SELECT max(a.id) FROM audit a))) i(name, used)
 ) t
 LEFT JOIN pg_sequences s ON s.schemaname = current_schema() AND s.sequencename = t.name
 WHERE coalesce(s.last_value, 0) < t.target

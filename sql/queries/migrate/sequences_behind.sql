@@ -25,7 +25,9 @@ SELECT EXISTS (
         UNION ALL
         SELECT 'inbox_id_seq', (SELECT max(x.id) FROM inbox x)
         UNION ALL
-        SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)) u
+        SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)
+        UNION ALL
+        SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)) u
     LEFT JOIN pg_sequences s ON s.schemaname = current_schema() AND s.sequencename = u.name
     WHERE coalesce(s.last_value, 0) < u.used
 ) OR (NOT EXISTS (SELECT FROM pg_sequences s

@@ -63,16 +63,19 @@ pub(crate) struct Serve {
     /// The number of additional connections for lists and other reads, at least 2
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = count)]
     pub(crate) read_pool_size: usize,
-    /// The secret that signs the tokens of resume URLs, the same on all nodes; by default a key in the database
+    /// A secret without which the keys in the database sign no resume links, the same on all nodes; by default these keys alone
     #[arg(long, value_name = "SECRET")]
     token_secret: Option<Secret>,
     /// A file with the token-secret
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "token_secret")]
     token_secret_file: Option<Secret>,
-    /// Where clients reach this API, such as `https://workflows.example`: the start of the URLs that a script's
-    /// createEventTriggerUrl returns, and of those that Studio shows for HTTP endpoints
+    /// Where clients reach this API, such as `https://workflows.example`: the start of resume links, and of the URLs that Studio
+    /// shows for HTTP endpoints
     #[arg(long, value_name = "URL", value_parser = public_url)]
     pub(crate) public_url: Option<String>,
+    /// Refuse to start unless resume links begin with `https://`, that is, unless the --public-url does
+    #[arg(long)]
+    pub(crate) require_https_links: bool,
     /// How many requests are served concurrently; additional ones get 503
     #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = count)]
     pub(crate) max_requests: usize,
@@ -107,6 +110,9 @@ pub(crate) struct Serve {
     /// How long the dead letter of an addressed event that no instance waited for is kept
     #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = duration)]
     pub(crate) dead_letter_lifetime: Duration,
+    /// How long an entry of the audit is kept, such as an attempt at a resume link
+    #[arg(long, value_name = "DURATION", default_value = "2160h", value_parser = duration)]
+    pub(crate) audit_lifetime: Duration,
     /// How long a client may take to send a request's body
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) body_timeout: Duration,

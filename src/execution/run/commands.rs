@@ -43,6 +43,7 @@ impl<'p> BurstRun<'p> {
         // Also of a call that fails: the journal shows the execution.
         self.note_secrets(number, std::mem::take(&mut commands.unrecorded));
         let checked = self.check_commands(number, &mut commands)?;
+        self.check_links(number, &commands, checked.bookmarks.len())?;
         if commands.complete_definition.is_some() && self.state.is_made_of_secret(number, "Outcomes") {
             let message = "outcomes are recorded and shown, so none may be derived from a secret";
             return Err(Fault::new(message).code("script-error").quoting_nothing(true));
@@ -93,9 +94,10 @@ impl<'p> BurstRun<'p> {
             let bookmarks = &mut self.state.bookmarks;
             bookmarks.retain(|bookmark| bookmark.activity_execution_id != *id);
         }
-        for bookmark in checked.bookmarks {
-            self.add_bookmark(bookmark);
-        }
+        let bookmarks = checked.bookmarks.into_iter();
+        let bookmarks: Vec<BookmarkId> = bookmarks.map(|bookmark| self.add_bookmark(bookmark)).collect();
+        self.add_links(number, commands.links);
+        self.bind_links(number, &bookmarks);
         self.files.extend(commands.sent.files);
         for failure in commands.sent.failures {
             self.record_sent_failure(number, failure);
@@ -262,6 +264,7 @@ impl<'p> BurstRun<'p> {
         if let Some(name) = changes.name {
             self.state.name = name.filter(|name| !name.is_empty());
         }
+        self.add_links(number, changes.links);
     }
 
     /// Sets a variable to a value that has its type, or to an output, which keeps its own.
@@ -378,9 +381,13 @@ impl<'p> BurstRun<'p> {
         }))
     }
 
-    fn add_bookmark(&mut self, bookmark: Bookmark) {
+    fn add_bookmark(&mut self, bookmark: Bookmark) -> BookmarkId {
         let id = self.state.next_bookmark();
-        self.state.bookmarks.push(Bookmark { id, ..bookmark });
+        self.state.bookmarks.push(Bookmark {
+            id: id.clone(),
+            ..bookmark
+        });
+        id
     }
 
     fn check_event(&self, event: &EventPublication) -> Result<(), Fault> {

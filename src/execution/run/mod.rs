@@ -7,6 +7,7 @@
 //!   not called from within its child's call: it gets a notification, and all notifications are delivered before the
 //!   next work item. So no recursion occurs.
 //! - `retry` schedules faulted executions again, and `execution_limits` faults an instance that would run without end.
+//! - `links` keeps the resume links that are made.
 //! - `requests` ends the requests of clients that wait. `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: a burst yields there.
 
@@ -37,7 +38,7 @@ use crate::execution::scope;
 use crate::execution::state::{Context, ContextStatus, InstanceState, WorkItem};
 use crate::execution::status::{Status, SubStatus};
 use crate::execution::workflow_options::CommitPoints;
-use crate::expression::ScriptSession;
+use crate::expression::{CallLinks, ScriptSession};
 use crate::spool::SpoolFile;
 use faults::fault_of;
 
@@ -47,6 +48,7 @@ mod commands;
 mod execution_limits;
 mod faults;
 mod instructions;
+mod links;
 mod outputs;
 mod requests;
 mod retry;
@@ -54,6 +56,7 @@ mod secrets;
 mod transitions;
 
 pub(super) use instructions::LeftInstructions;
+pub(super) use links::BurstLinks;
 pub use retry::ActivityRetry;
 
 pub(super) struct BurstRun<'p> {
@@ -94,6 +97,7 @@ pub(super) struct BurstRun<'p> {
     pub(super) has_cancel: bool,
     /// The events to publish with the commit.
     pub(super) events: Vec<EventPublication>,
+    pub(super) links: BurstLinks,
     pub(super) ended_requests: Vec<EndedRequest>,
     /// Files that activities have received, until the burst ends.
     pub(super) files: Vec<SpoolFile>,
@@ -318,7 +322,8 @@ impl BurstRun<'_> {
     /// Evaluates the inputs of a new execution in their order; each sees the variables that scripts of earlier ones set.
     async fn evaluate_inputs(&mut self, number: u64, node: &ActivityNode) -> Result<(), Fault> {
         for input in node.inputs.iter().filter(|input| !input.is_lazy) {
-            let evaluator = Evaluator::of(self.program, &self.state, &self.session, number);
+            let links = self.call_links(number);
+            let evaluator = Evaluator::of(self.program, &self.state, &self.session, number).with_links(&links);
             let evaluated = evaluator.input(input).await?;
             // First: what is refused below is quoted by the message.
             if evaluated.may_hold_secret {
@@ -373,8 +378,9 @@ impl BurstRun<'_> {
             _ => None,
         };
         let properties = std::mem::take(&mut context.properties);
-        let evaluator = Evaluator::of(self.program, &self.state, &self.session, number);
-        let mut context = self.activity_context(number, node, &evaluator)?;
+        let links = self.call_links(number);
+        let evaluator = Evaluator::of(self.program, &self.state, &self.session, number).with_links(&links);
+        let mut context = self.activity_context(number, node, &evaluator, &links)?;
         context.trigger_payload = trigger_payload;
         context.properties = properties;
         let result = {
@@ -489,6 +495,7 @@ impl BurstRun<'_> {
         number: u64,
         node: &'v ActivityNode,
         evaluator: &'v dyn InputEvaluator,
+        call_links: &'v CallLinks,
     ) -> Option<ActivityContext<'v>> {
         let context = self.state.contexts.get(&number)?;
         Some(ActivityContext {
@@ -499,9 +506,9 @@ impl BurstRun<'_> {
             inputs: &context.inputs,
             instance_id: &self.state.instance_id,
             execution_id: &context.id,
-            key: context
-                .key
-                .or_else(|| Some(self.cause?.key()).filter(|_| number > self.state.numbered_keys)),
+            key: self.key_of(number),
+            call_links,
+            resume_links: &self.options.script.links,
             is_key_asked: AtomicBool::new(false),
             attempt: self.attempt.saturating_add(context.attempts),
             definitions: self.definitions,
@@ -525,6 +532,13 @@ impl BurstRun<'_> {
             changed_properties: Vec::new(),
             commands: ActivityCommands::default(),
         })
+    }
+
+    /// The idempotency key of an execution after the instance; `None` when the id of the execution is the key.
+    fn key_of(&self, number: u64) -> Option<u64> {
+        let context = self.state.contexts.get(&number)?;
+        let of_cause = || Some(self.cause?.key()).filter(|_| number > self.state.numbered_keys);
+        context.key.or_else(of_cause)
     }
 
     /// The trigger that started the instance, for a container in its definition: ids inside a workflow as an activity

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::language::{Compiler, DeclaredNames, KnownNames, Language, LanguageFacts, Place, ScriptRun, UnknownName};
 use super::processor::on_stack_of;
+use super::resume_links::{LinkMaker, ResumeLinks};
 use super::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};
 use super::script_view::{ScriptView, ViewSnapshot, input_named};
 use super::session::ScriptSession;
@@ -123,9 +124,10 @@ fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSes
         caller: None,
     };
     if script.is_shallow() {
-        match script.run(&CSharpWorld(view), few) {
+        let world = CSharpWorld::of(view, &options.links);
+        match script.run(&world, few) {
             Err(stop) if stop.kind == StopKind::Steps => {}
-            ended => return ScriptRun::Ended(result(ended)),
+            ended => return ScriptRun::Ended(result(ended, &world.links)),
         }
     }
     ScriptRun::GoesOn(Box::pin(async move {
@@ -133,6 +135,7 @@ fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSes
         let (bytes, result_bytes) = (few.bytes, few.result_bytes);
         let prepare = move || {
             let snapshot = ViewSnapshot::of(view);
+            let links = options.links.clone();
             move |caller: &dyn Steps| {
                 let bounds = Bounds {
                     steps: MOST_STEPS,
@@ -140,14 +143,15 @@ fn run<'a>(script: Arc<Script>, view: &'a dyn ScriptView, session: &'a ScriptSes
                     result_bytes,
                     caller: Some(caller),
                 };
-                result(script.run(&CSharpWorld(&snapshot), bounds))
+                let world = CSharpWorld::of(&snapshot, &links);
+                result(script.run(&world, bounds), &world.links)
             }
         };
         session.run_long(CSharp.name(), view.facts(), stack, prepare).await
     }))
 }
 
-fn result(ran: Result<Outcome, Box<Stop>>) -> EvaluationResult {
+fn result(ran: Result<Outcome, Box<Stop>>, links: &LinkMaker) -> EvaluationResult {
     let outcome = ran.map_err(|stop| ScriptError {
         kind: match stop.kind {
             StopKind::Thrown => ScriptErrorKind::Thrown,
@@ -166,6 +170,7 @@ fn result(ran: Result<Outcome, Box<Stop>>) -> EvaluationResult {
             variables: outcome.variables,
             correlation_id: outcome.correlation_id,
             name: outcome.name,
+            links: links.take(),
         },
         outcomes: outcome.outcomes,
         may_hold_secret: false,
@@ -219,50 +224,66 @@ fn open_names(variables: Vec<String>, is_activity: bool) -> Names {
 }
 
 /// What C# reads: only what a script names is copied.
-struct CSharpWorld<'a>(&'a dyn ScriptView);
+struct CSharpWorld<'a> {
+    view: &'a dyn ScriptView,
+    links: LinkMaker,
+}
+
+impl<'a> CSharpWorld<'a> {
+    fn of(view: &'a dyn ScriptView, links: &ResumeLinks) -> Self {
+        Self {
+            view,
+            links: LinkMaker::new(links),
+        }
+    }
+}
 
 impl World for CSharpWorld<'_> {
     fn variable(&self, name: &str) -> Option<Value> {
-        self.0.variable(name).cloned()
+        self.view.variable(name).cloned()
     }
 
     fn has_variable(&self, name: &str) -> bool {
-        self.0.variable(name).is_some()
+        self.view.variable(name).is_some()
     }
 
     fn variable_names(&self) -> Vec<String> {
-        self.0.variable_names()
+        self.view.variable_names()
     }
 
     fn variable_type(&self, name: &str) -> DeclaredType {
-        let declared = self.0.variable_type(name);
+        let declared = self.view.variable_type(name);
         declared
             .map(|(type_name, is_array)| DeclaredType::named(type_name, is_array))
             .unwrap_or_default()
     }
 
     fn input(&self, name: &str) -> Option<Value> {
-        input_named(self.0.inputs(), name).map(|(_, value)| value.clone())
+        input_named(self.view.inputs(), name).map(|(_, value)| value.clone())
     }
 
     fn output(&self, activity: &str, output: Option<&str>) -> Option<Value> {
-        self.0.output(activity, output.unwrap_or("Result")).cloned()
+        self.view.output(activity, output.unwrap_or("Result")).cloned()
     }
 
     fn last_result(&self) -> Option<Value> {
-        self.0.last_result().cloned()
+        self.view.last_result().cloned()
     }
 
     fn instance_id(&self) -> String {
-        self.0.facts().instance_id.clone()
+        self.view.facts().instance_id.clone()
     }
 
     fn correlation_id(&self) -> Option<String> {
-        self.0.facts().correlation_id.clone()
+        self.view.facts().correlation_id.clone()
     }
 
     fn name(&self) -> Option<String> {
-        self.0.facts().name.clone()
+        self.view.facts().name.clone()
+    }
+
+    fn link(&self, event: Option<&str>, until: Option<&str>, uses: Option<f64>) -> Result<String, String> {
+        self.links.of_texts(self.view.facts(), event, until, uses)
     }
 
     fn now(&self) -> SystemTime {

@@ -78,6 +78,7 @@ const FIXED: &[&str] = &[
     "getConfig",
     "getSecret",
     "createEventTriggerUrl",
+    "createResumeUrl",
     "getGuid",
     "getGuidString",
     "getShortGuid",

@@ -37,8 +37,10 @@ declare function setOutcomes(outcomes: string[]): void;
 declare function getConfig(name: string): string | null;
 /** Reads a secret, a file in secrets-dir. What a script that receives one returns is not recorded. */
 declare function getSecret(name: string): Promise<string>;
-/** A URL that triggers an event of this instance: until a date, for a time span such as `"1.00:00:00"`, or for ever. */
-declare function createEventTriggerUrl(eventName: string, lifetimeOrExpiryDate?: string | Date): string;
+/** A link that triggers an event of this instance: until a date or for a time span such as `"1.00:00:00"` (7 days), so many times (once). */
+declare function createEventTriggerUrl(eventName: string, lifetimeOrExpiryDate?: string | Date, uses?: number): string;
+/** A link that resumes this activity at the first bookmark that it makes: until a date or for a time span, so many times (once). */
+declare function createResumeUrl(lifetimeOrExpiryDate?: string | Date, uses?: number): string;
 
 /** Whether a text is missing or has only white space. */
 declare function isNullOrWhiteSpace(value: any): boolean;

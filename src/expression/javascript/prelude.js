@@ -6,7 +6,7 @@
 (function (host) {
   'use strict';
   const VARIABLE = 0, INPUT = 1, OUTPUT = 2, FACT = 3, LAST = 4, WRITE = 5, NAMED = 6;
-  const { pull, names, random, guid, encode: encodeText, decode, config, secret, eventUrl, plain, typed } = host;
+  const { pull, names, random, guid, encode: encodeText, decode, config, secret, linkUrl, plain, typed } = host;
   const { ownKeys, defineProperty, get: reflectGet, getPrototypeOf } = Reflect;
   const root = globalThis, text = String, object = Object, stringify = JSON.stringify, failure = Error;
   const bytes = Uint8Array, isArray = Array.isArray, arrayFrom = Array.from;
@@ -114,6 +114,11 @@
   const fact = (name) => kept(FACT, name, undefined);
   const outcomes = (list) => { changes.outcomes = arrayFrom(list, (one) => text(one)); };
 
+  const link = (event, until, uses) => {
+    const most = uses === undefined || uses === null ? undefined : +uses;
+    return until instanceof date ? linkUrl(event, time(until), undefined, most) : linkUrl(event, undefined, optional(until), most);
+  };
+
   const functions = {
     getVariable: (name) => orNull(read(text(name))),
     setVariable: (name, value) => write(text(name), value),
@@ -132,8 +137,8 @@
     setOutcomes: (values) => outcomes(values),
     getConfig: (name) => orNull(config(text(name))),
     getSecret: async (name) => secret(text(name)),
-    createEventTriggerUrl: (name, until) =>
-      until instanceof date ? eventUrl(text(name), time(until), undefined) : eventUrl(text(name), undefined, optional(until)),
+    createEventTriggerUrl: (name, until, uses) => link(text(name), until, uses),
+    createResumeUrl: (until, uses) => link(undefined, until, uses),
     isNullOrWhiteSpace: (value) => value === undefined || value === null || trim(text(value)) === '',
     isNullOrEmpty: (value) => value === undefined || value === null || text(value) === '',
     toJson,

@@ -171,6 +171,10 @@ impl Realm {
             is_spent |= error.kind == ScriptErrorKind::Memory || error.message.contains("threw null");
         }
         is_spent |= self.runtime.is_job_pending();
+        let links = self.state.links.take();
+        if let Ok(evaluated) = &mut result {
+            evaluated.changes.links = links;
+        }
         let secrets = self.state.secrets.take();
         if !secrets.is_empty() {
             result = keep_secret(result, &secrets);

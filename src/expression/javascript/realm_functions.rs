@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::Utc;
 use mainspring_language::parse_date_text;
 use rquickjs::context::EvalOptions;
 use rquickjs::object::Filter;
@@ -14,9 +14,8 @@ use super::convert::to_js;
 use super::locale_compare::locale_compare;
 use super::realm_bytecode::RealmScripts;
 use super::script_watch::ScriptWatch;
-use crate::expression::TimeSpan;
-use crate::expression::event_urls::{EventUrl, EventUrls};
 use crate::expression::named_values::{NO_SECRETS, NamedValues};
+use crate::expression::resume_links::LinkMaker;
 use crate::expression::script::ScriptScope;
 use crate::expression::script_options::ScriptOptions;
 use crate::expression::script_view::input_named;
@@ -36,8 +35,8 @@ pub(super) struct HostState {
     pub(super) secrets: RefCell<Vec<String>>,
     /// What the operator lets scripts read.
     pub(super) named: NamedValues,
-    /// Makes the URLs of events.
-    pub(super) event_urls: EventUrls,
+    /// Makes the resume links of the running script.
+    pub(super) links: LinkMaker,
 }
 
 impl HostState {
@@ -46,37 +45,24 @@ impl HostState {
             scope: RefCell::default(),
             secrets: RefCell::default(),
             named: options.named.clone(),
-            event_urls: options.event_urls.clone(),
+            links: LinkMaker::new(&options.links),
         }
     }
 
-    /// A URL for an event of the running script's instance, until a moment in milliseconds since 1970, or for a time span.
-    fn event_url(&self, event: &str, until: Option<f64>, lifetime: Option<&str>) -> Result<String, String> {
-        let moment = |milliseconds: f64| {
-            let moment = DateTime::from_timestamp_millis(milliseconds as i64).filter(|_| milliseconds.is_finite());
-            moment.ok_or_else(|| "the expiry of an event URL is not a date".to_owned())
-        };
-        let expires = match (until, lifetime) {
-            (Some(until), _) => Some(moment(until)?),
-            (None, Some(text)) => {
-                let span = TimeSpan::parse(text).and_then(TimeSpan::to_duration);
-                let span = span.and_then(|span| TimeDelta::from_std(span).ok());
-                let end = span.and_then(|span| Utc::now().checked_add_signed(span));
-                let remedy = || {
-                    format!(
-                        "{text:?} is not a lifetime of an event URL: give a Date, or a time span such as '1.00:00:00'"
-                    )
-                };
-                Some(end.ok_or_else(remedy)?)
-            }
-            (None, None) => None,
-        };
-        let scope = self.scope.borrow();
-        self.event_urls.create(&EventUrl {
-            instance: &scope.workflow.instance_id,
-            event,
-            expires,
-        })
+    /// The URL of a resume link, until a moment in milliseconds since 1970, or for a time span. Without an event it leads to the
+    /// bookmark of the running script's activity.
+    fn link_url(
+        &self,
+        event: Option<&str>,
+        until: Option<f64>,
+        lifetime: Option<&str>,
+        uses: Option<f64>,
+    ) -> Result<String, String> {
+        let facts = &self.scope.borrow().workflow;
+        match until {
+            Some(until) => self.links.until_time(facts, event, until, uses),
+            None => self.links.of_texts(facts, event, lifetime, uses),
+        }
     }
 }
 
@@ -137,11 +123,15 @@ impl RealmFunctions {
         };
         host.set("secret", Function::new(ctx.clone(), secret)?)?;
         let from = Rc::clone(state);
-        let event_url = move |ctx: Ctx<'_>, event: String, until: Option<f64>, lifetime: Option<String>| {
-            let url = from.event_url(&event, until, lifetime.as_deref());
+        let link_url = move |ctx: Ctx<'_>,
+                             event: Option<String>,
+                             until: Option<f64>,
+                             lifetime: Option<String>,
+                             uses: Option<f64>| {
+            let url = from.link_url(event.as_deref(), until, lifetime.as_deref(), uses);
             url.map_err(|reason| Exception::throw_message(&ctx, &reason))
         };
-        host.set("eventUrl", Function::new(ctx.clone(), event_url)?)?;
+        host.set("linkUrl", Function::new(ctx.clone(), link_url)?)?;
         host.set("encode", Function::new(ctx.clone(), encode)?)?;
         host.set("decode", Function::new(ctx.clone(), decode)?)?;
         let scripts = RealmScripts::load(ctx)?;

@@ -13,7 +13,7 @@ const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Big
     JSON LogPersistenceMode Map Math NaN Number Object Promise Proxy Random RangeError ReferenceError Reflect \
     RegExp Set String SuppressedError Symbol SyntaxError TimeSpan TypeError URIError Uint16Array Uint32Array \
     Uint8Array Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa bytesFromBase64 bytesFromString \
-    bytesToBase64 bytesToString createEventTriggerUrl decodeURI decodeURIComponent encodeURI \
+    bytesToBase64 bytesToString createEventTriggerUrl createResumeUrl decodeURI decodeURIComponent encodeURI \
     encodeURIComponent escape eval getConfig getCorrelationId getGuid getGuidString getInput getLastResult \
     getOutputFrom getSecret getShortGuid getVariable getWorkflowDefinitionId getWorkflowDefinitionVersion \
     getWorkflowDefinitionVersionId getWorkflowInstanceId getWorkflowInstanceName globalThis isFinite isNaN \

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::cache::TemplateCache;
 use super::template_view::TemplateView;
 use crate::expression::language::ScriptRun;
-use crate::expression::script::{Evaluated, EvaluationResult, ScriptError, ScriptErrorKind};
+use crate::expression::resume_links::LinkMaker;
+use crate::expression::script::{Evaluated, EvaluationResult, ScriptChanges, ScriptError, ScriptErrorKind};
 use crate::expression::script_view::{ScriptView, ViewSnapshot};
 use crate::expression::session::ScriptSession;
 
@@ -31,7 +32,7 @@ static TEMPLATES: LazyLock<TemplateCache> = LazyLock::new(TemplateCache::default
 pub(super) fn render<'a>(text: &str, view: &'a dyn ScriptView, session: &'a ScriptSession) -> ScriptRun<'a> {
     let template = match TEMPLATES.get(text) {
         Ok(template) => template,
-        Err(error) => return ScriptRun::Ended(result(Err(error))),
+        Err(failure) => return ScriptRun::Ended(Err(error(failure))),
     };
     let output = session.options().max_result_bytes;
     let bounds = move |steps| Bounds {
@@ -41,27 +42,30 @@ pub(super) fn render<'a>(text: &str, view: &'a dyn ScriptView, session: &'a Scri
         caller: None,
     };
     let named = session.named();
-    match template.render(&TemplateView { view, named }, bounds(INLINE_STEPS)) {
+    let links = &LinkMaker::new(&session.options().links);
+    match template.render(&TemplateView { view, named, links }, bounds(INLINE_STEPS)) {
         Err(error) if error.kind == ErrorKind::Timeout => {}
-        rendered => return ScriptRun::Ended(result(rendered)),
+        rendered => return ScriptRun::Ended(result(rendered, links)),
     }
     ScriptRun::GoesOn(Box::pin(async move {
         let prepare = move || {
             let (snapshot, named) = (ViewSnapshot::of(view), named.clone());
+            // Those of the attempt above are dropped with it.
+            let links = LinkMaker::new(&session.options().links);
             move |caller: &dyn Steps| {
-                let (view, named) = (&snapshot, &named);
+                let (view, named, links) = (&snapshot, &named, &links);
                 let bounds = Bounds {
                     caller: Some(caller),
                     ..bounds(MOST_STEPS)
                 };
-                result(template.render(&TemplateView { view, named }, bounds))
+                result(template.render(&TemplateView { view, named, links }, bounds), links)
             }
         };
         session.run_long("Liquid", view.facts(), None, prepare).await
     }))
 }
 
-fn result(rendered: Result<String, TemplateError>) -> EvaluationResult {
+fn result(rendered: Result<String, TemplateError>, links: &LinkMaker) -> EvaluationResult {
     let text = rendered.map_err(error)?;
     if text.contains('\0') {
         let message = "the text of the template contains U+0000, which cannot be stored; remove it by a filter";
@@ -69,6 +73,10 @@ fn result(rendered: Result<String, TemplateError>) -> EvaluationResult {
     }
     Ok(Evaluated {
         value: Value::String(text),
+        changes: ScriptChanges {
+            links: links.take(),
+            ..ScriptChanges::default()
+        },
         ..Evaluated::default()
     })
 }

@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use crate::expression::TypeName;
 use crate::expression::named_values::NamedValues;
+use crate::expression::resume_links::LinkMaker;
 use crate::expression::script_view::{ScriptView, input_named};
 
 /// What a template sees of its run, and the settings of the operator.
 pub(super) struct TemplateView<'a> {
     pub(super) view: &'a dyn ScriptView,
     pub(super) named: &'a NamedValues,
+    pub(super) links: &'a LinkMaker,
 }
 
 impl TemplateData for TemplateView<'_> {
@@ -45,6 +47,10 @@ impl TemplateData for TemplateView<'_> {
             Fact::WorkflowDefinitionVersion => facts.definition_version.into(),
             Fact::WorkflowInstanceId => facts.instance_id.clone().into(),
         }
+    }
+
+    fn link(&self, event: Option<&str>, until: Option<&str>, uses: Option<f64>) -> Result<String, String> {
+        self.links.of_texts(self.view.facts(), event, until, uses)
     }
 
     fn now(&self) -> SystemTime {

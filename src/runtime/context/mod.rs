@@ -13,6 +13,7 @@
 //!   nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.
+//! - `token_keys`: the keys of resume links and tokens.
 //! - `composition`: versions with all that they use, from their rows.
 //! - `route_cache`: the routes of published endpoints.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
@@ -39,6 +40,7 @@ pub(crate) mod request;
 pub(crate) mod route_cache;
 pub(crate) mod services;
 pub(crate) mod settings;
+pub(crate) mod token_keys;
 pub(crate) mod unsupported;
 pub(crate) mod waiting_requests;
 pub(crate) mod wake_sender;

@@ -21,6 +21,7 @@ use super::replies::ReplyRegistry;
 #[cfg(feature = "http")]
 use super::route_cache::RouteCache;
 use super::services;
+use super::token_keys::TokenKeys;
 use super::waiting_requests::WaitingRequests;
 use super::wake_sender::WakeSender;
 use super::wake_timer::SchedulerState;
@@ -52,6 +53,8 @@ pub(crate) struct NodeContext {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) pause: PauseState,
     pub(crate) observed: Arc<Observed>,
+    /// They outlive the incarnation.
+    pub(crate) token_keys: Arc<TokenKeys>,
     /// Notified when this node has published triggers: the inbox may keep events for them.
     pub(crate) inbox_matches: Notify,
     /// Notified when this node has accepted a bulk action.

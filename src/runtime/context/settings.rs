@@ -6,6 +6,7 @@ use super::services::Services;
 use crate::cluster::election::FiringMode;
 use crate::id::NodeId;
 use crate::store::inbox::InboxBudget;
+use crate::store::maintenance::Retention;
 use crate::watchdog::HangReport;
 
 /// What a node does in the cluster.
@@ -46,7 +47,7 @@ pub(crate) struct Settings {
     pub(crate) drain_timeout: Duration,
     pub(crate) inbox_lifetime: Duration,
     pub(crate) inbox_budget: InboxBudget,
-    pub(crate) dead_letter_lifetime: Duration,
+    pub(crate) retention: Retention,
     pub(crate) roles: Vec<Role>,
     pub(crate) single_scheduler: bool,
     pub(crate) cache_bytes: usize,
@@ -54,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) services: Services,
     pub(crate) token_secret: Option<TokenSecret>,
     pub(crate) public_url: Option<String>,
+    /// Links begin with `https://`.
+    pub(crate) require_https_links: bool,
     pub(crate) on_hang: HangReport,
 }
 
@@ -74,7 +77,7 @@ impl Settings {
     }
 }
 
-/// The program's own secret that signs resume tokens, in the place of the key in the database.
+/// The program's own secret, without which the keys in the database sign neither links nor tokens.
 #[derive(Clone)]
 pub(crate) struct TokenSecret(pub(crate) Vec<u8>);
 

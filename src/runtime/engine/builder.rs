@@ -14,6 +14,7 @@ use crate::runtime::context::services::Services;
 use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
 use crate::store::inbox::InboxBudget;
+use crate::store::maintenance::Retention;
 use crate::wake::WakeTransport;
 use crate::watchdog::{Hang, HangReport};
 use crate::{Error, Result};
@@ -54,7 +55,10 @@ impl EngineBuilder {
                     tenant: 256 << 20,
                     stimulus: 64 << 20,
                 },
-                dead_letter_lifetime: Duration::from_secs(30 * 24 * 3600),
+                retention: Retention {
+                    dead_letters: Duration::from_secs(30 * 24 * 3600),
+                    audit: Duration::from_secs(90 * 24 * 3600),
+                },
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
                 cache_bytes: 256 << 20,
@@ -62,6 +66,7 @@ impl EngineBuilder {
                 services: Services::default(),
                 token_secret: None,
                 public_url: None,
+                require_https_links: false,
                 on_hang: HangReport::default(),
             },
             catalogue: Catalogue::standard(),
@@ -163,7 +168,7 @@ impl EngineBuilder {
     /// How long the dead letter of an expired event that named an instance, a correlation id or an activity is kept; other
     /// dead letters stay. Default: 30 days.
     pub fn dead_letter_lifetime(mut self, lifetime: Duration) -> Self {
-        self.settings.dead_letter_lifetime = lifetime;
+        self.settings.retention.dead_letters = lifetime;
         self
     }
 
@@ -238,17 +243,31 @@ impl EngineBuilder {
         self
     }
 
-    /// What signs the tokens of resume URLs. Default: a key in the database, created with the schema. All nodes of a cluster
-    /// must use the same secret; changing it makes all earlier tokens invalid.
+    /// How long an entry of the audit is kept. Default: 90 days.
+    pub fn audit_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.retention.audit = lifetime;
+        self
+    }
+
+    /// A secret without which the keys in the database sign neither links nor tokens. Default: these keys alone, the first of which
+    /// is created with the schema. All nodes of a cluster must use the same secret; changing it makes all earlier links
+    /// invalid.
     pub fn token_secret(mut self, secret: &str) -> Self {
         self.settings.token_secret = Some(TokenSecret::new(secret));
         self
     }
 
-    /// Where clients reach the API, up to its own paths: `https://workflows.example`. The URLs of a script's
-    /// `createEventTriggerUrl` begin with it. Default: none, so the URL is only a path.
+    /// Where clients reach the API, up to its own paths: `https://workflows.example`. Resume links begin with it. Default: none, so
+    /// a link is only a path.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         self.settings.public_url = Some(url.into());
+        self
+    }
+
+    /// Whether the start is refused unless [`EngineBuilder::public_url`] begins with `https://`, so that no link is ever sent that
+    /// can be read on its way. Default: no.
+    pub fn require_https_links(mut self, required: bool) -> Self {
+        self.settings.require_https_links = required;
         self
     }
 
@@ -311,6 +330,12 @@ impl EngineBuilder {
                 "invalid-settings",
                 "the tolerance must be at least twice the check-in interval: a node with one late check-in has not expired",
             ));
+        }
+        let is_https = |url: &String| url.starts_with("https://");
+        if self.settings.require_https_links && !self.settings.public_url.as_ref().is_some_and(is_https) {
+            let message = "resume links must begin with https://, and the public URL does not: set one that does \
+                           (--public-url https://…), or allow other links";
+            return Err(Error::invalid("insecure-links", message));
         }
         if self.interpreter.activity_timeout.is_zero() {
             let message = "the activity timeout must be longer than zero";

@@ -52,7 +52,7 @@ impl Engine {
             },
             expires: Some(now.timestamp_millis().saturating_add(lifetime)),
         };
-        let token = token.write(self.token_key().await?)?;
+        let token = token.write(&self.inner.token_keys.signing()?)?;
         Ok(ConnectionToken { connection_id, token })
     }
 

@@ -9,6 +9,7 @@ use crate::runtime::context::request::{EventAccepted, EventRequest, NO_CONTROLS,
 use crate::store::code::SubStatusCode;
 use crate::store::event::{self, NewEvent, PublishedEvent};
 use crate::store::instance;
+use crate::store::link::LinkUse;
 use crate::store::request::{IdempotencyKey, find_request};
 use crate::{Error, Result};
 
@@ -18,14 +19,15 @@ impl Engine {
     /// [`Error::is_over_budget`], code `inbox-full`, if nothing waits for it and the inbox has no room for it.
     pub async fn trigger_event(&self, mut request: EventRequest) -> Result<EventAccepted> {
         let key = request.idempotency.take().map(|given| request_key("event", given));
-        self.trigger_event_once(request, key).await
+        self.trigger_event_once(request, key, None).await
     }
 
-    /// The same under this key, instead of that of the request.
+    /// The same under this key, instead of that of the request, and by a resume link, which is used once more.
     pub(super) async fn trigger_event_once(
         &self,
         request: EventRequest,
         given: Option<IdempotencyKey>,
+        link: Option<LinkUse>,
     ) -> Result<EventAccepted> {
         let node = self.accepting()?;
         if request.name.is_empty() {
@@ -66,6 +68,7 @@ impl Engine {
             activity_execution_id: request.activity_execution_id,
             lifetime: self.inner.settings.inbox_lifetime,
             may_keep: node.kept_events.has_room(&self.inner.tenant, &hash),
+            link,
         };
         let published = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
         if published.no_room {

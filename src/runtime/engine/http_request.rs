@@ -339,7 +339,7 @@ impl Engine {
             request: Some(request),
         })?;
         Ok(
-            match work::accept_resume(&node.database.pool, &self.inner.tenant, id, &body, key).await? {
+            match work::accept_resume(&node.database.pool, &self.inner.tenant, id, &body, key, None).await? {
                 AcceptedResume::New(work) => {
                     let reply = node.notifications.replies.register(id, work);
                     node.work_accepted(Some(id), Some(work), 1);

@@ -26,6 +26,7 @@ use crate::runtime::context::replies::ReplyRegistry;
 #[cfg(feature = "http")]
 use crate::runtime::context::route_cache::RouteCache;
 use crate::runtime::context::settings::Settings;
+use crate::runtime::context::token_keys::TokenKeys;
 use crate::runtime::context::waiting_requests::WaitingRequests;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::SchedulerState;
@@ -44,6 +45,7 @@ pub(super) struct Shared {
     pub(super) replies: Arc<ReplyRegistry>,
     pub(super) requests: Arc<WaitingRequests>,
     pub(super) observed: Arc<Observed>,
+    pub(super) token_keys: Arc<TokenKeys>,
     pub(super) watchdog: Watchdog,
 }
 
@@ -104,7 +106,7 @@ pub(super) async fn start(
         node_id: shared.settings.node_id.clone(),
         check_in: shared.settings.check_in,
         tolerance: shared.settings.tolerance,
-        dead_letter_lifetime: shared.settings.dead_letter_lifetime,
+        retention: shared.settings.retention,
         watchdog: shared.watchdog.clone(),
     };
     let membership = Membership::join(base, &options, previous).await?;
@@ -225,6 +227,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         lifecycle: Lifecycle::new(reports, taken_over, settings.check_in, draining),
         pause: PauseState::default(),
         observed: Arc::clone(&shared.observed),
+        token_keys: Arc::clone(&shared.token_keys),
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),

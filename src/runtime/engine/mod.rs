@@ -6,8 +6,9 @@
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
 //!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers;
 //!   `http_end`: what their clients receive.
-//! - `signed_token`: the form of a token; `resume_token`, `event_token`: resumes and events by the holder of one;
-//!   `connection_token`: opens one connection.
+//! - `resume_links`: makes, lists and revokes them; `link_use`: resumes and events by the holder of one; `link_text`: its form.
+//! - `signed_token`: the form of a token; `connection_token`: opens one connection; `token_keys`: what signs links and tokens.
+//! - `audit`: what was tried from outside.
 //! - `tasks`: the tasks that wait, and their results.
 //! - `bulk_dispatch`: starts of many instances.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
@@ -25,6 +26,7 @@
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
 mod alter;
+pub(crate) mod audit;
 mod await_reply;
 pub(crate) mod builder;
 pub(crate) mod bulk_actions;
@@ -36,7 +38,6 @@ pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 mod delete;
 mod designer;
-pub(crate) mod event_token;
 mod events;
 #[cfg(feature = "http")]
 mod http_end;
@@ -48,11 +49,13 @@ mod incarnation;
 mod instance_list;
 mod instances;
 pub(crate) mod journal;
+mod link_text;
+pub(crate) mod link_use;
 mod lock_reports;
 pub(crate) mod observe;
 pub(crate) mod pause;
 mod resume;
-pub(crate) mod resume_token;
+pub(crate) mod resume_links;
 pub(crate) mod retry;
 pub(crate) mod schedules;
 mod service_domains;
@@ -64,6 +67,7 @@ pub(crate) mod tasks;
 #[cfg(test)]
 #[cfg(feature = "http")]
 mod tests;
+pub(crate) mod token_keys;
 pub(crate) mod transfer;
 pub(crate) mod variables;
 
@@ -72,7 +76,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OnceCell, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use builder::EngineBuilder;
@@ -85,13 +89,14 @@ use crate::activity::Catalogue;
 use crate::activity::http::HttpServices;
 use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
-use crate::expression::EventUrls;
+use crate::expression::ResumeLinks;
 use crate::id::{NodeId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::request::Readiness;
 use crate::runtime::context::settings::{Role, Settings};
+use crate::runtime::context::token_keys::TokenKeys;
 #[cfg(feature = "http")]
 use crate::store::pause::PauseMode;
 use crate::watchdog::{self, Hang, Part, Watchdog, WatchdogOptions, WatchdogThread};
@@ -122,8 +127,8 @@ pub(crate) struct Inner {
     refused: Arc<AtomicBool>,
     /// How long bursts may continue during the shutdown.
     drain_timeout: Arc<OnceLock<Duration>>,
-    /// The key that signs tokens, once it was read.
-    pub(crate) token_key: OnceCell<Vec<u8>>,
+    /// The keys that sign links and tokens.
+    pub(crate) token_keys: Arc<TokenKeys>,
     /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,
     /// Tests of activities and of expressions that may run.
@@ -168,7 +173,7 @@ impl Engine {
             migrate::verify(&base).await?;
         }
         // Options can be cloned for several engines; each signs with the key of its own cluster.
-        limits.script.event_urls = EventUrls::default();
+        limits.script.links = ResumeLinks::default();
         let options = WatchdogOptions {
             tolerance: settings.tolerance,
             longest_burst: limits.activity_timeout,
@@ -181,6 +186,7 @@ impl Engine {
         let (drain_timeout, refused) = (Arc::<OnceLock<Duration>>::default(), Arc::<AtomicBool>::default());
         let programs = ProgramCache::new(settings.cache_bytes / 4 * 3);
         let observed = Arc::<Observed>::default();
+        let token_keys = Arc::new(TokenKeys::new(settings.token_secret.clone()));
         let supervisor = Supervisor {
             base,
             watched: watchdog.watch(Part::Supervisor, None),
@@ -191,6 +197,7 @@ impl Engine {
                 replies: Arc::default(),
                 requests: Arc::default(),
                 observed: Arc::clone(&observed),
+                token_keys: Arc::clone(&token_keys),
                 watchdog: watchdog.clone(),
             },
             current: sender,
@@ -212,7 +219,7 @@ impl Engine {
             closing,
             refused,
             drain_timeout,
-            token_key: OnceCell::new(),
+            token_keys,
             refused_tokens: RefusedTokens::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
             refreshes: Arc::new(Semaphore::new(1)),
@@ -224,7 +231,7 @@ impl Engine {
             inner: Arc::new(inner),
             guards_readonly: false,
         };
-        if let Err(error) = engine.sign_event_urls().await {
+        if let Err(error) = engine.sign_links().await {
             engine.shutdown().await;
             return Err(error);
         }

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::instances::no_instance;
-use super::start::{request_key, to_body, token_request_key};
+use super::start::{request_key, to_body};
 use crate::definition::ActivityTitle;
 use crate::execution::SubStatus;
 use crate::id::{BookmarkId, InstanceId};
@@ -24,19 +24,10 @@ impl Engine {
     /// instance has faulted; [`Error::is_dead_lettered`] if the resume became a dead letter. The same idempotency key waits
     /// for the same outcome.
     pub async fn resume(&self, request: ResumeRequest) -> Result<Executed> {
-        self.resume_of_generation(request, None).await
-    }
-
-    /// The same, for one generation of the id: an id can be used again after a delete.
-    pub(super) async fn resume_of_generation(
-        &self,
-        request: ResumeRequest,
-        generation: Option<Generation>,
-    ) -> Result<Executed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let id = request.instance_id.clone();
-        let accepted = self.make_durable(&node, request, generation).await?;
+        let accepted = self.make_durable(&node, request).await?;
         match self.await_resume(&node, &id, accepted, deadline).await? {
             Some(executed) => Ok(executed),
             None => Err(self.not_waiting(&id).await.unwrap_or_else(|_| already_resumed(&id))),
@@ -66,46 +57,26 @@ impl Engine {
 
     /// The same without waiting for its burst: returns once the resume is durable.
     pub async fn accept_resume(&self, request: ResumeRequest) -> Result<InstanceId> {
-        self.accept_resume_of_generation(request, None).await
-    }
-
-    /// The same, for one generation of the id.
-    pub(super) async fn accept_resume_of_generation(
-        &self,
-        request: ResumeRequest,
-        generation: Option<Generation>,
-    ) -> Result<InstanceId> {
         let node = self.accepting()?;
         let id = request.instance_id.clone();
-        if let AcceptedResume::New(_) = self.make_durable(&node, request, generation).await? {
+        if let AcceptedResume::New(_) = self.make_durable(&node, request).await? {
             node.work_accepted(Some(&id), None, 1);
         }
         Ok(id)
     }
 
     /// Makes a resume durable.
-    async fn make_durable(
-        &self,
-        node: &NodeContext,
-        request: ResumeRequest,
-        generation: Option<Generation>,
-    ) -> Result<AcceptedResume> {
+    async fn make_durable(&self, node: &NodeContext, request: ResumeRequest) -> Result<AcceptedResume> {
         self.checked("input", &request.input)?;
         let tenant = &self.inner.tenant;
         let id = request.instance_id;
-        let key = request
-            .idempotency
-            .map(|given| match (generation, &request.bookmark_id) {
-                // A token is valid for one bookmark.
-                (Some(_), Some(bookmark)) => token_request_key("token-resume", [id.as_str(), bookmark.as_str()], given),
-                _ => request_key("resume", given),
-            });
+        let key = request.idempotency.map(|given| request_key("resume", given));
         if let Some(key) = &key
             && let Some(before) = find_request(&node.database.pool, tenant, key).await?
         {
             return Ok(AcceptedResume::Existing(before.work));
         }
-        let (bookmark_id, generation) = self.bookmark_of(&id, request.bookmark_id, generation).await?;
+        let (bookmark_id, generation) = self.bookmark_of(&id, request.bookmark_id).await?;
         let body = to_body(&ResumeBody {
             bookmark_id,
             generation: Some(generation),
@@ -113,7 +84,7 @@ impl Engine {
             payload: None,
             request: None,
         })?;
-        work::accept_resume(&node.database.pool, tenant, &id, &body, key.as_ref()).await
+        work::accept_resume(&node.database.pool, tenant, &id, &body, key.as_ref(), None).await
     }
 
     /// The bookmark to resume, if it still waits, and the generation of its instance.
@@ -121,16 +92,12 @@ impl Engine {
         &self,
         id: &InstanceId,
         wanted: Option<BookmarkId>,
-        generation: Option<Generation>,
     ) -> Result<(BookmarkId, Generation)> {
         let node = self.node()?;
         let Some(waiting) = instance::bookmarks(&node.database.pool, &self.inner.tenant, id).await? else {
             // An unknown instance is another error than one that does not wait yet.
             return Err(self.not_waiting(id).await?);
         };
-        if generation.is_some_and(|generation| generation != waiting.generation) {
-            return Err(already_resumed(id));
-        }
         let meant = match wanted {
             Some(wanted) => waiting.bookmarks.contains(&wanted).then_some(wanted),
             None if waiting.bookmarks.len() > 1 => {

@@ -1,24 +1,23 @@
-//! Tokens that only nodes of a cluster can make: `v1.PAYLOAD.SIGNATURE`, signed with HMAC-SHA256 and not encrypted (the ids
-//! inside are not secret).
+//! Tokens that only nodes of a cluster can make: `v2.KEY.PAYLOAD.SIGNATURE`, signed with HMAC-SHA256 and not encrypted (the ids
+//! inside are not secret). `KEY` is the number of the key.
 //!
 //! Each token is of one kind, a [`Permission`]. Nothing is stored per token, and expiry is by the database's clock. Every
 //! node of a cluster accepts the tokens of every other node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::{DateTime, Utc};
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use super::Engine;
 use crate::refusals::Refusals;
-use crate::store::token;
+use crate::runtime::context::token_keys::SigningKey;
 use crate::{Error, Result};
 
 /// The prefix of a token: its format.
-const VERSION: &str = "v1";
+const VERSION: &str = "v2";
 
 /// The longest text that is parsed. Ids have at most 255 bytes each.
 const LONGEST: usize = 2_048;
@@ -45,6 +44,7 @@ pub(super) struct SignedToken<P> {
 
 /// A text of the form of a token.
 struct Unverified<'a> {
+    key: i32,
     payload: &'a str,
     signature: Vec<u8>,
 }
@@ -54,19 +54,26 @@ impl<'a> Unverified<'a> {
         if text.len() > LONGEST {
             return None;
         }
-        let (payload, signature) = text.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
+        let (key, rest) = text.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
+        let (payload, signature) = rest.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        (signature.len() == 32 && !payload.is_empty()).then_some(Self { payload, signature })
+        let is_whole = signature.len() == 32 && !payload.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
+        let key = key.parse().ok().filter(|_| is_whole)?;
+        Some(Self {
+            key,
+            payload,
+            signature,
+        })
     }
 }
 
 impl<P: Permission> SignedToken<P> {
     /// The token as a text.
-    pub(super) fn write(&self, key: &[u8]) -> Result<String> {
+    pub(super) fn write(&self, key: &SigningKey) -> Result<String> {
         let json = serde_json::to_vec(self).map_err(|error| Error::internal("a token is not JSON").caused_by(error))?;
         let payload = URL_SAFE_NO_PAD.encode(json);
         let signature = URL_SAFE_NO_PAD.encode(Self::mac(key, &payload)?.finalize().into_bytes());
-        let text = format!("{VERSION}.{payload}.{signature}");
+        let text = format!("{VERSION}.{}.{payload}.{signature}", key.id);
         if text.len() > LONGEST {
             return Err(Error::internal("a token is too long to be read again"));
         }
@@ -74,9 +81,9 @@ impl<P: Permission> SignedToken<P> {
     }
 
     /// The content, if its signature is genuine.
-    fn read(key: &[u8], text: Unverified<'_>) -> Result<Self> {
+    fn read(key: &SigningKey, text: Unverified<'_>) -> Result<Self> {
         // In constant time.
-        if Self::mac(key, text.payload)?.verify_slice(&text.signature).is_err() {
+        if key.id != text.key || Self::mac(key, text.payload)?.verify_slice(&text.signature).is_err() {
             return Err(Self::invalid());
         }
         let json = URL_SAFE_NO_PAD.decode(text.payload).ok();
@@ -84,16 +91,14 @@ impl<P: Permission> SignedToken<P> {
             .ok_or_else(Self::invalid)
     }
 
-    fn mac(key: &[u8], payload: &str) -> Result<Hmac<Sha256>> {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a key of this length signs nothing"))?;
-        for part in ["mainspring ", P::PURPOSE, "\n", VERSION, ".", payload] {
-            mac.update(part.as_bytes());
-        }
-        Ok(mac)
+    fn mac(key: &SigningKey, payload: &str) -> Result<Hmac<Sha256>> {
+        let number = key.id.to_string();
+        let parts = ["mainspring ", P::PURPOSE, "\n", VERSION, ".", &number, ".", payload];
+        key.mac(&parts.map(str::as_bytes))
     }
 
-    fn has_expired(&self, now: DateTime<Utc>) -> bool {
+    #[cfg(test)]
+    fn has_expired(&self, now: chrono::DateTime<chrono::Utc>) -> bool {
         self.expires.is_some_and(|expires| expires <= now.timestamp_millis())
     }
 
@@ -107,15 +112,15 @@ impl<P: Permission> SignedToken<P> {
     }
 }
 
-/// The tokens that were refused.
+/// The links and tokens that were refused.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedTokens(Refusals);
 
 impl RefusedTokens {
-    fn note(&self, error: &Error) {
+    pub(super) fn note(&self, error: &Error) {
         metrics::counter!("mainspring_tokens_refused_total").increment(1);
         if let Some(refused) = self.0.count() {
-            tracing::info!(code = error.code(), refused, "requests by token were refused");
+            tracing::info!(code = error.code(), refused, "requests by link or token were refused");
         }
     }
 }
@@ -125,46 +130,27 @@ impl Engine {
     /// one of another kind costs a statement.
     pub(super) async fn read_token<P: Permission>(&self, text: &str) -> Result<SignedToken<P>> {
         let text = Unverified::parse(text).ok_or_else(SignedToken::<P>::invalid)?;
-        let token = SignedToken::<P>::read(self.token_key().await?, text)?;
+        let key = self.known_key(text.key).await?.ok_or_else(SignedToken::<P>::invalid)?;
+        let token = SignedToken::<P>::read(&key, text)?;
         if token.tenant != self.inner.tenant.as_str() {
             return Err(SignedToken::<P>::invalid());
         }
         Ok(token)
     }
-
-    /// What a valid token permits. One that this cluster has not signed, or that has expired: [`Error::is_invalid`], codes
-    /// `invalid-token` and `token-expired`; they are counted.
-    pub(super) async fn permission<P: Permission>(&self, text: &str) -> Result<P> {
-        let verify = async {
-            let token = self.read_token::<P>(text).await?;
-            if token.expires.is_some() && token.has_expired(token::clock(&self.node()?.database.pool).await?) {
-                return Err(SignedToken::<P>::expired());
-            }
-            Ok(token.permission)
-        };
-        let verified = verify.await;
-        if let Err(refused) = &verified
-            && refused.is_invalid()
-        {
-            self.inner.refused_tokens.note(refused);
-        }
-        verified
-    }
-
-    /// The signing key, read from the database once, unless the program has set a secret.
-    pub(super) async fn token_key(&self) -> Result<&[u8]> {
-        if let Some(secret) = &self.inner.settings.token_secret {
-            return Ok(&secret.0);
-        }
-        let read = async || token::key(&self.node()?.database.pool).await;
-        Ok(self.inner.token_key.get_or_try_init(read).await?)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
     use crate::id::InstanceId;
+    use crate::runtime::context::settings::TokenSecret;
+    use crate::runtime::context::token_keys::TokenKeys;
+
+    fn key(secret: &str) -> SigningKey {
+        TokenKeys::key_for_tests(3, Some(TokenSecret::new(secret)))
+    }
 
     #[derive(Debug, Serialize, Deserialize)]
     struct ReadState {
@@ -202,10 +188,10 @@ mod tests {
         token(ReadState { instance }, expires)
     }
 
-    fn code(key: &[u8], text: &str, now: i64) -> String {
+    fn code(secret: &str, text: &str, now: i64) -> String {
         let now = DateTime::from_timestamp_millis(now).unwrap();
         let text = Unverified::parse(text).ok_or_else(SignedToken::<ReadState>::invalid);
-        match text.and_then(|text| SignedToken::<ReadState>::read(key, text)) {
+        match text.and_then(|text| SignedToken::<ReadState>::read(&key(secret), text)) {
             Ok(token) if token.has_expired(now) => SignedToken::<ReadState>::expired().code().to_owned(),
             Ok(token) => token.permission.instance.into(),
             Err(error) => error.code().to_owned(),
@@ -214,49 +200,51 @@ mod tests {
 
     #[test]
     fn only_a_whole_token_of_the_right_key_is_valid_until_it_expires() {
-        let token = read_token(Some(1_000)).write(b"key").unwrap();
+        let token = read_token(Some(1_000)).write(&key("key")).unwrap();
         assert!(
             token
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)),
             "{token}"
         );
-        assert_eq!(code(b"key", &token, 999), "i/é");
-        assert_eq!(code(b"key", &token, 1_000), "token-expired");
-        assert_eq!(code(b"other", &token, 0), "invalid-token");
-        let endless = read_token(None).write(b"key").unwrap();
-        assert_eq!(code(b"key", &endless, i64::from(u32::MAX) * 1000), "i/é");
+        assert_eq!(code("key", &token, 999), "i/é");
+        assert_eq!(code("key", &token, 1_000), "token-expired");
+        assert_eq!(code("other", &token, 0), "invalid-token");
+        let endless = read_token(None).write(&key("key")).unwrap();
+        assert_eq!(code("key", &endless, i64::from(u32::MAX) * 1000), "i/é");
         for at in 0..token.len() {
             let mut forged = token.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).unwrap();
-            assert_eq!(code(b"key", &forged, 0), "invalid-token", "{forged}");
-            assert_eq!(code(b"key", &token[..at], 0), "invalid-token");
+            assert_eq!(code("key", &forged, 0), "invalid-token", "{forged}");
+            assert_eq!(code("key", &token[..at], 0), "invalid-token");
         }
         for bad in [
             "",
-            "v1",
-            "v1.",
-            "v1..",
+            "v2",
+            "v2.",
+            "v2..",
+            "v1.3.a.b",
             "v2.a.b",
+            "v2.+3.a.b",
             &format!("{token}A"),
             &format!("{token}.x"),
-            &"v1.a".repeat(1000),
+            &"v2.a".repeat(1000),
         ] {
-            assert_eq!(code(b"key", bad, 0), "invalid-token", "{bad}");
+            assert_eq!(code("key", bad, 0), "invalid-token", "{bad}");
         }
     }
 
     #[test]
     fn a_token_of_one_kind_is_none_of_another() {
         let instance = InstanceId::new("i");
-        let touch = token(Touch { instance }, None).write(b"key").unwrap();
-        assert_eq!(code(b"key", &touch, 0), "invalid-token");
+        let touch = token(Touch { instance }, None).write(&key("key")).unwrap();
+        assert_eq!(code("key", &touch, 0), "invalid-token");
     }
 
     #[test]
     fn a_token_that_could_not_be_read_again_is_not_written() {
         let instance = InstanceId::new("i".repeat(LONGEST));
-        assert!(token(ReadState { instance }, None).write(b"key").is_err());
+        assert!(token(ReadState { instance }, None).write(&key("key")).is_err());
     }
 }

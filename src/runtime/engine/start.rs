@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::Engine;
@@ -13,7 +10,7 @@ use super::start_admission::{
     AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, accept_to_run, in_task, invalid_input,
 };
 use crate::execution::StartValues;
-use crate::id::InstanceId;
+use crate::id::{InstanceId, LinkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{Executed, Idempotency, StartRequest, is_plain, plain_correlation_id};
 use crate::runtime::worker::instruction::StartBody;
@@ -148,17 +145,11 @@ pub(super) fn checked_instance_id(id: InstanceId) -> Result<InstanceId> {
     Ok(id)
 }
 
-/// The key of a request by token, distinct from those of the API and of other tokens: the holder of a token must not take a key
-/// that a client will use. `target` is what the token is for.
-pub(super) fn token_request_key(route: &'static str, target: [&str; 2], given: Idempotency) -> IdempotencyKey {
-    let mut hash = Sha256::new();
-    for part in target {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let scope = URL_SAFE_NO_PAD.encode(hash.finalize());
-    let mut key = request_key(route, given);
-    key.key = format!("{scope}:{}", key.key);
+/// The key of a request by link, distinct from those of the API and of other links: the holder of a link must not take a key that a
+/// client will use.
+pub(super) fn link_request_key(link: LinkId, given: Idempotency) -> IdempotencyKey {
+    let mut key = request_key("link", given);
+    key.key = format!("{link}:{}", key.key);
     key
 }
 

@@ -118,7 +118,7 @@ impl Engine {
             payload: None,
             request: None,
         })?;
-        work::accept_resume(pool, tenant, &waiting.instance, &body, key.as_ref()).await
+        work::accept_resume(pool, tenant, &waiting.instance, &body, key.as_ref(), None).await
     }
 
     /// Why a task does not wait.

@@ -6,11 +6,14 @@ use super::instruction::StartBody;
 use crate::activity::EventPublication;
 #[cfg(feature = "http")]
 use crate::activity::{EndpointRoute, HTTP_ENDPOINT};
-use crate::execution::{AwaitedChild, Bookmark, BurstResult, ChildStart, InstanceState, Status, SubStatus, event_hash};
+use crate::execution::{
+    AwaitedChild, Bookmark, BurstResult, ChildStart, InstanceState, MadeLink, Status, SubStatus, event_hash,
+};
+use crate::expression::LinkExpiry;
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{
-    AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, StimulusRow, WaitingBookmark,
+    AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, Effects, EventRow, LinkRow, StimulusRow, WaitingBookmark,
 };
 use crate::store::record::{ExecutionRef, NewEntry, NewExecution, Record, RecordRow};
 use crate::store::route::BookmarkRoute;
@@ -114,6 +117,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         awaited: result.awaited.iter().map(awaited).collect(),
         cancels_children: result.cancels_children,
         answers: Vec::new(),
+        links: result.links.iter().map(link).collect(),
     })
 }
 
@@ -241,6 +245,22 @@ fn awaited(child: &AwaitedChild) -> AwaitedRow {
         child_id: child.id.as_str().to_owned(),
         bookmark_id: child.bookmark_id.as_str().to_owned(),
         until_rest: child.until_rest,
+    }
+}
+
+fn link(link: &MadeLink) -> LinkRow {
+    let (lifetime, expires_at) = match link.expiry {
+        LinkExpiry::After(lifetime) => (Some(micros(lifetime)), None),
+        LinkExpiry::At(time) => (None, Some(time)),
+    };
+    LinkRow {
+        no: 0,
+        id: link.id.0,
+        bookmark_id: link.bookmark.as_ref().map(|id| id.as_str().to_owned()),
+        event: link.event.clone(),
+        uses: i32::try_from(link.uses).unwrap_or(i32::MAX),
+        lifetime,
+        expires_at,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Follows what other nodes need or report (pauses of the cluster, observed instances, and freed locks) until the
-//! incarnation stops.
+//! Follows what other nodes need or report (pauses of the cluster, observed instances, freed locks, and the keys of links) until
+//! the incarnation stops.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,7 @@ use crate::id::{InstanceId, TenantId};
 use crate::runtime::context::locks::instances_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::ANNOUNCE_INTERVAL;
+use crate::runtime::context::token_keys::REFRESH_INTERVAL;
 use crate::store::{instance, pause as store};
 use crate::wake::WakeNotification;
 
@@ -52,6 +53,20 @@ pub(crate) async fn freed_locks(node: &NodeContext) {
         let in_flight = &node.claims.in_flight;
         if instances_of(&name).filter(|key| in_flight.show(key)).count() > 0 {
             node.claims.wake_timer.wake_now();
+        }
+    }
+}
+
+/// Reads the keys of links before one that another node has added signs.
+pub(crate) async fn token_keys(node: &NodeContext) {
+    loop {
+        // Both are cancellation safe.
+        tokio::select! {
+            () = node.lifecycle.stop.cancelled() => return,
+            () = tokio::time::sleep(REFRESH_INTERVAL.mul_f64(rand::random_range(0.8..1.2))) => {}
+        }
+        if let Err(error) = node.token_keys.refresh(&node.database.pool).await {
+            tracing::debug!(%error, "the keys of links cannot be read; those that are known stay in use");
         }
     }
 }

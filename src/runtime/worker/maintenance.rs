@@ -28,7 +28,7 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 type ClaimKey = (InstanceKey, Claim);
 
 /// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, weighs what it keeps, reads
-/// the ends of requests that other nodes have ended, follows pauses and freed locks, and announces what is observed, until the incarnation stops.
+/// the ends of requests that other nodes have ended, follows pauses, freed locks and the keys of links, and announces what is observed, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
     tokio::join!(
         reconcile(&node),
@@ -38,7 +38,8 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
         requests::collect(&node),
         follow::pause(&node),
         follow::observed(&node),
-        follow::freed_locks(&node)
+        follow::freed_locks(&node),
+        follow::token_keys(&node)
     );
 }
 

@@ -50,7 +50,9 @@ pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
 pub(crate) use options::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::{SendMode, encoded, parameter_types};
-pub(crate) use row::{AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
+pub(crate) use row::{
+    AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, LinkRow, StimulusRow,
+};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
@@ -137,6 +139,8 @@ pub(crate) struct Effects {
     pub(crate) cancels_children: bool,
     /// The ends of requests that are kept.
     pub(crate) answers: Vec<AnswerRow>,
+    /// The resume links that it makes.
+    pub(crate) links: Vec<LinkRow>,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -271,6 +275,7 @@ impl CommitRequest {
                     + effects.events.len()
                     + effects.children.len()
                     + effects.answers.len()
+                    + effects.links.len()
                     + self.claims.len()
                     + self.nested.as_ref().map_or(0, |nested| nested.claims.len()))
     }

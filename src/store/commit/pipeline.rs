@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Statement};
 use super::prepared::PreparedStatements;
 use super::routes::{ROUTES, RouteRows};
 use super::row::{
-    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
+    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, LinkRow,
     NestedRow, RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
@@ -467,6 +467,7 @@ struct Rows<'a> {
     outer_claims: Vec<ClaimRow<'a>>,
     awaited: Vec<&'a AwaitedRow>,
     answers: Vec<&'a AnswerRow>,
+    links: Vec<&'a LinkRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Only beside keys: a bookmark that has one waits for a stimulus.
@@ -488,6 +489,7 @@ impl<'a> Rows<'a> {
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             request.effects.awaited.iter_mut().for_each(|row| row.no = no);
             request.effects.answers.iter_mut().for_each(|row| row.no = no);
+            request.effects.links.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -519,6 +521,7 @@ impl<'a> Rows<'a> {
         self.outer_claims.extend(outer_claim_rows(no, request));
         self.awaited.extend(&effects.awaited);
         self.answers.extend(&effects.answers);
+        self.links.extend(&effects.links);
         for (key, exclusive) in request.keys().iter() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
@@ -543,7 +546,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 18] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 19] {
         [
             incarnation,
             writer,
@@ -567,6 +570,7 @@ impl<'a> Rows<'a> {
             &self.outer_claims,
             &self.awaited,
             &self.answers,
+            &self.links,
         ]
     }
 }

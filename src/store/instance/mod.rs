@@ -39,6 +39,10 @@ impl Generation {
     pub(crate) fn number(self) -> i64 {
         self.0
     }
+
+    pub(crate) fn of_number(number: i64) -> Self {
+        Self(number)
+    }
 }
 
 /// An instance without its state. `status` and `sub_status` are numbers of the schema.

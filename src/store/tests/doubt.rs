@@ -64,7 +64,7 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
     writer.commits(waiting(burst("i", None), "b", 7)).await;
     let (proxy, pool) = through(&fixture).await;
     let resume = async |request: Option<&IdempotencyKey>| {
-        work::accept_resume(&pool, &tenant, &instance, &json!({}), request).await
+        work::accept_resume(&pool, &tenant, &instance, &json!({}), request, None).await
     };
     let rows = async || fixture.count("SELECT count(*) FROM work").await;
     resume(None).await.unwrap();

@@ -97,7 +97,7 @@ async fn one_key_resumes_once() {
         let writer = Arc::clone(&writer);
         tokio::spawn(async move {
             let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
-            work::accept_resume(&writer.pool, &tenant, &instance, &json!({}), Some(&request)).await
+            work::accept_resume(&writer.pool, &tenant, &instance, &json!({}), Some(&request), None).await
         })
     };
     let tasks: Vec<_> = (0..8).map(|_| resume(request(0))).collect();

@@ -119,7 +119,7 @@ impl Bench {
             }
             Way::Resume => {
                 let key = idempotency_key("resume", &id);
-                work::accept_resume(pool, &tenant, &instance, &json!({}), Some(&key)).await?;
+                work::accept_resume(pool, &tenant, &instance, &json!({}), Some(&key), None).await?;
                 Ok(1)
             }
             Way::Event => {

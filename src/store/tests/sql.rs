@@ -7,7 +7,7 @@ use crate::store::code;
 use crate::testing::store::Fixture;
 
 /// The columns that hold a code, each with its enums.
-const COLUMNS: [(&str, &[&str]); 9] = [
+const COLUMNS: [(&str, &[&str]); 10] = [
     ("kind", &["WorkKind", "DeadLetterKind"]),
     ("status", &["StatusCode"]),
     ("sub_status", &["SubStatusCode"]),
@@ -16,7 +16,8 @@ const COLUMNS: [(&str, &[&str]); 9] = [
     ("seeding", &["Seeding"]),
     ("overlap", &["Overlap"]),
     ("mode", &["PauseMode"]),
-    ("outcome", &["AnswerOutcome"]),
+    ("outcome", &["AnswerOutcome", "AuditOutcome"]),
+    ("action", &["AuditAction"]),
 ];
 
 fn root() -> PathBuf {

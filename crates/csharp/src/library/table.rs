@@ -157,7 +157,10 @@ const METHODS: &[(&str, &str)] = &[
     ("Output", "From:t?t>T Get:t?t>T"),
     ("Outcome", "Set:t*>_"),
     ("Arguments", "Get:t>T ContainsKey:t>b"),
-    ("ExecutionContext", "GetVariable:t>T SetVariable:tv>_ GetInput:t>T"),
+    (
+        "ExecutionContext",
+        "GetVariable:t>T SetVariable:tv>_ GetInput:t>T CreateEventTriggerUrl:t?vi>t CreateResumeUrl:?vi>t",
+    ),
 ];
 
 const PROPERTIES: &[(&str, &str)] = &[

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::{Argument, Cell, Machine};
 use crate::check::pascal;
-use crate::convert::{default_of, from_json};
+use crate::convert::{default_of, from_json, to_json};
 use crate::problem::{Evaluated, Stop, StopKind};
 use crate::syntax::{Call, Global};
 use crate::text::text_of;
@@ -16,6 +16,8 @@ use crate::value::Value;
 
 /// In bytes: a variable that the script has read or set, without its name and what its value refers to.
 const CELL: usize = 200;
+/// In bytes: until when a link can be used, and how often.
+const LONGEST_ARGUMENT: usize = 1_000;
 
 impl Machine<'_> {
     /// A variable, as the type that its declaration gives it. It is read once: what the script changes in place stays.
@@ -133,6 +135,8 @@ impl Machine<'_> {
                 let json: Json = self.world.output(&activity, output.as_deref()).unwrap_or_default();
                 from_json(&json, &ty, &self.meter)
             }
+            (Global::ExecutionContext, "CreateEventTriggerUrl") => self.link(Some(&*text(0)?), &value(1), &value(2)),
+            (Global::ExecutionContext, "CreateResumeUrl") => self.link(None, &value(0), &value(1)),
             (Global::Outcome, "Set") => {
                 let mut names = Vec::new();
                 for number in 0..arguments.len() {
@@ -155,6 +159,20 @@ impl Machine<'_> {
                 format!("there is no method {}", call.name),
             )),
         }
+    }
+
+    fn link(&self, event: Option<&str>, until: &Value, uses: &Value) -> Evaluated<Value> {
+        let mut left = LONGEST_ARGUMENT;
+        let until = match to_json(until, &self.meter, &mut left)? {
+            Json::Null => None,
+            Json::String(text) => Some(text),
+            other => Some(other.to_string()),
+        };
+        let uses = to_json(uses, &self.meter, &mut left)?.as_f64();
+        let url = self.world.link(event, until.as_deref(), uses);
+        let url = url.map_err(|reason| Stop::thrown("InvalidOperationException", reason))?;
+        self.meter.hold(url.len())?;
+        Ok(Value::text(url))
     }
 
     /// The variable of that name, or the one whose member in C# has it.

@@ -63,6 +63,11 @@ pub trait World {
     fn correlation_id(&self) -> Option<String>;
     /// The instance's name.
     fn name(&self) -> Option<String>;
+    /// The URL of a link that triggers an event of the instance or, without one, resumes the activity: until a date or for a
+    /// length of time, as JSON writes them, so many times. The error states why there is none.
+    fn link(&self, _event: Option<&str>, _until: Option<&str>, _uses: Option<f64>) -> Result<String, String> {
+        Err("there are no links here".to_owned())
+    }
     /// The time that `DateTime.UtcNow` has. A date of .NET is exact to 100 ns.
     fn now(&self) -> SystemTime;
 }

@@ -10,6 +10,7 @@ mod encoding;
 mod format;
 mod html;
 mod json;
+mod link;
 mod list;
 mod math;
 mod number_digits;
@@ -72,6 +73,7 @@ static FILTERS: LazyLock<Vec<Filter>> = LazyLock::new(|| {
         json::FILTERS.as_slice(),
         date::FILTERS.as_slice(),
         format::FILTERS.as_slice(),
+        link::FILTERS.as_slice(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,282 @@
+//! Following a resume link: GET and HEAD show its page, POST uses it. The link authenticates the request, which needs no key.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::{self, FormFields};
+use crate::activity::http::decode_pairs;
+use crate::api::Api;
+use crate::api::admission::ShowsKey;
+use crate::api::execute::{Execution, execution_response, status_of};
+use crate::api::fields::Fields;
+use crate::api::openapi::{IdempotencyKey, Started};
+use crate::api::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, TRIGGER_BY_TOKEN};
+use crate::http::{ApiError, ApiResult, ErrorBody, FormBody, Peer, RequestBody, ReservedMemory, is_form};
+use crate::runtime::{GenuineLink, Idempotency, LinkRequest, LinkUsed};
+
+/// The body limit of a request with a link and no key, in bytes.
+const MAX_BODY: usize = 256 * 1024;
+
+/// The input of what waits.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a schema")]
+struct LinkInput {
+    /// By name.
+    input: Option<Map<String, Value>>,
+}
+
+/// The response to the use of a link.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, clippy::large_enum_variant, reason = "a schema")]
+enum UsedLink {
+    /// To a caller without the API key.
+    Outcome(LinkOutcome),
+    /// The state of the instance, to a caller with the key.
+    Execution(Execution),
+    /// Its id, to a caller with the key, if the request is only accepted.
+    Started(Started),
+}
+
+/// All that the holder of a link learns, because the data of an instance is not meant for every holder of its link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LinkOutcome {
+    /// `Suspended`, `Finished`, `Cancelled` or `Faulted`; `Executing`, `Pending` or `Accepted` while it continues.
+    status: String,
+}
+
+/// How to follow a link.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct LinkQuery {
+    /// The input of what waits, as JSON; of a GET the page sends it on.
+    #[param(rename = "in")]
+    input: Option<String>,
+    /// Answers once the request is accepted durably.
+    r#async: Option<bool>,
+}
+
+/// Shows the page of a resume link
+///
+/// It names the workflow, changes nothing, and has a form that uses the link. HEAD has the same answer without the page.
+#[utoipa::path(get, path = RESUME_BY_PATH, tag = "Resume links",
+    params(("token" = String, Path, description = "The link."), LinkQuery),
+    responses(
+        (status = 200, description = "The page.", body = String, content_type = "text/html"),
+        (status = 404, description = "`no-such-link`, as a page: no node has made this link.", body = String, content_type = "text/html"),
+        (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
+    ))]
+pub(super) async fn show_by_path(State(api): State<Api>, Id(link): Id, uri: Uri) -> Response {
+    show(&api, Some(link), &uri, false).await
+}
+
+/// Shows the page of a resume link, whose text is in the query
+#[utoipa::path(get, path = RESUME_BY_QUERY, tag = "Resume links",
+    params(("t" = String, Query, description = "The link."), LinkQuery),
+    responses(
+        (status = 200, description = "The page.", body = String, content_type = "text/html"),
+        (status = 404, description = "`no-such-link`, as a page.", body = String, content_type = "text/html"),
+        (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
+    ))]
+pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response {
+    show(&api, None, &uri, true).await
+}
+
+/// Shows the page of a link that triggers an event
+#[utoipa::path(get, path = TRIGGER_BY_TOKEN, tag = "Resume links",
+    params(("t" = String, Query, description = "The link."), LinkQuery),
+    responses(
+        (status = 200, description = "The page.", body = String, content_type = "text/html"),
+        (status = 404, description = "`no-such-link`, as a page.", body = String, content_type = "text/html"),
+        (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
+    ))]
+pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
+    show(&api, None, &uri, true).await
+}
+
+/// Uses a resume link
+///
+/// It resumes a bookmark, or triggers an event of its instance, once unless it was made for more. Without an API key, the answer
+/// has only the status of the instance; that to a form is a page.
+#[utoipa::path(post, path = RESUME_BY_PATH, tag = "Resume links",
+    params(("token" = String, Path, description = "The link."), LinkQuery, IdempotencyKey),
+    request_body = Option<LinkInput>,
+    responses(
+        (status = 200, description = "The instance waits again or has ended; with `async`, or for an event, the request is accepted.",
+            body = UsedLink),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = UsedLink),
+        (status = 404, description = "`no-such-link`: no node has made this link."),
+        (status = 410, description = "`link-used`, `link-expired`, `link-revoked`, `link-ended`: what it is for has ended, or was \
+            done in another way. `link-unknown`: the step that made it was not kept, or its instance was deleted."),
+        (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
+    ))]
+pub(super) async fn use_by_path(State(api): State<Api>, Id(link): Id, request: Request) -> Response {
+    follow(&api, Some(link), request).await
+}
+
+/// Uses a resume link, whose text is in the query
+#[utoipa::path(post, path = RESUME_BY_QUERY, tag = "Resume links",
+    params(("t" = String, Query, description = "The link."), LinkQuery, IdempotencyKey),
+    request_body = Option<LinkInput>,
+    responses(
+        (status = 200, description = "As for the link in the path.", body = UsedLink),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = UsedLink),
+        (status = 404, description = "`no-such-link`."),
+        (status = 410, description = "`link-used`, `link-expired`, `link-revoked`, `link-ended` or `link-unknown`."),
+        (status = 429, description = "`inbox-full`."),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
+    ))]
+pub(super) async fn use_by_query(State(api): State<Api>, request: Request) -> Response {
+    follow(&api, None, request).await
+}
+
+/// Uses a link that triggers an event
+#[utoipa::path(post, path = TRIGGER_BY_TOKEN, tag = "Resume links",
+    params(("t" = String, Query, description = "The link."), LinkQuery, IdempotencyKey),
+    request_body = Option<LinkInput>,
+    responses(
+        (status = 200, description = "The event is accepted durably.", body = UsedLink),
+        (status = 202, description = "The instance is still running at the answer timeout.", body = UsedLink),
+        (status = 404, description = "`no-such-link`."),
+        (status = 410, description = "`link-used`, `link-expired`, `link-revoked`, `link-ended` or `link-unknown`."),
+        (status = 429, description = "`inbox-full`."),
+        (status = 500, description = "The instance has faulted, or the server has failed.",
+            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
+    ))]
+pub(super) async fn use_event(State(api): State<Api>, request: Request) -> Response {
+    follow(&api, None, request).await
+}
+
+/// Verifies the link first: without a genuine one, nothing else of the request is read.
+async fn genuine(
+    api: &Api,
+    in_path: Option<&str>,
+    uri: &Uri,
+) -> Result<(GenuineLink, Fields, Option<String>), ApiError> {
+    if let Some(text) = in_path {
+        let link = api.engine.verify_link(text).await?;
+        return Ok((link, Fields::from_query(uri)?, None));
+    }
+    let mut query = Fields::from_query(uri)?;
+    // Without a text it is no link, as any other text is none.
+    let text = query.text("t")?.unwrap_or_default();
+    Ok((api.engine.verify_link(&text).await?, query, Some(text)))
+}
+
+async fn show(api: &Api, in_path: Option<String>, uri: &Uri, by_query: bool) -> Response {
+    let shown = async {
+        let (link, mut query, text) = genuine(api, in_path.as_deref(), uri).await?;
+        let input = query.text("in")?;
+        let fields = FormFields {
+            // A query that replaces the one of the page, which may have the input.
+            action: match text.filter(|_| by_query) {
+                Some(text) => format!("?t={text}"),
+                None => "?".to_owned(),
+            },
+            input: input.as_deref(),
+            is_async: query.flag("async")?.unwrap_or(false),
+        };
+        let told = api.engine.link_page(link).await?;
+        Ok::<_, ApiError>(page::of_link(told, &fields))
+    };
+    shown.await.unwrap_or_else(|error| page::of_error(&error))
+}
+
+/// What a request asks of a link, and the memory of that.
+struct Asked {
+    input: Map<String, Value>,
+    is_async: bool,
+    idempotency: Option<Idempotency>,
+    _memory: Vec<ReservedMemory>,
+    _body: Option<RequestBody>,
+}
+
+impl Asked {
+    async fn read(api: &Api, mut query: Fields, request: Request) -> Result<Self, ApiError> {
+        let limits = &api.body_limits;
+        let mut memory = vec![query.reserve(limits)?];
+        let (mut fields, idempotency, body, name) = if is_form(request.headers()) {
+            let form = FormBody::read(request, limits, MAX_BODY).await?;
+            let fields = Fields::from_pairs("The form", decode_pairs(&form.text))?;
+            memory.push(fields.reserve(limits)?);
+            (fields, form.idempotency, None, "in")
+        } else {
+            let mut body = RequestBody::read(request, limits, MAX_BODY).await?;
+            let fields = Fields::from_body(body.value.take())?;
+            (fields, body.idempotency.take(), Some(body), "input")
+        };
+        let input = match fields.object(name)? {
+            Some(input) => Some(input),
+            None => query.object("in")?,
+        };
+        let is_async = match fields.flag("async")? {
+            Some(flag) => flag,
+            None => query.flag("async")?.unwrap_or(false),
+        };
+        Ok(Self {
+            input: input.unwrap_or_default(),
+            is_async,
+            idempotency,
+            _memory: memory,
+            _body: body,
+        })
+    }
+}
+
+async fn follow(api: &Api, in_path: Option<String>, request: Request) -> Response {
+    let of_form = is_form(request.headers());
+    match used(api, in_path, request).await {
+        Ok(response) if of_form => page::of_use(response.status()),
+        Err(error) if of_form => page::of_error(&error),
+        answer => answer.into_response(),
+    }
+}
+
+async fn used(api: &Api, in_path: Option<String>, request: Request) -> ApiResult {
+    let uri = request.uri().clone();
+    let (link, query, _) = genuine(api, in_path.as_deref(), &uri).await?;
+    let shows_key = request.extensions().get::<ShowsKey>().is_some();
+    let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
+    let asked = Asked::read(api, query, request).await?;
+    let request = LinkRequest {
+        input: asked.input,
+        idempotency: asked.idempotency,
+        client,
+        is_async: asked.is_async,
+    };
+    let used = api.engine.use_link(link, request).await;
+    if let (false, Err(error)) = (shows_key, &used) {
+        // Its message says where and why.
+        if error.is_dead_lettered() {
+            return Ok(outcome(StatusCode::INTERNAL_SERVER_ERROR, "Faulted"));
+        }
+        // So does that of an event for an instance that has faulted.
+        if error.code() == "instance-faulted" {
+            let message = "The instance has faulted and cannot continue.";
+            return Err(ApiError::new(StatusCode::CONFLICT, "instance-faulted", message));
+        }
+    }
+    Ok(match (used?, shows_key) {
+        (LinkUsed::Accepted(_), false) => outcome(StatusCode::OK, "Accepted"),
+        (LinkUsed::Accepted(workflow_instance_id), true) => Json(Started { workflow_instance_id }).into_response(),
+        (LinkUsed::Resumed(executed), true) => execution_response(*executed),
+        (LinkUsed::Resumed(executed), false) => {
+            outcome(status_of(&executed), executed.sub_status().unwrap_or_default())
+        }
+    })
+}
+
+fn outcome(code: StatusCode, status: &str) -> Response {
+    let status = status.to_owned();
+    (code, Json(LinkOutcome { status })).into_response()
+}

@@ -1,0 +1,260 @@
+//! Requests by the holder of a resume link.
+//!
+//! A link that no node has signed costs no statement. A use of a genuine one is counted by the transaction that accepts it, and
+//! each attempt is noted in the audit: an accepted one by that transaction, another one afterwards.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::Engine;
+use super::audit::outcome_word;
+use super::link_text::UnverifiedLink;
+use super::start::{link_request_key, to_body};
+use crate::id::{InstanceId, LinkId};
+use crate::runtime::context::node_context::NodeContext;
+use crate::runtime::context::request::{EventRequest, Executed, Idempotency};
+use crate::runtime::worker::instruction::ResumeBody;
+use crate::store::audit;
+use crate::store::code::AuditOutcome;
+use crate::store::link::{self, FoundLink, LinkTarget, LinkUse};
+use crate::store::request::{IdempotencyKey, find_request};
+use crate::store::work::{self, AcceptedResume};
+use crate::{Error, Result};
+
+/// A link that a node of this cluster has signed. Whether it can be used is another question.
+#[derive(Clone, Copy, Debug)]
+pub struct GenuineLink {
+    key: i32,
+    id: LinkId,
+}
+
+/// A request by the holder of a link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkRequest {
+    /// The input of what waits.
+    pub input: Map<String, Value>,
+    /// Makes a client's retry safe.
+    pub idempotency: Option<Idempotency>,
+    /// Where the request came from, for the audit.
+    pub client: Option<IpAddr>,
+    /// Returns once the request is durable, without waiting for its burst.
+    pub is_async: bool,
+}
+
+/// What a use of a link came to.
+#[derive(Debug)]
+pub enum LinkUsed {
+    /// The instance was resumed, and its burst has ended or goes on.
+    Resumed(Box<Executed>),
+    /// The resume or the event is durable; bursts follow.
+    Accepted(InstanceId),
+}
+
+/// What the page of a link tells.
+#[derive(Debug)]
+pub struct LinkPage {
+    /// The name of the workflow, if it has one.
+    pub workflow: Option<String>,
+    /// The event that it triggers; without one it resumes.
+    pub event: Option<String>,
+    /// Why it cannot be used now.
+    pub refusal: Option<Error>,
+}
+
+/// The error for a text that no node of this cluster has signed.
+fn no_such_link() -> Error {
+    Error::not_found("no-such-link", "this is not a link of this engine")
+}
+
+/// The error of a link that cannot be used.
+fn gone(outcome: AuditOutcome) -> Error {
+    let (code, message) = match outcome {
+        AuditOutcome::Used => ("link-used", "this link was used as often as it may be"),
+        AuditOutcome::Expired => ("link-expired", "this link has expired"),
+        AuditOutcome::Revoked => ("link-revoked", "this link was revoked"),
+        AuditOutcome::Ended => (
+            "link-ended",
+            "what this link is for has ended, or was done in another way",
+        ),
+        AuditOutcome::Unknown | AuditOutcome::Accepted | AuditOutcome::Refused | AuditOutcome::Repeated => (
+            "link-unknown",
+            "what this link is for does not exist, or is not there yet",
+        ),
+    };
+    Error::gone(code, message)
+}
+
+impl Engine {
+    /// Verifies a link, before anything else of a request is read. [`Error::is_not_found`], code `no-such-link`, for a text that no
+    /// node of this cluster has signed; these are counted and cost no statement. Cancellation safe.
+    pub async fn verify_link(&self, text: &str) -> Result<GenuineLink> {
+        let verified = self.genuine_link(text).await;
+        if let Err(refused) = &verified
+            && refused.is_not_found()
+        {
+            self.inner.refused_tokens.note(refused);
+        }
+        verified
+    }
+
+    async fn genuine_link(&self, text: &str) -> Result<GenuineLink> {
+        let link = UnverifiedLink::parse(text).ok_or_else(no_such_link)?;
+        let key = self.known_key(link.key).await?.ok_or_else(no_such_link)?;
+        if !link.is_signed_by(&key, &self.inner.tenant)? {
+            return Err(no_such_link());
+        }
+        Ok(GenuineLink {
+            key: link.key,
+            id: link.id,
+        })
+    }
+
+    /// What the page of a link tells. Changes nothing. Cancellation safe.
+    pub async fn link_page(&self, link: GenuineLink) -> Result<LinkPage> {
+        let node = self.node()?;
+        let found = link::find(node.database.reads.by_key(), &self.inner.tenant, link.id, link.key).await?;
+        Ok(match found {
+            None => LinkPage {
+                workflow: None,
+                event: None,
+                refusal: Some(gone(AuditOutcome::Unknown)),
+            },
+            Some(found) => LinkPage {
+                workflow: found.workflow,
+                event: match found.target {
+                    LinkTarget::Event(name) => Some(name),
+                    LinkTarget::Bookmark(_) => None,
+                },
+                refusal: found.refusal.map(gone),
+            },
+        })
+    }
+
+    /// Uses a link. [`Error::is_gone`], with a code each, if it was used up, has expired, was revoked, or leads to nothing any more.
+    /// Other errors are those of [`Engine::resume`] and [`Engine::trigger_event`]; none of them costs a use. The same
+    /// idempotency key waits for the same outcome. Cancellation safe: an accepted request continues.
+    pub async fn use_link(&self, link: GenuineLink, request: LinkRequest) -> Result<LinkUsed> {
+        let deadline = Instant::now() + self.inner.settings.answer_timeout;
+        let node = self.accepting()?;
+        let attempt = LinkUse {
+            id: link.id,
+            key: link.key,
+            client: request.client.map(|address| address.to_string()),
+        };
+        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let found = link::find(pool, tenant, link.id, link.key).await?;
+        let instance = found.as_ref().map(|found| found.instance.clone());
+        let key = request
+            .idempotency
+            .clone()
+            .map(|given| link_request_key(link.id, given));
+        let used = self.accept_by_link(&node, found, &attempt, request.input, key).await;
+        let outcome = match &used {
+            Ok(accepted) if accepted.is_new() => AuditOutcome::Accepted,
+            Ok(_) => AuditOutcome::Repeated,
+            Err(refused) => link::refusal(refused).unwrap_or(AuditOutcome::Refused),
+        };
+        metrics::counter!("mainspring_resume_links_total", "outcome" => outcome_word(outcome)).increment(1);
+        tracing::info!(
+            link = %link.id,
+            instance = instance.as_ref().map(InstanceId::as_str),
+            outcome = outcome_word(outcome),
+            "a request by a resume link"
+        );
+        if outcome != AuditOutcome::Accepted {
+            let entry = attempt.entry(instance.as_ref(), outcome);
+            if let Err(error) = audit::note(pool, tenant, &entry).await {
+                tracing::warn!(link = %link.id, %error, "an attempt at a resume link is missing in the audit");
+            }
+        }
+        let (instance, accepted) = match used.map_err(|error| link::refusal(&error).map_or(error, gone))? {
+            AcceptedUse::Resume(instance, accepted) => (instance, accepted),
+            AcceptedUse::Event { instance, .. } => return Ok(LinkUsed::Accepted(instance)),
+        };
+        if request.is_async {
+            if let AcceptedResume::New(_) = accepted {
+                node.work_accepted(Some(&instance), None, 1);
+            }
+            return Ok(LinkUsed::Accepted(instance));
+        }
+        match self.await_resume(&node, &instance, accepted, deadline).await? {
+            Some(executed) => Ok(LinkUsed::Resumed(Box::new(executed))),
+            // Another resume came before, between the acceptance and its burst.
+            None => Err(gone(AuditOutcome::Ended)),
+        }
+    }
+
+    /// Makes what a link is for durable, and counts the use.
+    async fn accept_by_link(
+        &self,
+        node: &NodeContext,
+        found: Option<FoundLink>,
+        attempt: &LinkUse,
+        input: Map<String, Value>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<AcceptedUse> {
+        let Some(found) = found else {
+            return Err(link::refused(AuditOutcome::Unknown));
+        };
+        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let before = match &key {
+            Some(key) => find_request(pool, tenant, key).await?,
+            None => None,
+        };
+        if before.is_none()
+            && let Some(outcome) = found.refusal
+        {
+            return Err(link::refused(outcome));
+        }
+        self.checked("input", &input)?;
+        let instance = found.instance;
+        match (found.target, before) {
+            (LinkTarget::Event(_), Some(_)) => Ok(AcceptedUse::Event {
+                instance,
+                is_new: false,
+            }),
+            (LinkTarget::Event(name), None) => {
+                let request = EventRequest {
+                    name,
+                    instance_id: Some(instance.clone()),
+                    input: (!input.is_empty()).then_some(Value::Object(input)),
+                    ..EventRequest::default()
+                };
+                self.trigger_event_once(request, key, Some(attempt.clone())).await?;
+                Ok(AcceptedUse::Event { instance, is_new: true })
+            }
+            (LinkTarget::Bookmark(_), Some(before)) => {
+                Ok(AcceptedUse::Resume(instance, AcceptedResume::Existing(before.work)))
+            }
+            (LinkTarget::Bookmark(bookmark_id), None) => {
+                let body = to_body(&ResumeBody {
+                    bookmark_id,
+                    generation: Some(found.generation),
+                    input,
+                    payload: None,
+                    request: None,
+                })?;
+                let accepted = work::accept_resume(pool, tenant, &instance, &body, key.as_ref(), Some(attempt)).await?;
+                Ok(AcceptedUse::Resume(instance, accepted))
+            }
+        }
+    }
+}
+
+/// What a use of a link has set off, durably.
+enum AcceptedUse {
+    Resume(InstanceId, AcceptedResume),
+    Event { instance: InstanceId, is_new: bool },
+}
+
+impl AcceptedUse {
+    /// Whether it is no repetition.
+    fn is_new(&self) -> bool {
+        match self {
+            Self::Resume(_, accepted) => matches!(accepted, AcceptedResume::New(_)),
+            Self::Event { is_new, .. } => *is_new,
+        }
+    }
+}
