@@ -1298,10 +1298,6 @@ CREATE TYPE commit_event AS (
 CREATE TYPE commit_answer AS (
     no integer, request_id uuid, outcome smallint, status smallint, headers text[], body bytea
 );
--- A resume link that a burst makes. It expires at a time, or so many microseconds after the commit.
-CREATE TYPE commit_link AS (
-    no integer, id uuid, bookmark_id text COLLATE "C", event text, uses integer, lifetime bigint, expires_at timestamptz
-);
 -- A bookmark that a timer ends at a point in time.
 CREATE TYPE commit_due AS (no integer, id text COLLATE "C", due timestamptz);
 -- A stimulus key that a burst needs; the lock statement before may not have got it.

@@ -387,6 +387,7 @@ pub(crate) fn event(key: &str, hash: u8) -> NewEvent {
         activity_execution_id: None,
         lifetime: Duration::from_secs(60),
         may_keep: true,
+        link: None,
     }
 }
 

@@ -425,14 +425,6 @@ WITH fence_held AS MATERIALIZED (
         SET tenant_id = excluded.tenant_id, instance_id = excluded.instance_id, outcome = excluded.outcome,
             status = excluded.status, headers = excluded.headers, body = excluded.body, created_at = excluded.created_at,
             expires_at = excluded.expires_at
-), link_made AS (
-    -- The id is that of the execution and its number there, so no other commit has it.
-    INSERT INTO resume_link (id, tenant_id, instance_id, generation, bookmark_id, event, uses, uses_left, expires_at)
-    SELECT l.id, w.tenant_id, w.instance_id, (extract(epoch FROM coalesce(w.created_at, now())) * 1000000)::bigint,
-           l.bookmark_id, l.event, l.uses, l.uses, coalesce(l.expires_at, now() + l.lifetime * interval '1 microsecond')
-    FROM unnest($19::commit_link[]) l JOIN winner w ON w.no = l.no
-    ORDER BY l.id
-    ON CONFLICT DO NOTHING
 --]
 --[nested
 ), child_lives AS (

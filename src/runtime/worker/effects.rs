@@ -254,7 +254,6 @@ fn link(link: &MadeLink) -> LinkRow {
         LinkExpiry::At(time) => (None, Some(time)),
     };
     LinkRow {
-        no: 0,
         id: link.id.0,
         bookmark_id: link.bookmark.as_ref().map(|id| id.as_str().to_owned()),
         event: link.event.clone(),

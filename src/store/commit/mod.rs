@@ -20,7 +20,7 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints; `classify` finds why a request lost, `retry` what
+//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints, `links` resume links; `classify` finds why a request lost, `retry` what
 //! comes next for it; `holders` which activation keys instances hold; `breaker` stops claiming while the database refuses
 //! commits.
 
@@ -29,6 +29,7 @@ mod classify;
 mod gathering;
 mod holders;
 mod lanes;
+mod links;
 mod options;
 mod pending;
 mod pipeline;
@@ -47,12 +48,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub(crate) use breaker::{Breaker, ClaimLimit, PROBE_INSTANCES};
+pub(crate) use links::LinkRow;
 pub(crate) use options::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::{SendMode, encoded, parameter_types};
-pub(crate) use row::{
-    AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, LinkRow, StimulusRow,
-};
+pub(crate) use row::{AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};

@@ -6,10 +6,11 @@ use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
+use super::links::{LINKS, LinkRows};
 use super::prepared::PreparedStatements;
 use super::routes::{ROUTES, RouteRows};
 use super::row::{
-    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow, LinkRow,
+    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
     NestedRow, RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
@@ -76,6 +77,7 @@ pub(super) struct CommitConnection {
     locks: Statement,
     matching: Statement,
     routing: Statement,
+    linking: Statement,
     pub(super) classify: Statement,
     incarnation: Incarnation,
     writer: i16,
@@ -155,6 +157,7 @@ impl CommitConnection {
             locks: within(ANSWER_TIMEOUT, client.prepare(locks)).await?,
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             routing: within(ANSWER_TIMEOUT, client.prepare(ROUTES)).await?,
+            linking: within(ANSWER_TIMEOUT, client.prepare(LINKS)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
             lock_class: connector.schema().lock_class(),
             session,
@@ -254,7 +257,7 @@ impl CommitConnection {
     async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
-        if rows.keys.is_empty() {
+        if rows.keys.is_empty() && rows.links.is_empty() {
             // One statement is its own transaction: its result is complete only once it is committed.
             let answer = client.query(batch, &params).await?;
             return Ok((winners(&answer), Vec::new()));
@@ -264,11 +267,12 @@ impl CommitConnection {
         let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
         // `join!` polls in this order, so the statements are sent in this order.
-        let (begun, locked, routed, written, matched, committed) = futures_util::join!(
+        let (begun, locked, routed, written, linked, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             client.query(&self.locks, &lock_params),
             rows.routes.write(client, &self.routing),
             client.query(batch, &params),
+            rows.links.write(client, &self.linking),
             client.query(&self.matching, &match_params),
             client.batch_execute("COMMIT"),
         );
@@ -277,6 +281,7 @@ impl CommitConnection {
         let locked = locked?;
         routed?;
         let answer = written?;
+        linked?;
         matched?;
         committed?;
         Ok((winners(&answer), missed(&locked)))
@@ -301,6 +306,7 @@ impl CommitConnection {
             let answer = client
                 .query(batch, &rows.params(&self.incarnation.0, &self.writer))
                 .await?;
+            rows.links.write(client, &self.linking).await?;
             failpoint::hit("commit.written").await?;
             if !rows.keys.is_empty() {
                 let (tenants, instances, bookmarks) = &rows.waiting;
@@ -467,11 +473,11 @@ struct Rows<'a> {
     outer_claims: Vec<ClaimRow<'a>>,
     awaited: Vec<&'a AwaitedRow>,
     answers: Vec<&'a AnswerRow>,
-    links: Vec<&'a LinkRow>,
     keys: Vec<KeyRow>,
     modes: KeySet,
     /// Only beside keys: a bookmark that has one waits for a stimulus.
     routes: RouteRows<'a>,
+    links: LinkRows<'a>,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
@@ -489,7 +495,6 @@ impl<'a> Rows<'a> {
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             request.effects.awaited.iter_mut().for_each(|row| row.no = no);
             request.effects.answers.iter_mut().for_each(|row| row.no = no);
-            request.effects.links.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -521,12 +526,12 @@ impl<'a> Rows<'a> {
         self.outer_claims.extend(outer_claim_rows(no, request));
         self.awaited.extend(&effects.awaited);
         self.answers.extend(&effects.answers);
-        self.links.extend(&effects.links);
         for (key, exclusive) in request.keys().iter() {
             self.keys.push(KeyRow { no, key });
             self.modes.add(key, exclusive);
         }
         self.routes.add(request);
+        self.links.add(request);
         for waiting in &effects.rematched {
             self.rematched.push(BurnedRow {
                 no,
@@ -546,7 +551,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 19] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 18] {
         [
             incarnation,
             writer,
@@ -570,7 +575,6 @@ impl<'a> Rows<'a> {
             &self.outer_claims,
             &self.awaited,
             &self.answers,
-            &self.links,
         ]
     }
 }

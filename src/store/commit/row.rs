@@ -120,20 +120,6 @@ pub(crate) struct AnswerRow {
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// A resume link that a burst makes. `no` is set by the batch.
-#[derive(Clone, Debug, ToSql)]
-#[postgres(name = "commit_link")]
-pub(crate) struct LinkRow {
-    pub(crate) no: i32,
-    pub(crate) id: Uuid,
-    pub(crate) bookmark_id: Option<String>,
-    pub(crate) event: Option<String>,
-    pub(crate) uses: i32,
-    /// Microseconds from the commit until it expires, unless that is at a time.
-    pub(crate) lifetime: Option<i64>,
-    pub(crate) expires_at: Option<DateTime<Utc>>,
-}
-
 /// A stimulus for the inbox. `no` is set by the batch.
 #[derive(Clone, Debug, ToSql)]
 #[postgres(name = "commit_stimulus")]

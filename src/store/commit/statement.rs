@@ -24,7 +24,7 @@ pub(crate) struct StatementShape {
     pub(super) reports_pending: bool,
     /// Those that need a new row of work to continue under.
     pub(super) new_row: bool,
-    /// Events, kept answers, resume links, claims that matched nothing, running instances with a correlation id or without a start, and bookmarks that follow a
+    /// Events, kept answers, claims that matched nothing, running instances with a correlation id or without a start, and bookmarks that follow a
     /// changed correlation id.
     pub(super) rare: bool,
     /// Children: new ones, the end of some, those to wait for; and a cancel, which reaches them. Multi-claim only.
@@ -107,7 +107,6 @@ impl StatementShape {
             || !effects.events.is_empty()
             || !effects.rematched.is_empty()
             || !effects.answers.is_empty()
-            || !effects.links.is_empty()
             || (effects.status == super::RUNNING && (effects.correlation_id.is_some() || !request.was_accepted()));
         self.family |= !effects.children.is_empty()
             || effects.child_end.is_some()

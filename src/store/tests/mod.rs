@@ -22,6 +22,7 @@ mod inbox;
 mod inbox_match;
 mod jobs;
 mod keys;
+mod link;
 mod moved_starts;
 mod nested;
 mod partitions;

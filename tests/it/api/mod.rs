@@ -12,6 +12,7 @@ mod instance_files;
 mod instance_list;
 mod instance_variables;
 mod kept_events;
+mod links;
 mod live;
 mod openapi;
 mod placeholders;

@@ -14,6 +14,7 @@ mod inbox;
 mod inbox_match;
 mod interrupted;
 mod kill;
+mod links;
 mod lost_answers;
 mod moves;
 mod published_events;

@@ -1,10 +1,10 @@
 //! Answers to calls whose row became a dead letter, matched nothing, or was for a deleted instance of the same id.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mainspring::Engine;
 use mainspring::id::InstanceId;
-use mainspring::runtime::{DeadLetterFilter, ResumeRequest, StartRequest, TokenResume};
+use mainspring::runtime::{DeadLetterFilter, LinkRequest, LinkUsed, ResumeLinkRequest, ResumeRequest, StartRequest};
 
 use crate::support::engine::{TestEngine, idempotency, start, start_as, waits_for};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
@@ -130,15 +130,10 @@ async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     let test = idle().await;
     let id = InstanceId::from("again");
     waiting(&test, "again").await;
-    let token = test.engine.resume_token(&id, None, None).await.unwrap();
+    let link = link_of(&test, &id).await;
     assert!(test.engine.delete(&id).await.unwrap());
     waiting(&test, "again").await;
-    let by_token = |token: &str| TokenResume {
-        token: token.to_owned(),
-        ..TokenResume::default()
-    };
-    let late = test.engine.resume_by_token(by_token(&token)).await.unwrap_err();
-    assert_eq!(late.code(), "already-resumed");
+    assert_eq!(use_of(&test, &link).await.unwrap_err().code(), "link-unknown");
 
     // A resume that was accepted before, and is run in a burst of the successor.
     let request = ResumeRequest {
@@ -155,39 +150,82 @@ async fn a_resume_of_a_deleted_instance_does_not_resume_its_successor() {
     let worker = test.worker().await;
     assert_eq!(test.engine.resume(request).await.unwrap_err().code(), "already-resumed");
     test.reaches(&id, "Suspended").await;
-    let token = test.engine.resume_token(&id, None, None).await.unwrap();
-    let met = test.engine.resume_by_token(by_token(&token)).await.unwrap();
+    let link = link_of(&test, &id).await;
+    let LinkUsed::Resumed(met) = use_of(&test, &link).await.unwrap() else {
+        panic!("it was not awaited")
+    };
     assert_eq!(met.sub_status(), Some("Finished"));
+    assert_eq!(use_of(&test, &link).await.unwrap_err().code(), "link-used");
     worker.shutdown().await;
     test.assert_clean_end().await;
 }
 
+/// The text of a new link of an instance.
+async fn link_of(test: &TestEngine, id: &InstanceId) -> String {
+    let made = test
+        .engine
+        .create_resume_link(id, ResumeLinkRequest::default())
+        .await
+        .unwrap();
+    made.url.rsplit('/').next().unwrap().to_owned()
+}
+
+async fn use_of(test: &TestEngine, link: &str) -> mainspring::Result<LinkUsed> {
+    let genuine = test.engine.verify_link(link).await?;
+    test.engine.use_link(genuine, LinkRequest::default()).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forged_token_costs_no_statement() {
+async fn a_forged_link_costs_no_statement() {
     let test = idle().await;
     waiting(&test, "i").await;
-    let token = test.engine.resume_token(&"i".into(), None, None).await.unwrap();
-    let lasting = Some(Duration::from_secs(3600));
-    let expiring = test.engine.resume_token(&"i".into(), None, lasting).await.unwrap();
+    let link = link_of(&test, &"i".into()).await;
     let client = test.database.connect().await;
-    let hides = "ALTER TABLE mainspring.token_key RENAME TO hidden";
-    client.run(hides).await;
-    let forged = TokenResume {
-        token: token.replace("v1.", "v1.x"),
-        ..TokenResume::default()
-    };
-    let refused = test.engine.accept_resume_by_token(forged).await.unwrap_err();
-    assert_eq!(refused.code(), "invalid-token");
-    // The key is known by now.
-    for token in [expiring, token] {
-        let genuine = TokenResume {
-            token,
-            ..TokenResume::default()
-        };
-        test.engine.accept_resume_by_token(genuine).await.unwrap();
+    // What reads the keys, the links or the audit fails from now on.
+    for table in ["token_key", "resume_link", "audit"] {
+        client
+            .run(&format!("ALTER TABLE mainspring.{table} RENAME TO hidden_{table}"))
+            .await;
     }
+    let mut forged = link.clone().into_bytes();
+    for at in 6..forged.len() {
+        // Another id or another code under a key that is known.
+        let genuine = std::mem::replace(&mut forged[at], if link.as_bytes()[at] == b'A' { b'B' } else { b'A' });
+        let text = String::from_utf8(forged.clone()).unwrap();
+        assert_eq!(
+            test.engine.verify_link(&text).await.unwrap_err().code(),
+            "no-such-link",
+            "{text}"
+        );
+        assert!(test.engine.verify_link(&text[..at]).await.is_err());
+        forged[at] = genuine;
+    }
+    // The key is known, so a genuine one is verified without the database, and only its use needs it.
+    let genuine = test.engine.verify_link(&link).await.unwrap();
+    assert!(test.engine.use_link(genuine, LinkRequest::default()).await.is_err());
+    // A key that is unknown is looked for at most once a second: of a thousand texts nearly all cost nothing.
+    let (mut asked, began) = (0, Instant::now());
+    for number in 0..1_000 {
+        let text = format!("{number:048}");
+        let error = test.engine.verify_link(&text).await.unwrap_err();
+        asked += usize::from(error.code() != "no-such-link");
+    }
+    assert!(asked <= 2 + began.elapsed().as_secs() as usize, "{asked}");
+    for table in ["token_key", "resume_link", "audit"] {
+        client
+            .run(&format!("ALTER TABLE mainspring.hidden_{table} RENAME TO {table}"))
+            .await;
+    }
+    // No node has workers.
+    let accepts = LinkRequest {
+        is_async: true,
+        ..LinkRequest::default()
+    };
+    assert!(matches!(
+        test.engine.use_link(genuine, accepts).await,
+        Ok(LinkUsed::Accepted(_))
+    ));
     test.engine.shutdown().await;
-    client.run("ALTER TABLE mainspring.hidden RENAME TO token_key").await;
     test.assert_clean_end().await;
 }
 

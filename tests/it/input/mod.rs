@@ -4,7 +4,7 @@ mod connections;
 mod foreign_sessions;
 mod forged_notifications;
 mod fuzz;
+mod links;
 mod long_ids;
 mod pages;
 mod text;
-mod tokens;

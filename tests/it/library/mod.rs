@@ -12,4 +12,5 @@ mod providers;
 #[allow(dead_code)]
 mod providers_example;
 mod requests;
+mod resume_url;
 mod services;

@@ -102,7 +102,7 @@ async fn no_request_breaks_a_node() {
     node.assert_invariants();
 }
 
-/// Workflows for the requests, and a token that is valid once.
+/// Workflows for the requests, and a link that is valid once.
 async fn prepare(node: &SingleNode) -> String {
     let line = json!({"id": "w", "type": "Elsa.WriteLine", "text": literal("here")});
     node.publish("hello", line.clone()).await;
@@ -115,9 +115,10 @@ async fn prepare(node: &SingleNode) -> String {
     let id = started.header("x-elsa-workflow-instance-id").to_owned();
     let made = node
         .http
-        .post(&format!("workflow-instances/{id}/resume-token"), &json!({}))
+        .post(&format!("workflow-instances/{id}/resume-links"), &json!({}))
         .await;
-    made.expect(200)["token"].as_str().unwrap().to_owned()
+    let url = made.expect(200)["url"].as_str().unwrap().to_owned();
+    url.rsplit('/').next().unwrap().to_owned()
 }
 
 /// Judges an answer.

@@ -63,8 +63,8 @@ fn fitting(random: &mut Random, path: &str, known: &Known) -> Value {
             "bookmarkId": if random.in_100(30) { text(random) } else { Value::Null },
             "input": {"a": any(random, 2)},
         })
-    } else if path.ends_with("resume-token") {
-        json!({"lifetimeSeconds": random.below(100_000)})
+    } else if path.ends_with("resume-links") {
+        json!({"expiresIn": random.below(100_000), "uses": random.below(4)})
     } else if path.ends_with("/journal") {
         json!({
             "filter": {"activityIds": ["w"], "eventNames": ["Completed"], "excludedActivityTypes": any(random, 1)},

@@ -1,4 +1,4 @@
-//! Requests that show a token, or nothing at all, cannot take what others need.
+//! Requests that show a resume link, or nothing at all, cannot take what others need.
 
 use futures_util::future::{join_all, select_all};
 use reqwest::Method;
@@ -13,7 +13,7 @@ use crate::support::{Http, LONG_TIMEOUT, poll_until};
 const MANY: usize = 1_030;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stalled_bodies_without_a_valid_token_block_no_client() {
+async fn stalled_bodies_without_a_genuine_link_block_no_client() {
     let node = SingleNode::with_key(&[]).await;
     let stalled = "POST /workflows/resume/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                    Content-Length: 100\r\n\r\n{";
@@ -26,22 +26,22 @@ async fn stalled_bodies_without_a_valid_token_block_no_client() {
     let answered = heads.await;
     node.http.get("workflow-definitions").await.expect(200);
     for (head, _) in &answered {
-        assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+        assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
     }
 }
 
-/// Permits of requests with a token, at least; see `MIN_TOKEN_PERMITS` of the API.
-const TOKEN_PERMITS: usize = 16;
+/// Permits of requests with a link, at least; see `MIN_KEYLESS_PERMITS` of the API.
+const LINK_PERMITS: usize = 16;
 
-/// A node with an instance that waits, and the path of a resume token for it.
-async fn node_with_token(settings: &[&str]) -> (SingleNode, String) {
+/// A node with an instance that waits, and the path of a resume link for it.
+async fn node_with_link(settings: &[&str]) -> (SingleNode, String) {
     let node = SingleNode::with_key(settings).await;
     node.publish("waits", waits_for("Go")).await;
     let started = node.http.post("workflow-definitions/waits/execute", &json!({})).await;
     let id = started.header("x-elsa-workflow-instance-id").to_owned();
-    let token = format!("workflow-instances/{id}/resume-token");
-    let token = node.http.post(&token, &json!({})).await.expect(200);
-    let path = token["path"].as_str().unwrap().to_owned();
+    let link = format!("workflow-instances/{id}/resume-links");
+    let link = node.http.post(&link, &json!({})).await.expect(200);
+    let path = link["url"].as_str().unwrap().to_owned();
     (node, path)
 }
 
@@ -53,12 +53,12 @@ fn begun_resume(path: &str, length: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_with_a_token_use_only_the_permits_of_tokens() {
+async fn requests_with_a_link_use_only_the_permits_of_links() {
     // Longer than the test: a body that does not arrive holds its permit.
-    let (node, path) = node_with_token(&["--max-requests", "16", "--body-timeout", "10m"]).await;
+    let (node, path) = node_with_link(&["--max-requests", "16", "--body-timeout", "10m"]).await;
     // One more than there are permits: one of them is rejected, whichever the server reads last.
     let mut open = Vec::new();
-    for _ in 0..=TOKEN_PERMITS {
+    for _ in 0..=LINK_PERMITS {
         let mut stream = node.connect().await;
         stream.write_all(begun_resume(&path, 100).as_bytes()).await.unwrap();
         open.push(stream);
@@ -76,7 +76,7 @@ async fn requests_with_a_token_use_only_the_permits_of_tokens() {
         );
     };
     is_full().await;
-    poll_until(LONG_TIMEOUT, "the list, which needs no permit of tokens", async || {
+    poll_until(LONG_TIMEOUT, "the list, which needs no permit of links", async || {
         let answer = node.http.get("workflow-definitions").await;
         // A busy machine may have isolated the node for a moment.
         assert_ne!(answer.body["code"], "too-many-requests");
@@ -86,9 +86,9 @@ async fn requests_with_a_token_use_only_the_permits_of_tokens() {
     is_full().await;
     drop(open);
 
-    // The limit of a body is small with a token. What is too large is discarded, so that its sender gets the answer.
+    // The limit of a body is small with a link. What is too large is discarded, so that its sender gets the answer.
     poll_until(LONG_TIMEOUT, "a permit", async || {
-        (client.get("/workflows/resume/x").await.status == 400).then_some(())
+        (client.get("/workflows/resume/x").await.status == 404).then_some(())
     })
     .await;
     let oversized = begun_resume(&path, 300 * 1024) + &" ".repeat(300 * 1024 - 1);
@@ -98,7 +98,7 @@ async fn requests_with_a_token_use_only_the_permits_of_tokens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_oversized_body_that_never_arrives_is_answered_at_the_body_timeout() {
-    let (node, path) = node_with_token(&["--body-timeout", "1s"]).await;
+    let (node, path) = node_with_link(&["--body-timeout", "1s"]).await;
     let answer = node.head_of(&begun_resume(&path, 300 * 1024)).await;
     assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
 }
@@ -126,7 +126,7 @@ async fn tiny_values_are_weighed_before_they_are_built() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
+async fn the_holder_of_a_link_uses_no_idempotency_key_of_a_client() {
     let node = SingleNode::with_key(&[]).await;
     node.publish("waits", waits_for("Go")).await;
     let start = async || {
@@ -134,17 +134,17 @@ async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
         started.header("x-elsa-workflow-instance-id").to_owned()
     };
     let (theirs, other, ours) = (start().await, start().await, start().await);
-    let token = async |id: &str| {
+    let link = async |id: &str| {
         let made = node
             .http
-            .post(&format!("workflow-instances/{id}/resume-token"), &json!({}))
+            .post(&format!("workflow-instances/{id}/resume-links"), &json!({}))
             .await;
-        made.expect(200)["path"].as_str().unwrap().to_owned()
+        made.expect(200)["url"].as_str().unwrap().to_owned()
     };
     let key = [("idempotency-key", "the-clients-key")];
     let client = Http::new(&format!("http://{}", node.address));
-    let (theirs, other) = (token(&theirs).await, token(&other).await);
-    // The holder of one token uses a key, again, and takes it neither from another holder nor from the client.
+    let (theirs, other) = (link(&theirs).await, link(&other).await);
+    // The holder of one link uses a key, again, and takes it neither from another holder nor from the client.
     for path in [&theirs, &theirs, &other] {
         let body = json!({"input": {"mine": 1}});
         let answer = client.send(Method::POST, path, &key, Some(&body)).await.unwrap();
@@ -157,7 +157,7 @@ async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
         .await
         .unwrap();
     assert_eq!(answer.expect(200)["workflowState"]["status"], "Finished");
-    // The same key with another request of the same token is refused, as ever.
+    // The same key with another request of the same link is refused, as ever.
     let body = json!({"input": {"mine": 2}});
     let reused = client.send(Method::POST, &theirs, &key, Some(&body)).await.unwrap();
     reused.assert_refused(422, "idempotency-key-reused");
@@ -165,15 +165,19 @@ async fn the_holder_of_a_token_uses_no_idempotency_key_of_a_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forged_tokens_are_counted_and_do_not_fill_the_log() {
+async fn forged_links_are_counted_and_do_not_fill_the_log() {
     let node = SingleNode::with_key(&[]).await;
     let client = Http::new(&format!("http://{}", node.address));
-    for _ in 0..50 {
-        assert_eq!(client.get("/workflows/resume/v1.e30.AAAA").await.status, 400);
+    for number in 0..50 {
+        let link = format!("{number:048}");
+        assert_eq!(client.get(&format!("/workflows/resume/{link}")).await.status, 404);
     }
     let logged = poll_until(LONG_TIMEOUT, "the log to count them", async || {
         let lines = node.child.stderr();
-        let logged: Vec<_> = lines.into_iter().filter(|line| line.contains("by token")).collect();
+        let logged: Vec<_> = lines
+            .into_iter()
+            .filter(|line| line.contains("by link or token"))
+            .collect();
         (!logged.is_empty()).then_some(logged)
     });
     assert!(logged.await.len() < 10);
