@@ -74,7 +74,7 @@ struct LinkQuery {
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_by_path(State(api): State<Api>, Id(link): Id, uri: Uri) -> Response {
-    show(&api, Some(link), &uri, false).await
+    show(&api, Some(link), &uri).await
 }
 
 /// Shows the page of a resume link, whose text is in the query
@@ -86,7 +86,7 @@ pub(super) async fn show_by_path(State(api): State<Api>, Id(link): Id, uri: Uri)
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response {
-    show(&api, None, &uri, true).await
+    show(&api, None, &uri).await
 }
 
 /// Shows the page of a link that triggers an event
@@ -98,7 +98,7 @@ pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response 
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
-    show(&api, None, &uri, true).await
+    show(&api, None, &uri).await
 }
 
 /// Uses a resume link
@@ -173,13 +173,13 @@ async fn genuine(
     Ok((api.engine.verify_link(&text).await?, query, Some(text)))
 }
 
-async fn show(api: &Api, in_path: Option<String>, uri: &Uri, by_query: bool) -> Response {
+async fn show(api: &Api, in_path: Option<String>, uri: &Uri) -> Response {
     let shown = async {
         let (link, mut query, text) = genuine(api, in_path.as_deref(), uri).await?;
         let input = query.text("in")?;
         let fields = FormFields {
             // A query that replaces the one of the page, which may have the input.
-            action: match text.filter(|_| by_query) {
+            action: match text {
                 Some(text) => format!("?t={text}"),
                 None => "?".to_owned(),
             },

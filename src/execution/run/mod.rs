@@ -321,8 +321,8 @@ impl BurstRun<'_> {
 
     /// Evaluates the inputs of a new execution in their order; each sees the variables that scripts of earlier ones set.
     async fn evaluate_inputs(&mut self, number: u64, node: &ActivityNode) -> Result<(), Fault> {
+        let links = self.call_links(number);
         for input in node.inputs.iter().filter(|input| !input.is_lazy) {
-            let links = self.call_links(number);
             let evaluator = Evaluator::of(self.program, &self.state, &self.session, number).with_links(&links);
             let evaluated = evaluator.input(input).await?;
             // First: what is refused below is quoted by the message.

@@ -156,6 +156,14 @@ impl Engine {
             Ok(_) => AuditOutcome::Repeated,
             Err(refused) => link::refusal(refused).unwrap_or(AuditOutcome::Refused),
         };
+        // What is in doubt is in the audit if it was accepted.
+        let in_doubt = used.as_ref().is_err_and(Error::is_unknown_outcome);
+        if outcome != AuditOutcome::Accepted && !in_doubt {
+            let entry = attempt.entry(instance.as_ref(), outcome);
+            if let Err(error) = audit::note(pool, tenant, &entry).await {
+                tracing::warn!(link = %link.id, %error, "an attempt at a resume link is missing in the audit");
+            }
+        }
         metrics::counter!("mainspring_resume_links_total", "outcome" => outcome_word(outcome)).increment(1);
         tracing::info!(
             link = %link.id,
@@ -163,12 +171,6 @@ impl Engine {
             outcome = outcome_word(outcome),
             "a request by a resume link"
         );
-        if outcome != AuditOutcome::Accepted {
-            let entry = attempt.entry(instance.as_ref(), outcome);
-            if let Err(error) = audit::note(pool, tenant, &entry).await {
-                tracing::warn!(link = %link.id, %error, "an attempt at a resume link is missing in the audit");
-            }
-        }
         let (instance, accepted) = match used.map_err(|error| link::refusal(&error).map_or(error, gone))? {
             AcceptedUse::Resume(instance, accepted) => (instance, accepted),
             AcceptedUse::Event { instance, .. } => return Ok(LinkUsed::Accepted(instance)),
