@@ -398,11 +398,9 @@ async fn keys_rotate_and_a_key_that_is_deleted_ends_its_links() {
         .post(&lost, &json!({}))
         .await
         .assert_refused(404, "no-such-link");
-    // The other node still has the key, and the database decides.
-    pair.two
-        .post(&lost, &json!({}))
-        .await
-        .assert_refused(410, "link-revoked");
+    // The other node still has the key, unless it has read the keys in this moment, and the database decides.
+    let late = pair.two.post(&lost, &json!({})).await;
+    assert!(late.status == 404 || late.body["code"] == "link-revoked", "{late:?}");
     let (_, third) = pair.link(&id, json!({})).await;
     pair.two.post(&third, &json!({})).await.expect(200);
     let keys = pair.api.get("cluster/link-keys").await.expect(200);

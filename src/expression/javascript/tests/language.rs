@@ -27,6 +27,7 @@ fn scope() -> ScriptScope {
             definition_version: 3,
             correlation_id: Some("c1".into()),
             name: None,
+            links: None,
         },
         ..ScriptScope::default()
     }

@@ -41,7 +41,7 @@ async fn evaluate(links: &ResumeLinks, source: Option<LinkSource>, script: &str)
 #[tokio::test]
 async fn a_link_is_for_one_event_of_the_instance_of_its_script_or_its_bookmark() {
     let links = signing();
-    let hours = |hours| LinkExpiry::After(Duration::from_secs(hours * 3600));
+    let hours = |hours: u64| LinkExpiry::After(Duration::from_secs(hours * 3600));
     for (script, event, expiry, uses) in [
         ("createEventTriggerUrl('Go')", Some("Go"), hours(168), 1),
         ("createEventTriggerUrl('Go', null)", Some("Go"), hours(168), 1),

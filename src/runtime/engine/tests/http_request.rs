@@ -218,7 +218,7 @@ pub(super) fn keyed(run: HttpRun, key: &str, fingerprint: u8) -> HttpRun {
 
 /// A resume of the only bookmark of an instance.
 pub(super) async fn resume(engine: &Engine, id: &InstanceId) -> HttpRun {
-    let (bookmark_id, generation): (_, Generation) = engine.bookmark_of(id, None, None).await.unwrap();
+    let (bookmark_id, generation): (_, Generation) = engine.bookmark_of(id, None).await.unwrap();
     HttpRun {
         payload: json!("again"),
         ..request(RouteTarget::Resume {
