@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::context::ActivityContext;
 use super::fault::Fault;
-use crate::expression::{DEFAULT_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, WantedLink};
+use crate::expression::{DEFAULT_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkOwner, WantedLink};
 
 /// The most links that one call of an activity makes.
 const MOST_LINKS: usize = 100;
@@ -69,10 +69,11 @@ impl ActivityContext<'_> {
             )));
         }
         let maker = LinkMaker::new(self.resume_links);
-        let source = Some(self.call_links.source());
-        let url = maker
-            .create(self.instance_id.as_str(), source, wanted)
-            .map_err(refused)?;
+        let owner = LinkOwner {
+            instance: self.instance_id.as_str(),
+            source: Some(self.call_links.source()),
+        };
+        let url = maker.create(owner, wanted).map_err(refused)?;
         let made = maker.take();
         self.call_links.add(made.len());
         self.commands.links.extend(made);

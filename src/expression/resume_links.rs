@@ -12,7 +12,6 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use mainspring_language::{TimeSpan, parse_date_text};
 
-use super::script::WorkflowFacts;
 use crate::id::LinkId;
 
 /// The longest name of an event in a link, in bytes.
@@ -169,6 +168,14 @@ pub(crate) struct WantedLink {
     pub(crate) uses: u32,
 }
 
+/// What makes links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkOwner<'a> {
+    pub(crate) instance: &'a str,
+    /// Without it there are no links.
+    pub(crate) source: Option<LinkSource>,
+}
+
 impl LinkMaker {
     pub(crate) fn new(links: &ResumeLinks) -> Self {
         Self {
@@ -178,14 +185,9 @@ impl LinkMaker {
     }
 
     /// Makes the URL of a link of an instance. The error states why there is none.
-    pub(crate) fn create(
-        &self,
-        instance: &str,
-        source: Option<LinkSource>,
-        link: WantedLink,
-    ) -> Result<String, String> {
+    pub(crate) fn create(&self, owner: LinkOwner<'_>, link: WantedLink) -> Result<String, String> {
         let WantedLink { leads_to, expiry, uses } = link;
-        let (Some(signer), Some(source)) = (self.links.0.get(), source) else {
+        let (Some(signer), Some(source)) = (self.links.0.get(), owner.source) else {
             return Err("a resume link needs an instance of a running engine".to_owned());
         };
         if let LeadsTo::Event(name) = &leads_to
@@ -203,7 +205,7 @@ impl LinkMaker {
         if made.len() >= MOST_LINKS {
             return Err(format!("an activity makes at most {MOST_LINKS} resume links at once"));
         }
-        let id = source.id(instance, made.len() as u64);
+        let id = source.id(owner.instance, made.len() as u64);
         let url = signer(id, &leads_to).ok_or_else(|| "this link cannot be signed".to_owned())?;
         made.push(LinkRequest {
             id,
@@ -217,30 +219,30 @@ impl LinkMaker {
     /// The same for a script, which gives texts and numbers; without a name of an event a link to the bookmark of its activity.
     pub(super) fn of_texts(
         &self,
-        facts: &WorkflowFacts,
+        owner: LinkOwner<'_>,
         event: Option<&str>,
         until: Option<&str>,
         uses: Option<f64>,
     ) -> Result<String, String> {
-        self.until(facts, event, LinkExpiry::read(until)?, uses)
+        self.until(owner, event, LinkExpiry::read(until)?, uses)
     }
 
     /// The same until a time in milliseconds since 1970.
     pub(super) fn until_time(
         &self,
-        facts: &WorkflowFacts,
+        owner: LinkOwner<'_>,
         event: Option<&str>,
         milliseconds: f64,
         uses: Option<f64>,
     ) -> Result<String, String> {
         let time = DateTime::from_timestamp_millis(milliseconds as i64).filter(|_| milliseconds.is_finite());
         let time = time.ok_or_else(|| "until when a link can be used is not a date".to_owned())?;
-        self.until(facts, event, LinkExpiry::At(time), uses)
+        self.until(owner, event, LinkExpiry::At(time), uses)
     }
 
     fn until(
         &self,
-        facts: &WorkflowFacts,
+        owner: LinkOwner<'_>,
         event: Option<&str>,
         expiry: LinkExpiry,
         uses: Option<f64>,
@@ -252,7 +254,7 @@ impl LinkMaker {
             // A number that is not whole, or none, is 0, which is refused.
             uses: if uses.fract() == 0.0 { uses as u32 } else { 0 },
         };
-        self.create(&facts.instance_id, facts.links, link)
+        self.create(owner, link)
     }
 
     /// The links that were made.

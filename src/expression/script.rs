@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::declared_kinds::DeclaredKinds;
-use super::resume_links::{LinkRequest, LinkSource};
+use super::resume_links::{LinkOwner, LinkRequest, LinkSource};
 
 /// The longest script, in bytes: parsing a text takes time that depends on its length.
 const LONGEST: usize = 64 << 10;
@@ -75,6 +75,16 @@ pub struct WorkflowFacts {
     pub name: Option<String>,
     /// From what its resume links are derived; without it no script makes any.
     pub links: Option<LinkSource>,
+}
+
+impl WorkflowFacts {
+    /// What makes the links of a script.
+    pub(super) fn link_owner(&self) -> LinkOwner<'_> {
+        LinkOwner {
+            instance: &self.instance_id,
+            source: self.links,
+        }
+    }
 }
 
 /// What an expression or a script has returned and asked for. The caller applies it.

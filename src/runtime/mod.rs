@@ -46,7 +46,7 @@ pub(crate) use engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
 #[cfg(feature = "http")]
 pub(crate) use engine::http_routes::{FoundRoute, RouteCandidate, RouteQuery};
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
-pub use engine::link_use::{GenuineLink, LinkPage, LinkRequest, LinkUsed};
+pub use engine::link_use::{GenuineLink, LinkPage, LinkUseRequest, LinkUsed};
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,

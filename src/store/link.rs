@@ -56,14 +56,14 @@ pub(crate) async fn create(pool: &Pool, tenant: &TenantId, link: &NewLink) -> Re
 
 /// What a link leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LinkTarget {
+pub(crate) enum ResumeLinkTarget {
     /// It resumes this bookmark.
     Bookmark(BookmarkId),
     /// It triggers this event.
     Event(String),
 }
 
-impl LinkTarget {
+impl ResumeLinkTarget {
     fn of(bookmark: Option<String>, event: Option<String>) -> Option<Self> {
         let bookmark = bookmark.map(|id| Self::Bookmark(BookmarkId::new(id)));
         bookmark.or_else(|| event.map(Self::Event))
@@ -75,7 +75,7 @@ impl LinkTarget {
 pub(crate) struct FoundLink {
     pub(crate) instance: InstanceId,
     pub(crate) generation: Generation,
-    pub(crate) target: LinkTarget,
+    pub(crate) target: ResumeLinkTarget,
     /// Why it cannot be used now.
     pub(crate) refusal: Option<AuditOutcome>,
     /// The name of the workflow, if it has one.
@@ -88,7 +88,7 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: LinkId, key: i32) -
         return Ok(None);
     };
     let at = columns!(row; instance_id, generation, bookmark_id, event, refusal, workflow)?;
-    let target = LinkTarget::of(row.get(at.bookmark_id), row.get(at.event));
+    let target = ResumeLinkTarget::of(row.get(at.bookmark_id), row.get(at.event));
     Ok(Some(FoundLink {
         instance: InstanceId::new(row.get::<_, String>(at.instance_id)),
         generation: Generation::of_number(row.get(at.generation)),
@@ -107,7 +107,7 @@ fn outcome(number: Option<i16>) -> Option<AuditOutcome> {
 #[derive(Clone, Debug)]
 pub(crate) struct ListedLink {
     pub(crate) id: LinkId,
-    pub(crate) target: LinkTarget,
+    pub(crate) target: ResumeLinkTarget,
     pub(crate) uses: i32,
     pub(crate) uses_left: i32,
     pub(crate) created_at: DateTime<Utc>,
@@ -124,7 +124,7 @@ pub(crate) async fn list(pool: &Pool, tenant: &TenantId, instance: &InstanceId) 
     let link = |row: &Row| {
         Some(ListedLink {
             id: LinkId(row.get(at.id)),
-            target: LinkTarget::of(row.get(at.bookmark_id), row.get(at.event))?,
+            target: ResumeLinkTarget::of(row.get(at.bookmark_id), row.get(at.event))?,
             uses: row.get(at.uses),
             uses_left: row.get(at.uses_left),
             created_at: row.get(at.created_at),

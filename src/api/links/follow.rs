@@ -17,7 +17,7 @@ use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
 use crate::api::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, TRIGGER_BY_TOKEN};
 use crate::http::{ApiError, ApiResult, ErrorBody, FormBody, Peer, RequestBody, ReservedMemory, is_form};
-use crate::runtime::{GenuineLink, Idempotency, LinkRequest, LinkUsed};
+use crate::runtime::{GenuineLink, Idempotency, LinkUseRequest, LinkUsed};
 
 /// The body limit of a request with a link and no key, in bytes.
 const MAX_BODY: usize = 256 * 1024;
@@ -248,7 +248,7 @@ async fn used(api: &Api, in_path: Option<String>, request: Request) -> ApiResult
     let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
     let asked = Asked::read(api, query, request).await?;
-    let request = LinkRequest {
+    let request = LinkUseRequest {
         input: asked.input,
         idempotency: asked.idempotency,
         client,

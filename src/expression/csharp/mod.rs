@@ -283,7 +283,7 @@ impl World for CSharpWorld<'_> {
     }
 
     fn link(&self, event: Option<&str>, until: Option<&str>, uses: Option<f64>) -> Result<String, String> {
-        self.links.of_texts(self.view.facts(), event, until, uses)
+        self.links.of_texts(self.view.facts().link_owner(), event, until, uses)
     }
 
     fn now(&self) -> SystemTime {

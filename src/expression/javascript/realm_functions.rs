@@ -58,10 +58,11 @@ impl HostState {
         lifetime: Option<&str>,
         uses: Option<f64>,
     ) -> Result<String, String> {
-        let facts = &self.scope.borrow().workflow;
+        let scope = self.scope.borrow();
+        let owner = scope.workflow.link_owner();
         match until {
-            Some(until) => self.links.until_time(facts, event, until, uses),
-            None => self.links.of_texts(facts, event, lifetime, uses),
+            Some(until) => self.links.until_time(owner, event, until, uses),
+            None => self.links.of_texts(owner, event, lifetime, uses),
         }
     }
 }

@@ -50,7 +50,7 @@ impl TemplateData for TemplateView<'_> {
     }
 
     fn link(&self, event: Option<&str>, until: Option<&str>, uses: Option<f64>) -> Result<String, String> {
-        self.links.of_texts(self.view.facts(), event, until, uses)
+        self.links.of_texts(self.view.facts().link_owner(), event, until, uses)
     }
 
     fn now(&self) -> SystemTime {

@@ -46,7 +46,7 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Result<Hmac<Sha256>> {
 }
 
 /// What was read last, the newest key first.
-struct Known {
+struct KnownKeys {
     keys: Vec<SigningKey>,
     read_at: Instant,
 }
@@ -55,7 +55,7 @@ struct Known {
 pub(crate) struct TokenKeys {
     /// The program's own secret, without which the keys of the database sign nothing.
     secret: Option<TokenSecret>,
-    known: RwLock<Known>,
+    known: RwLock<KnownKeys>,
     /// When they were read last because of a key that was unknown.
     asked_at: Mutex<Option<Instant>>,
 }
@@ -64,7 +64,7 @@ impl TokenKeys {
     pub(crate) fn new(secret: Option<TokenSecret>) -> Self {
         Self {
             secret,
-            known: RwLock::new(Known {
+            known: RwLock::new(KnownKeys {
                 keys: Vec::new(),
                 read_at: Instant::now(),
             }),
@@ -79,7 +79,7 @@ impl TokenKeys {
             .iter()
             .map(|row| self.signing_key(row))
             .collect::<Result<Vec<_>>>()?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = KnownKeys {
             keys,
             read_at: Instant::now(),
         };

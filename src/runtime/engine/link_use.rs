@@ -18,7 +18,7 @@ use crate::runtime::context::request::{EventRequest, Executed, Idempotency};
 use crate::runtime::worker::instruction::ResumeBody;
 use crate::store::audit;
 use crate::store::code::AuditOutcome;
-use crate::store::link::{self, FoundLink, LinkTarget, LinkUse};
+use crate::store::link::{self, FoundLink, LinkUse, ResumeLinkTarget};
 use crate::store::request::{IdempotencyKey, find_request};
 use crate::store::work::{self, AcceptedResume};
 use crate::{Error, Result};
@@ -32,7 +32,7 @@ pub struct GenuineLink {
 
 /// A request by the holder of a link.
 #[derive(Clone, Debug, Default)]
-pub struct LinkRequest {
+pub struct LinkUseRequest {
     /// The input of what waits.
     pub input: Map<String, Value>,
     /// Makes a client's retry safe.
@@ -124,8 +124,8 @@ impl Engine {
             Some(found) => LinkPage {
                 workflow: found.workflow,
                 event: match found.target {
-                    LinkTarget::Event(name) => Some(name),
-                    LinkTarget::Bookmark(_) => None,
+                    ResumeLinkTarget::Event(name) => Some(name),
+                    ResumeLinkTarget::Bookmark(_) => None,
                 },
                 refusal: found.refusal.map(gone),
             },
@@ -135,7 +135,7 @@ impl Engine {
     /// Uses a link. [`Error::is_gone`], with a code each, if it was used up, has expired, was revoked, or leads to nothing any more.
     /// Other errors are those of [`Engine::resume`] and [`Engine::trigger_event`]; none of them costs a use. The same
     /// idempotency key waits for the same outcome. Cancellation safe: an accepted request continues.
-    pub async fn use_link(&self, link: GenuineLink, request: LinkRequest) -> Result<LinkUsed> {
+    pub async fn use_link(&self, link: GenuineLink, request: LinkUseRequest) -> Result<LinkUsed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
         let attempt = LinkUse {
@@ -213,11 +213,11 @@ impl Engine {
         self.checked("input", &input)?;
         let instance = found.instance;
         match (found.target, before) {
-            (LinkTarget::Event(_), Some(_)) => Ok(AcceptedUse::Event {
+            (ResumeLinkTarget::Event(_), Some(_)) => Ok(AcceptedUse::Event {
                 instance,
                 is_new: false,
             }),
-            (LinkTarget::Event(name), None) => {
+            (ResumeLinkTarget::Event(name), None) => {
                 let request = EventRequest {
                     name,
                     instance_id: Some(instance.clone()),
@@ -227,10 +227,10 @@ impl Engine {
                 self.trigger_event_once(request, key, Some(attempt.clone())).await?;
                 Ok(AcceptedUse::Event { instance, is_new: true })
             }
-            (LinkTarget::Bookmark(_), Some(before)) => {
+            (ResumeLinkTarget::Bookmark(_), Some(before)) => {
                 Ok(AcceptedUse::Resume(instance, AcceptedResume::Existing(before.work)))
             }
-            (LinkTarget::Bookmark(bookmark_id), None) => {
+            (ResumeLinkTarget::Bookmark(bookmark_id), None) => {
                 let body = to_body(&ResumeBody {
                     bookmark_id,
                     generation: Some(found.generation),

@@ -12,7 +12,7 @@ use super::resume::already_resumed;
 use crate::elsa_json;
 use crate::expression::{DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, MOST_USES};
 use crate::id::{BookmarkId, InstanceId, LinkId};
-use crate::store::link::{self, LinkTarget, ListedLink, NewLink};
+use crate::store::link::{self, ListedLink, NewLink, ResumeLinkTarget};
 use crate::{Error, Result};
 
 /// The path of a link that resumes, up to its text.
@@ -77,8 +77,8 @@ pub struct ResumeLinkSummary {
 impl ResumeLinkSummary {
     fn of(link: ListedLink) -> Self {
         let (bookmark_id, event_name) = match link.target {
-            LinkTarget::Bookmark(id) => (Some(id), None),
-            LinkTarget::Event(name) => (None, Some(name)),
+            ResumeLinkTarget::Bookmark(id) => (Some(id), None),
+            ResumeLinkTarget::Event(name) => (None, Some(name)),
         };
         Self {
             id: link.id.to_string(),

@@ -14,7 +14,7 @@ use crate::store::code::AuditOutcome;
 use crate::store::commit::{CommitOutcome, CommitRequest, LinkRow};
 use crate::store::event::{self, NewEvent};
 use crate::store::instance::delete;
-use crate::store::link::{self, LinkTarget, LinkUse};
+use crate::store::link::{self, LinkUse, ResumeLinkTarget};
 use crate::store::request::IdempotencyKey;
 use crate::store::work::{self, AcceptedResume};
 use crate::store::{maintenance, token};
@@ -88,7 +88,7 @@ async fn a_commit_makes_its_links_and_a_lost_one_none() {
         commit.committed_at + Duration::from_micros(DAY as u64)
     );
     assert_eq!((links[0].uses, links[0].uses_left, links[0].refusal), (2, 2, None));
-    assert_eq!(links[1].target, LinkTarget::Event("Approved".to_owned()));
+    assert_eq!(links[1].target, ResumeLinkTarget::Event("Approved".to_owned()));
     // A burst that is sent again, because its answer was lost, writes nothing again.
     let again = linking(waiting(burst("i", Some(1)), "c", 7), 1, 9, None);
     writer.commits(again).await;

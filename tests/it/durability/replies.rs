@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mainspring::Engine;
 use mainspring::id::InstanceId;
-use mainspring::runtime::{DeadLetterFilter, LinkRequest, LinkUsed, ResumeLinkRequest, ResumeRequest, StartRequest};
+use mainspring::runtime::{DeadLetterFilter, LinkUseRequest, LinkUsed, ResumeLinkRequest, ResumeRequest, StartRequest};
 
 use crate::support::engine::{TestEngine, idempotency, start, start_as, waits_for};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
@@ -172,7 +172,7 @@ async fn link_of(test: &TestEngine, id: &InstanceId) -> String {
 
 async fn use_of(test: &TestEngine, link: &str) -> mainspring::Result<LinkUsed> {
     let genuine = test.engine.verify_link(link).await?;
-    test.engine.use_link(genuine, LinkRequest::default()).await
+    test.engine.use_link(genuine, LinkUseRequest::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +202,7 @@ async fn a_forged_link_costs_no_statement() {
     }
     // The key is known, so a genuine one is verified without the database, and only its use needs it.
     let genuine = test.engine.verify_link(&link).await.unwrap();
-    assert!(test.engine.use_link(genuine, LinkRequest::default()).await.is_err());
+    assert!(test.engine.use_link(genuine, LinkUseRequest::default()).await.is_err());
     // A key that is unknown is looked for at most once a second: of a thousand texts nearly all cost nothing.
     let (mut asked, began) = (0, Instant::now());
     for number in 0..1_000 {
@@ -217,9 +217,9 @@ async fn a_forged_link_costs_no_statement() {
             .await;
     }
     // No node has workers.
-    let accepts = LinkRequest {
+    let accepts = LinkUseRequest {
         is_async: true,
-        ..LinkRequest::default()
+        ..LinkUseRequest::default()
     };
     assert!(matches!(
         test.engine.use_link(genuine, accepts).await,

@@ -7,7 +7,7 @@ use mainspring::Engine;
 use mainspring::activity::{
     Activity, ActivityContext, BookmarkRequest, Descriptor, Fault, ResumeLinkOptions, Resumption, Step,
 };
-use mainspring::runtime::{LinkRequest, LinkUsed};
+use mainspring::runtime::{LinkUseRequest, LinkUsed};
 use serde_json::{Value, json};
 
 use crate::support::TestDatabase;
@@ -109,7 +109,7 @@ async fn an_activity_sends_links_to_its_bookmarks() {
             .strip_prefix("https://x.example/workflows/resume/")
             .unwrap_or_else(|| panic!("{url}"));
         let link = test.engine.verify_link(text).await.unwrap();
-        let mut request = LinkRequest::default();
+        let mut request = LinkUseRequest::default();
         request.input.insert("by".to_owned(), json!("Ann"));
         test.engine.use_link(link, request).await
     };

@@ -100,7 +100,9 @@ fn every_method_of_the_table_is_there() {
                 (".sequence", "Where" | "TakeWhile" | "SkipWhile") => arguments[0] = "(x, i) => true".to_owned(),
                 (".sequence", "SelectMany") => arguments[0] = "x => new[] { x }".to_owned(),
                 ("JsonNode" | "JsonSerializer", "Parse" | "Deserialize") => arguments[0] = "\"1\"".to_owned(),
-                ("Variables" | "ExecutionContext", _) if name != "GetInput" && length > 0 => arguments[0] = "\"Count\"".to_owned(),
+                ("Variables" | "ExecutionContext", _) if name != "GetInput" && length > 0 => {
+                    arguments[0] = "\"Count\"".to_owned()
+                }
                 _ => {}
             }
             let generic = if signature.result.contains('T') && !matches!(owner, "JsonNode") {
