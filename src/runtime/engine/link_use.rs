@@ -70,20 +70,19 @@ fn no_such_link() -> Error {
 
 /// The error of a link that cannot be used.
 fn gone(outcome: AuditOutcome) -> Error {
-    let (code, message) = match outcome {
-        AuditOutcome::Used => ("link-used", "this link was used as often as it may be"),
-        AuditOutcome::Expired => ("link-expired", "this link has expired"),
-        AuditOutcome::Revoked => ("link-revoked", "this link was revoked"),
-        AuditOutcome::Ended => (
+    match outcome {
+        AuditOutcome::Used => Error::gone("link-used", "this link was used as often as it may be"),
+        AuditOutcome::Expired => Error::gone("link-expired", "this link has expired"),
+        AuditOutcome::Revoked => Error::gone("link-revoked", "this link was revoked"),
+        AuditOutcome::Ended => Error::gone(
             "link-ended",
             "what this link is for has ended, or was done in another way",
         ),
-        AuditOutcome::Unknown | AuditOutcome::Accepted | AuditOutcome::Refused | AuditOutcome::Repeated => (
+        AuditOutcome::Unknown | AuditOutcome::Accepted | AuditOutcome::Refused | AuditOutcome::Repeated => Error::gone(
             "link-unknown",
             "what this link is for does not exist, or is not there yet",
         ),
-    };
-    Error::gone(code, message)
+    }
 }
 
 impl Engine {

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::single_node::{KEY, literal, waits_for};
+use crate::support::single_node::{KEY, literal};
 use crate::support::{Answer, Connection, Http, TestDatabase, assert_fields};
 
 /// A cluster of two nodes that asks for a key.
@@ -81,6 +81,10 @@ impl Pair {
 /// The path of a link at a node, without the prefix that the proxy in front of it takes away.
 fn path_of(url: &str) -> String {
     url.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{url}")).to_owned()
+}
+
+fn waits_for(event: &str) -> Value {
+    json!({"type": "Elsa.Event", "id": format!("on-{event}"), "eventName": literal(event)})
 }
 
 fn script(language: &str, text: &str) -> Value {
