@@ -98,8 +98,9 @@ async fn every_described_field_is_read_as_its_type() {
     let (mut read, mut silent) = (0, Vec::new());
     for operation in document.operations() {
         let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
-        // A request without a token is refused before its other fields are read.
-        if operation.path.contains("/resume") {
+        // A request without a link is refused before its other fields are read.
+        let path = &operation.path;
+        if path.contains("/resume") && !path.contains("/resume-links") || path.ends_with("/events/trigger") {
             continue;
         }
         let fields = document.wrong_fields(operation).into_iter();

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a code follows as the first literal: a constructor of `Error` or of the API's error.
-const CONSTRUCTORS: [&str; 13] = [
+const CONSTRUCTORS: [&str; 14] = [
     "Error::forbidden(",
     "Error::invalid(",
     "Error::too_large(",
     "Error::over_budget(",
     "Error::not_found(",
+    "Error::gone(",
     "Error::conflict(",
     "Error::unprocessable(",
     "Error::unavailable(",
