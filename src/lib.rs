@@ -33,7 +33,7 @@
 //! (workflows behind URLs), `http`
 //! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
-//! (rows, SQL, connections), `outgoing` (requests to other servers), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
+//! (rows, SQL, connections), `outgoing` (requests to other servers), `mail` (the mail server), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
 //! messages), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
@@ -83,6 +83,8 @@ pub mod id;
 #[doc(hidden)]
 pub mod internals;
 pub mod lock;
+#[cfg(feature = "http")]
+mod mail;
 mod open_files;
 #[cfg(feature = "http")]
 mod outgoing;

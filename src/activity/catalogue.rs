@@ -17,6 +17,8 @@ use super::{
 };
 use crate::Error;
 use crate::expression::{language_requirements, script_activities};
+#[cfg(feature = "http")]
+use crate::mail::MailClient;
 use crate::schedule::Schedule;
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Step, Fault>> + Send + 'a>>;
@@ -83,6 +85,9 @@ pub struct Catalogue {
     /// What the HTTP activities share.
     #[cfg(feature = "http")]
     pub(super) http: Arc<HttpServices>,
+    /// The client of mails, if a server is set.
+    #[cfg(feature = "http")]
+    pub(super) mail: Option<MailClient>,
 }
 
 impl Catalogue {

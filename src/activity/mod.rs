@@ -16,7 +16,7 @@
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
-//!   activity; `http/`: endpoints and responses; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
+//!   activity; `http/`: endpoints, responses and requests; `mail/`: mails; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod answer;
 mod bookmark;
@@ -32,6 +32,8 @@ mod flowchart;
 mod generic;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+#[cfg(feature = "http")]
+mod mail;
 mod nested;
 mod output_converter;
 mod parallel;

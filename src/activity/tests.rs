@@ -25,7 +25,7 @@ struct Named {
 fn sources() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/activity");
     let mut files = Vec::new();
-    for folder in [folder.clone(), folder.join("flowchart"), folder.join("http")] {
+    for folder in ["", "flowchart", "http", "mail"].map(|name| folder.join(name)) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             // What a workflow as an activity reads is in its definition.
@@ -200,10 +200,11 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
 }
 
 /// Types whose inputs and outputs are named by functions of other files.
-const ELSEWHERE: [&str; 3] = [
+const ELSEWHERE: [&str; 4] = [
     "Elsa.SendHttpRequest",
     "Elsa.FlowSendHttpRequest",
     "Elsa.DownloadHttpFile",
+    "Elsa.SendEmail",
 ];
 
 #[test]

@@ -27,6 +27,12 @@ pub(super) fn conceal(values: &mut Map<String, Value>, descriptor: Option<&Descr
         match (name.as_str(), value) {
             ("Authorization", value) => conceal_all(value),
             ("Url", Value::String(url)) => conceal_user(url),
+            ("Attachments", Value::String(url)) => conceal_user_of_web(url),
+            ("Attachments", Value::Array(items)) => items.iter_mut().for_each(|item| {
+                if let Value::String(url) = item {
+                    conceal_user_of_web(url);
+                }
+            }),
             ("Headers" | "RequestHeaders" | "ResponseHeaders", Value::Object(fields)) => conceal_fields(fields),
             ("Response" | "Result", Value::Object(message)) => {
                 if let Some(Value::Object(fields)) = message.get_mut("headers") {
@@ -48,6 +54,14 @@ fn conceal_fields(fields: &mut Map<String, Value>) {
     let is_credential = |name: &str| CREDENTIALS.iter().any(|it| name.eq_ignore_ascii_case(it));
     let credentials = fields.iter_mut().filter(|(name, _)| is_credential(name));
     credentials.for_each(|(_, value)| conceal_all(value));
+}
+
+/// The same for a text that may be something else than a URL.
+fn conceal_user_of_web(text: &mut String) {
+    let begin = text.trim_start().get(..5).unwrap_or_default();
+    if begin.eq_ignore_ascii_case("http:") || begin.eq_ignore_ascii_case("https") {
+        conceal_user(text);
+    }
 }
 
 /// Conceals the user and the password of a URL, which end at the last `@` before its path. Clients read any number of slashes in
@@ -77,6 +91,7 @@ mod tests {
             "Authorization": "Bearer hunter2", "Url": "https://me:hunter2@example.org/a@b?c=d@e", "Content": {"cookie": "kept"},
             "RequestHeaders": {"X-API-Key": ["hunter2", "hunter2"], "Accept": "*/*"}, "Headers": "kept",
             "Result": {"statusCode": 200, "headers": {"set-cookie": ["hunter2"], "etag": ["kept"]}},
+            "Attachments": ["https://me:hunter2@example.org/a", {"content": "kept"}, "{\"a\": \"b@c\"}"],
         }) else {
             panic!()
         };
@@ -87,6 +102,7 @@ mod tests {
                 "Authorization": "***", "Url": "https://***@example.org/a@b?c=d@e", "Content": {"cookie": "kept"},
                 "RequestHeaders": {"X-API-Key": "***", "Accept": "*/*"}, "Headers": "kept",
                 "Result": {"statusCode": 200, "headers": {"set-cookie": "***", "etag": ["kept"]}},
+                "Attachments": ["https://***@example.org/a", {"content": "kept"}, "{\"a\": \"b@c\"}"],
             })
         );
     }

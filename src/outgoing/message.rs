@@ -69,6 +69,11 @@ impl OutgoingResponse {
         self.response.url()
     }
 
+    /// Lets the body have no more bytes than these.
+    pub(crate) fn limit_to(&mut self, bytes: u64) {
+        self.limit = self.limit.min(bytes);
+    }
+
     /// The next part of the body; `None` at its end.
     /// Errors: The body is too large, breaks off, or takes too long.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SendError> {

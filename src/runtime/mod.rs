@@ -71,5 +71,7 @@ pub use crate::expression::{
     DeclaredKinds, LinkSource, NamedValues, ResumeLinks, ScriptOptions, ScriptScope, WorkflowFacts,
 };
 #[cfg(feature = "http")]
+pub use crate::mail::MailOptions;
+#[cfg(feature = "http")]
 pub use crate::outgoing::OutgoingOptions;
 pub use crate::watchdog::Hang;

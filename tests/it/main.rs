@@ -19,6 +19,7 @@ mod guide;
 mod http;
 mod input;
 mod library;
+mod mail;
 mod notifications;
 mod program;
 mod structure;

@@ -138,7 +138,7 @@ fn xml(content: &Value) -> Result<Vec<u8>, String> {
 }
 
 /// Bytes are Base64 in a workflow.
-fn octets(content: &Value) -> Result<Vec<u8>, String> {
+pub(crate) fn octets(content: &Value) -> Result<Vec<u8>, String> {
     let read = match content {
         Value::String(text) => STANDARD.decode(text.trim()).ok(),
         Value::Array(items) => {

@@ -41,6 +41,7 @@ mod zip_file;
 use std::sync::Arc;
 
 pub(crate) use body_kind::BodyKind;
+pub(crate) use content::{check_content_type, octets, reads_bytes};
 pub(crate) use content_disposition::filename_of;
 pub(crate) use file_value::{FileContent, FileValue};
 pub(crate) use form::decode_pairs;
@@ -48,7 +49,10 @@ pub(crate) use header_fields::{is_of_connection, written_name};
 pub use http_options::HttpOptions;
 #[cfg(feature = "cli")]
 pub(crate) use http_options::base_path;
+pub(crate) use media_types::media_type_of;
 pub(crate) use options::{RequestProblem, RouteOptions};
+pub(crate) use outgoing_answer::{Unanswered, fetch_file};
+pub(crate) use outgoing_request::parse_url;
 pub(crate) use ranges::{Conditions, FilePart, file_part, is_divisible};
 pub(crate) use received::{ReceivedBody, ReceivedRequest};
 pub(crate) use services::HttpServices;
@@ -88,6 +92,8 @@ impl Catalogue {
             .register(file_response::WriteFileHttpResponse(services.clone()))
             .register(send_request::SendHttpRequest(services.clone()))
             .register(send_request::FlowSendHttpRequest(services.clone()))
-            .register(download::DownloadHttpFile(services.clone()))
+            .register(download::DownloadHttpFile(services.clone()));
+        // Attachments of mails are got by the same client.
+        self.register_mail(self.mail().cloned())
     }
 }

@@ -1,9 +1,11 @@
 //! What an activity makes of the answer to its request.
 
 use std::io::Read;
+use std::time::Duration;
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderName};
+use reqwest::{Method, Url};
 use serde_json::{Map, Value, json};
 
 use super::body_kind::{BodyKind, media_type, read_json};
@@ -15,7 +17,7 @@ use super::header_fields::written_name;
 use super::services::HttpServices;
 use crate::activity::{ActivityContext, Descriptor, Fault, SentFailure, Step};
 use crate::expression::TypeName;
-use crate::outgoing::{OutgoingResponse, SendError};
+use crate::outgoing::{OutgoingBody, OutgoingRequest, OutgoingResponse, SendError};
 use crate::spool::{SpoolContent, SpoolFile, SpoolPlace};
 
 /// The largest file that is a value of the workflow itself, in bytes: it outlives waits. Larger ones are in the spool.
@@ -34,7 +36,7 @@ impl ActivityContext<'_> {
 }
 
 /// Why an activity has no outputs.
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     /// An outcome of the activity.
     Failed(SentFailure),
     /// A fault.
@@ -287,6 +289,39 @@ pub(super) async fn received_file(
         .get(ETAG)
         .and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
     Ok(Some(file))
+}
+
+/// Gets the file at a URL, of at most so many bytes; it is held until the burst has ended.
+/// Errors: also an answer that is none of success.
+pub(crate) async fn fetch_file(
+    context: &mut ActivityContext<'_>,
+    services: &HttpServices,
+    url: Url,
+    most: u64,
+    timeout: Duration,
+) -> Result<FileValue, Unanswered> {
+    let request = OutgoingRequest {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: OutgoingBody::None,
+    };
+    let mut response = services.outgoing.send(request, timeout).await?;
+    let status = response.status();
+    if !(200..300).contains(&status) {
+        count_answer();
+        return Err(Unanswered::Failed(SentFailure {
+            reason: Fault::new(format!("the answer has the status {status}")),
+            was_cancelled: false,
+        }));
+    }
+    response.limit_to(most);
+    let received = received_file(context, services, &mut response).await?;
+    count_answer();
+    Ok(received.unwrap_or_else(|| {
+        let filename = file_name(response.headers(), response.url().path());
+        FileValue::inline(filename, content_type(&response), Vec::new())
+    }))
 }
 
 /// The name of a file: from the header, else the last segment of the path, else `file.dat`. It has no folder in it.

@@ -171,7 +171,7 @@ impl RequestInputs {
 
 /// A URL of the web.
 /// Errors: why it is none, without quoting more of it than its scheme.
-fn parse_url(text: &str) -> Result<Url, String> {
+pub(crate) fn parse_url(text: &str) -> Result<Url, String> {
     const REMEDY: &str = "begin it with https:// or http://";
     let text = text.trim();
     if text.is_empty() {

@@ -5,6 +5,7 @@
 //! addresses and the name of a provider.
 
 mod rabbitmq;
+mod smtp;
 
 use std::net::SocketAddr;
 
@@ -16,6 +17,7 @@ use crate::harness::failure::Failure;
 use crate::harness::secret::Secret;
 use crate::harness::settings::duration;
 use rabbitmq::RabbitVariables;
+use smtp::SmtpVariables;
 
 /// Names and prefixes that have no effect here, because there is nothing to choose.
 const IGNORED: [&str; 9] = [
@@ -46,6 +48,8 @@ pub(super) struct ElsaEnvironment {
     of_redis: Vec<String>,
     /// Where RabbitMQ is. Their names count as ignored unless RabbitMQ is selected, which no Elsa variable does.
     rabbitmq: RabbitVariables,
+    /// Where the mail server is.
+    smtp: SmtpVariables,
     /// Redis is selected for locks.
     locks_in_redis: bool,
     /// How long a lock outlives its holder, in seconds.
@@ -86,6 +90,7 @@ impl ElsaEnvironment {
         variables.sort();
         for (plain, name, value) in variables {
             found.rabbitmq.read(&plain, &name, &value);
+            found.smtp.read(&plain, &value);
             match plain.as_str() {
                 "CONNECTIONSTRINGS__POSTGRESQL" => found.database_url = Some(Secret::from(value)),
                 "ASPNETCORE_URLS" => listens[0] = Some((name, value)),
@@ -229,6 +234,16 @@ impl ElsaEnvironment {
         self.rabbitmq.url()
     }
 
+    /// Where the mail server is.
+    pub(super) fn smtp_url(&self) -> Option<Secret> {
+        self.smtp.url()
+    }
+
+    /// The sender of mails that name none.
+    pub(super) fn mail_from(&self) -> Option<&str> {
+        self.smtp.from.as_deref()
+    }
+
     /// Fails on an invalid address, and logs warnings and ignored variables. `serve` calls it once, after the log is set up.
     /// `uses_redis` and `uses_rabbitmq`: a flag may have selected them.
     pub(super) fn report(&self, uses_redis: bool, uses_rabbitmq: bool) -> Result<(), Failure> {
@@ -255,6 +270,19 @@ impl ElsaEnvironment {
         }
         Ok(())
     }
+}
+
+/// Escapes the characters that have a meaning in a URL, as in `%2F`.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 /// Leaks a default value; there are few.

@@ -1,5 +1,6 @@
 //! The variables that Elsa's documentation and MassTransit's samples use for a RabbitMQ broker.
 
+use super::encoded;
 use crate::harness::secret::Secret;
 
 /// Where RabbitMQ is. It is used only if RabbitMQ is selected.
@@ -51,19 +52,6 @@ impl RabbitVariables {
         let virtual_host = self.virtual_host.as_deref().map(encoded).unwrap_or_default();
         Some(Secret::from(format!("amqp://{user}{host}{port}/{virtual_host}")))
     }
-}
-
-/// Escapes the characters that have a meaning in a URL, as in `%2F`.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::secret_file::secret_file;
-use super::{ExpressionSettings, HttpSettings, ServiceSettings, StudioChoice, address, is_local};
+use super::{ExpressionSettings, HttpSettings, MailSettings, ServiceSettings, StudioChoice, address, is_local};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::cli::public_url::public_url;
@@ -148,6 +148,8 @@ pub(crate) struct Serve {
     pub(crate) disable_activity: Vec<String>,
     #[command(flatten)]
     pub(crate) http: HttpSettings,
+    #[command(flatten)]
+    pub(crate) mail: MailSettings,
     #[command(flatten)]
     pub(crate) services: ServiceSettings,
     #[command(flatten)]

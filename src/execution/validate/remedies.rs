@@ -1,7 +1,7 @@
 //! Elsa's activity types that this engine does not run, each with its module and what to do instead.
 
 /// The remedy by type. A program that registers a type of that name runs it.
-const REMEDIES: [(&str, &str); 11] = [
+const REMEDIES: [(&str, &str); 12] = [
     (
         "Elsa.ReadLine",
         "a server has no console to read from; wait for an Elsa.Event or an Elsa.RunTask, whose payload or result is the line",
@@ -40,6 +40,10 @@ const REMEDIES: [(&str, &str); 11] = [
         "let a program download it as an Elsa.RunTask, or register an activity of a program",
     ),
     (
+        "Elsa.SendEmail",
+        "let a program send it as an Elsa.RunTask, or register an activity of a program",
+    ),
+    (
         "Elsa.HttpRequest",
         "use Elsa.FlowSendHttpRequest, or Elsa.SendHttpRequest outside of a flowchart",
     ),
@@ -52,12 +56,11 @@ const PREFIXES: [(&str, &str); 2] = [
 ];
 
 /// The extension modules of Elsa, by the types of their activities or, with a dot at the end, what those begin with.
-const MODULES: [(&str, &str); 16] = [
+const MODULES: [(&str, &str); 15] = [
     ("Elsa.Agents.", "Elsa.Agents"),
     ("Elsa.SqlQuery", "Elsa.Sql"),
     ("Elsa.SqlCommand", "Elsa.Sql"),
     ("Elsa.SqlSingleValue", "Elsa.Sql"),
-    ("Elsa.SendEmail", "Elsa.Email"),
     ("Elsa.OpenFile", "Elsa.Storage.Files"),
     ("Elsa.SaveFile", "Elsa.Storage.Files"),
     ("Elsa.Kafka.", "Elsa.Kafka"),

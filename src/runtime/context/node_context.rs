@@ -142,6 +142,7 @@ impl NodeContext {
             ("locks", self.locks.instances.is_away()),
             ("signal", notifications.cache.is_away()),
             ("wake", notifications.wake.is_away()),
+            ("mail", self.mail_away().is_some()),
         ];
         each.into_iter()
             .filter(|(_, away)| *away)
@@ -156,10 +157,19 @@ impl NodeContext {
             ("locks", self.locks.instances.away_cause()),
             ("signal", notifications.cache.away_cause()),
             ("wake", notifications.wake.away_cause()),
+            ("mail", self.mail_away()),
         ];
         each.into_iter()
             .filter_map(|(name, cause)| Some((name, cause?)))
             .collect()
+    }
+
+    /// Why the mail server is away, if it is.
+    fn mail_away(&self) -> Option<String> {
+        #[cfg(feature = "http")]
+        return self.interpreter.catalogue().mail()?.away();
+        #[cfg(not(feature = "http"))]
+        None
     }
 
     /// The locks that recent polls found held by another session, where the server keeps them.

@@ -10,6 +10,8 @@ use crate::activity::{Activity, Catalogue, FlowchartMode, OutputConverter};
 use crate::execution::InterpreterOptions;
 use crate::id::NodeId;
 use crate::lock::LockProvider;
+#[cfg(feature = "http")]
+use crate::mail::{MailClient, MailOptions};
 use crate::runtime::context::services::Services;
 use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
@@ -277,6 +279,18 @@ impl EngineBuilder {
     pub fn http(mut self, options: HttpOptions) -> Self {
         match options.services() {
             Ok(services) => drop(self.catalogue.register_http(&Arc::new(services))),
+            Err(error) => self.problem = self.problem.take().or(Some(error)),
+        }
+        self
+    }
+
+    /// The server that `Elsa.SendEmail` gives its mails to. Replaces this activity in the catalogue. Default: none, so that the
+    /// activity faults with `mail-not-configured`. A server that is away keeps no node from its start, and
+    /// [`Engine::readiness`] names it.
+    #[cfg(feature = "http")]
+    pub fn mail(mut self, options: MailOptions) -> Self {
+        match MailClient::new(options) {
+            Ok(client) => drop(self.catalogue.register_mail(Some(client))),
             Err(error) => self.problem = self.problem.take().or(Some(error)),
         }
         self

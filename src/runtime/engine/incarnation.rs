@@ -82,6 +82,9 @@ pub(super) struct OtherLoops {
     wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
     unsupported: AbortOnDropHandle<()>,
+    /// Whether the mail server is there; it does not end.
+    #[cfg(feature = "http")]
+    _mail: Option<AbortOnDropHandle<()>>,
 }
 
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
@@ -150,6 +153,12 @@ pub(super) async fn start(
                 wake_notifications,
                 cache_signals,
                 unsupported,
+                #[cfg(feature = "http")]
+                _mail: shared
+                    .interpreter
+                    .catalogue()
+                    .mail()
+                    .map(|client| spawn(client.clone().watch())),
             },
         },
     })

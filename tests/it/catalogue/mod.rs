@@ -175,7 +175,7 @@ fn types_in(value: &Value, found: &mut BTreeSet<String>) {
 #[test]
 fn every_activity_type_has_a_case_that_waits() {
     let mut covered = BTreeSet::from(["Elsa.Workflow".to_owned()]);
-    // What has to do with clients and servers: `it::http`, and beside the code.
+    // What has to do with clients and servers: `it::http`, `it::mail`, and beside the code.
     let http = [
         "HttpEndpoint",
         "WriteHttpResponse",
@@ -183,6 +183,7 @@ fn every_activity_type_has_a_case_that_waits() {
         "SendHttpRequest",
         "FlowSendHttpRequest",
         "DownloadHttpFile",
+        "SendEmail",
     ];
     covered.extend(http.map(|name| format!("Elsa.{name}")));
     let mut names = BTreeSet::new();

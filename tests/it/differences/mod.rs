@@ -9,6 +9,7 @@ mod events;
 mod expressions;
 mod http;
 mod instances;
+mod mail;
 mod nodes;
 mod publish;
 mod run;

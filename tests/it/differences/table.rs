@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::{api, containers, events, expressions, http, instances, nodes, publish};
+use super::{api, containers, events, expressions, http, instances, mail, nodes, publish};
 
 /// A difference that a user could notice. The texts are cells of a table in Markdown.
 #[derive(Debug)]
@@ -21,10 +21,11 @@ pub(super) struct Difference {
 }
 
 /// The rows of each area, below its heading.
-const AREAS: [(&str, &[Difference]); 8] = [
+const AREAS: [(&str, &[Difference]); 9] = [
     ("Control flow", containers::DIFFERENCES),
     ("Events, triggers and schedules", events::DIFFERENCES),
     ("Workflows behind URLs", http::DIFFERENCES),
+    ("Mails", mail::DIFFERENCES),
     ("State, limits and journal", instances::DIFFERENCES),
     ("Publishing", publish::DIFFERENCES),
     ("Expressions and values", expressions::DIFFERENCES),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 25] = [
+const DOCUMENTS: [&str; 26] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -13,6 +13,7 @@ const DOCUMENTS: [&str; 25] = [
     "docs/glossary.md",
     "docs/reference/rest.md",
     "docs/reference/http-activities.md",
+    "docs/reference/mail.md",
     "docs/reference/expressions.md",
     "docs/reference/operating.md",
     "docs/reference/differences-from-elsa.md",

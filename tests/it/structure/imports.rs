@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 10] = [
     &["execution"],
     &["activity", "expression", "schedule"],
     &["definition"],
-    &["store", "db", "outgoing", "redis_server", "rabbitmq_server"],
+    &["store", "db", "outgoing", "mail", "redis_server", "rabbitmq_server"],
 ];
 
 /// The ground, which everybody stands on.

@@ -10,7 +10,7 @@ const FILE: &str = "workflow-definitions/shop/export";
 fn shop() -> Value {
     let charge = json!({"id": "charge", "name": "Take money", "type": "Shop.Charge", "version": 3, "amount": {"typeName": "Int32", "expression": {"type": "Literal", "value": "5"}},
         "unknown": {"k": [9_007_199_254_740_993_i64]}, "metadata": {"designer": {"position": {"x": 100, "y": 100}}}});
-    let mail = json!({"id": "mail", "type": "Elsa.SendEmail", "version": 1, "metadata": {"designer": {"position": {"x": 100, "y": 300}}}});
+    let query = json!({"id": "query", "type": "Elsa.SqlQuery", "version": 1, "metadata": {"designer": {"position": {"x": 100, "y": 300}}}});
     let guard = json!({"id": "guard", "name": "guard", "type": "Elsa.If", "version": 1, "then": {"id": "inside", "type": "Shop.Inside", "version": 1},
         "metadata": {"designer": {"position": {"x": 700, "y": 100}}}});
     let mut say = line("say", "paid");
@@ -18,7 +18,7 @@ fn shop() -> Value {
     say["metadata"]["designer"]["position"] = json!({"x": 700, "y": 400});
     let mut shop = on_flowchart("shop", "Shop", Value::Null);
     shop["root"]["version"] = json!(1);
-    shop["root"]["activities"] = json!([charge, mail, guard, say]);
+    shop["root"]["activities"] = json!([charge, query, guard, say]);
     shop["root"]["connections"] = json!([
         {"source": {"activity": "charge", "port": "Paid"}, "target": {"activity": "guard", "port": "In"}},
         {"source": {"activity": "guard", "port": "Done"}, "target": {"activity": "say", "port": "In"}}
@@ -54,8 +54,8 @@ async fn activities_of_unknown_types_are_drawn_and_kept_and_one_that_is_deleted_
     // Type and reason are on the canvas, also inside a port, and the connections begin at their outcomes.
     for text in [
         "Could not find activity type Shop.Charge with version 3",
-        "Not Found: Elsa.SendEmail",
-        "Could not find activity type Elsa.SendEmail with version 1",
+        "Not Found: Elsa.SqlQuery",
+        "Could not find activity type Elsa.SqlQuery with version 1",
         "Not Found: Shop.Inside",
         "Paid",
     ] {
@@ -75,7 +75,7 @@ async fn activities_of_unknown_types_are_drawn_and_kept_and_one_that_is_deleted_
     assert_eq!(saves_answered(&studio, 400), 1);
     let file = http.get(FILE).await.expect(200);
     assert_eq!((&file["isPublished"], &file["version"]), (&json!(false), &json!(1)));
-    for (activity, id) in [(0, "charge"), (1, "mail"), (3, "say")] {
+    for (activity, id) in [(0, "charge"), (1, "query"), (3, "say")] {
         assert_eq!(stored(&file, id), shop()["root"]["activities"][activity], "{id}");
     }
     studio.screenshot("2-refused").await;
@@ -97,11 +97,11 @@ async fn activities_of_unknown_types_are_drawn_and_kept_and_one_that_is_deleted_
     );
 
     // Another one is deleted, and only that.
-    studio.page.click(&on_canvas("Not Found: Elsa.SendEmail")).await;
+    studio.page.click(&on_canvas("Not Found: Elsa.SqlQuery")).await;
     studio.page.key("Delete", 46, 0).await;
     studio
         .page
-        .wait(&format!("!({})", on_canvas("Not Found: Elsa.SendEmail")))
+        .wait(&format!("!({})", on_canvas("Not Found: Elsa.SqlQuery")))
         .await;
     let latest = "workflow-definitions/by-definition-id/shop?versionOptions=Latest";
     studio
@@ -110,7 +110,7 @@ async fn activities_of_unknown_types_are_drawn_and_kept_and_one_that_is_deleted_
         })
         .await;
     let file = http.get(FILE).await.expect(200);
-    assert_eq!(stored(&file, "mail"), Value::Null);
+    assert_eq!(stored(&file, "query"), Value::Null);
     assert_eq!(
         stored(&file, "charge")["unknown"],
         json!({"k": [9_007_199_254_740_993_i64]})

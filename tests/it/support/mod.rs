@@ -32,6 +32,7 @@ pub(crate) mod schedule_load;
 pub(crate) mod sentinels;
 mod server;
 pub(crate) mod single_node;
+pub(crate) mod smtp;
 pub(crate) mod three_nodes;
 
 pub(crate) use child::{Child, assert_wrong_server, in_environment};

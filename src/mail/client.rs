@@ -1,0 +1,282 @@
+//! The client of a node: few connections for all workflows, and what it knows of the server.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lettre::address::Envelope;
+use lettre::message::Mailbox;
+use lettre::transport::smtp::client::{Certificate, TlsParameters};
+use tokio::sync::{Notify, OnceCell, Semaphore, SemaphorePermit};
+
+use super::mail_error::{MailError, MailErrorKind, Stage};
+use super::options::MailOptions;
+use super::server_url::ServerUrl;
+use super::session::SmtpSession;
+use crate::{Error, Result};
+
+/// How many mails of a node are sent at once: servers refuse more connections of one client.
+const CONNECTIONS: usize = 8;
+
+/// The longest timeout of a mail.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// The largest file of roots, in bytes.
+const LARGEST_ROOTS: u64 = 4 << 20;
+
+/// The first pause before a server that is away is tried again; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause, and that after a refused password: some servers lock a user out after few of them.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Sends the mails of workflows. Clones are the same client.
+#[derive(Clone)]
+pub(crate) struct MailClient(Arc<Shared>);
+
+struct Shared {
+    options: MailOptions,
+    server: ServerUrl,
+    root_certificates: Option<Certificate>,
+    /// Made for the first connection: it reads the certificates of the system.
+    tls: OnceCell<TlsParameters>,
+    connections: Semaphore,
+    /// Why the server is away, if it is.
+    away: Mutex<Option<String>>,
+    /// A mail has found it away.
+    lost: Notify,
+}
+
+impl fmt::Debug for MailClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MailClient").finish_non_exhaustive()
+    }
+}
+
+impl MailClient {
+    /// A client with these options; it does not connect yet.
+    /// Errors: `invalid-settings`, which does not quote the URL.
+    pub(crate) fn new(options: MailOptions) -> Result<Self> {
+        let invalid = |name: &str, problem: String| {
+            let message = format!("the setting {name} cannot be used: {problem}");
+            Error::invalid("invalid-settings", message)
+        };
+        let server = ServerUrl::parse(&options.url).map_err(|problem| invalid("smtp-url", problem))?;
+        if let Some(from) = &options.from
+            && (from.contains(['\r', '\n']) || from.parse::<Mailbox>().is_err())
+        {
+            let problem = format!("{from:?} is no mail address; write it as Shop <shop@example.org>");
+            return Err(invalid("mail-from", problem));
+        }
+        if options.timeout.is_zero() || options.timeout > LONGEST {
+            let problem = "it must be longer than zero, and at most 10 minutes".to_owned();
+            return Err(invalid("smtp-timeout", problem));
+        }
+        let roots = options.root_certificates.as_deref().map(roots).transpose();
+        let root_certificates = roots.map_err(|problem| invalid("smtp-root-certificates", problem))?;
+        Ok(Self(Arc::new(Shared {
+            options,
+            server,
+            root_certificates,
+            tls: OnceCell::new(),
+            connections: Semaphore::new(CONNECTIONS),
+            away: Mutex::default(),
+            lost: Notify::new(),
+        })))
+    }
+
+    pub(crate) fn options(&self) -> &MailOptions {
+        &self.0.options
+    }
+
+    /// Waits for one of the connections of this node. Cancellation safe.
+    /// Errors: other mails have all of them for longer than the timeout.
+    pub(crate) async fn place(&self) -> std::result::Result<MailPlace<'_>, MailError> {
+        let limit = self.0.options.timeout;
+        match tokio::time::timeout(limit, self.0.connections.acquire()).await {
+            Ok(permit) => Ok(MailPlace {
+                client: self,
+                _permit: permit.ok(),
+            }),
+            Err(_) => Err(MailError::timed_out(&Stage::Waiting, limit)),
+        }
+    }
+
+    /// Why the server is away, if it is, as far as this node knows.
+    pub(crate) fn away(&self) -> Option<String> {
+        self.0.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Finds out whether the server is there: at once, again and again while it is not, and when a mail has not found it. It does
+    /// not end. Cancellation safe.
+    pub(crate) async fn watch(self) {
+        loop {
+            self.await_server().await;
+            self.0.lost.notified().await;
+        }
+    }
+
+    async fn await_server(&self) {
+        let mut pause = FIRST_PAUSE;
+        while let Err((stage, error)) = self.probe().await {
+            self.note(Some(error.to_string()));
+            let next = if stage == Stage::LoggingIn {
+                LONGEST_PAUSE
+            } else {
+                pause
+            };
+            tokio::time::sleep(next.mul_f64(rand::random_range(0.75..1.25))).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.note(None);
+    }
+
+    /// Connects and logs in, and sends nothing. Errors: how far that came, and why no further.
+    async fn probe(&self) -> std::result::Result<(), (Stage, MailError)> {
+        let limit = self.0.options.timeout;
+        let mut stage = Stage::Connecting;
+        let opened = tokio::time::timeout(limit, self.open(&mut stage)).await;
+        match opened.unwrap_or_else(|_| Err(MailError::timed_out(&stage, limit))) {
+            Ok(session) => session.close().await,
+            Err(error) => return Err((stage, error)),
+        }
+        Ok(())
+    }
+
+    async fn open(&self, stage: &mut Stage) -> std::result::Result<SmtpSession, MailError> {
+        *stage = Stage::Connecting;
+        let shared = Arc::clone(&self.0);
+        let make = || async move {
+            let made = tokio::task::spawn_blocking(move || shared.tls()).await;
+            made.unwrap_or_else(|error| Err(error.to_string()))
+        };
+        let tls = self.0.tls.get_or_try_init(make).await;
+        let tls = tls.map_err(|problem| MailError::unreachable(stage, &problem))?;
+        SmtpSession::open(&self.0.server, tls, stage).await
+    }
+
+    /// Notes whether the server is away; a change is logged.
+    fn note(&self, cause: Option<String>) {
+        let mut away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = format!("{}:{}", self.0.server.host, self.0.server.port);
+        match (&*away, &cause) {
+            (None, Some(cause)) => tracing::warn!(server, cause, "the mail server is away; mails of workflows fail"),
+            (Some(_), None) => tracing::info!(server, "the mail server is back"),
+            _ => {}
+        }
+        metrics::gauge!("mainspring_mail_server_away").set(if cause.is_some() { 1.0 } else { 0.0 });
+        *away = cause;
+    }
+}
+
+/// A connection that a mail can have; without one, its content is not in memory.
+#[derive(Debug)]
+pub(crate) struct MailPlace<'c> {
+    client: &'c MailClient,
+    _permit: Option<SemaphorePermit<'c>>,
+}
+
+impl MailPlace<'_> {
+    /// Sends a mail to all recipients of its envelope. Cancellation safe: the connection ends with the future.
+    /// Errors: It was sent to none of them, or that is in doubt.
+    pub(crate) async fn send(self, envelope: &Envelope, mail: &[u8]) -> std::result::Result<(), MailError> {
+        let client = self.client;
+        let limit = client.0.options.timeout;
+        let mut stage = Stage::Connecting;
+        let sending = async {
+            let mut session = client.open(&mut stage).await?;
+            session.send(envelope, mail, &mut stage).await?;
+            Ok::<_, MailError>(session)
+        };
+        let sent = tokio::time::timeout(limit, sending).await;
+        match sent.unwrap_or_else(|_| Err(MailError::timed_out(&stage, limit))) {
+            Ok(session) => {
+                client.note(None);
+                session.close().await;
+                Ok(())
+            }
+            Err(error) => {
+                match error.kind {
+                    MailErrorKind::Unreachable | MailErrorKind::TimedOut => {
+                        client.note(Some(error.to_string()));
+                        client.0.lost.notify_one();
+                    }
+                    MailErrorKind::Deferred | MailErrorKind::Rejected => client.note(None),
+                    MailErrorKind::InDoubt => {}
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Reads files: call it where that may block.
+    fn tls(&self) -> std::result::Result<TlsParameters, String> {
+        let mut builder = TlsParameters::builder(self.server.host.clone());
+        if let Some(certificates) = &self.root_certificates {
+            builder = builder.add_root_certificate(certificates.clone());
+        }
+        builder
+            .build()
+            .map_err(|error| format!("TLS cannot be configured: {error}"))
+    }
+}
+
+/// The certificates of a file.
+fn roots(file: &Path) -> std::result::Result<Certificate, String> {
+    let unusable = |reason: String| format!("the file {} cannot be used: {reason}", file.display());
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(|error| unusable(error.to_string()))?;
+    let read = opened.take(LARGEST_ROOTS + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unusable(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST_ROOTS {
+        return Err(unusable(format!("it has more than {LARGEST_ROOTS} bytes")));
+    }
+    if !String::from_utf8_lossy(&bytes).contains("-----BEGIN CERTIFICATE-----") {
+        return Err(unusable("it has no certificate".to_owned()));
+    }
+    Certificate::from_pem(&bytes).map_err(|error| unusable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_be_used_are_named_and_not_quoted() {
+        let of = |change: &dyn Fn(&mut MailOptions)| {
+            let mut options = MailOptions::new("smtp://u:hunter2@mail.example");
+            change(&mut options);
+            MailClient::new(options).map(drop)
+        };
+        assert!(of(&|_| {}).is_ok());
+        assert!(of(&|options| options.from = Some("Shop <shop@example.org>".to_owned())).is_ok());
+        let cases: [(&str, &dyn Fn(&mut MailOptions)); 6] = [
+            ("smtp-url", &|options| {
+                options.url = "imap://u:hunter2@mail.example".to_owned()
+            }),
+            ("mail-from", &|options| options.from = Some("shop".to_owned())),
+            ("mail-from", &|options| {
+                options.from = Some("shop@example.org\r\nX: y".to_owned())
+            }),
+            ("smtp-timeout", &|options| options.timeout = Duration::ZERO),
+            ("smtp-timeout", &|options| options.timeout = Duration::from_secs(601)),
+            ("smtp-root-certificates", &|options| {
+                options.root_certificates = Some("Cargo.toml".into())
+            }),
+        ];
+        for (name, change) in cases {
+            let error = of(change).unwrap_err();
+            let message = error.to_string();
+            assert_eq!(error.code(), "invalid-settings");
+            assert!(
+                message.contains(&format!("the setting {name} ")) && !message.contains("hunter2"),
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Mails: the client of a node for its SMTP server.
+//!
+//! Each mail goes over a connection of its own, of which a node has few at once. A mail is accepted by its server for all recipients
+//! or for none. Nothing is sent again here: a server that has the whole mail, and whose answer is lost, may have accepted it.
+//!
+//! # Layout
+//! `client`: sends a mail, and knows whether the server is away · `session`: one connection · `line_stream`: what it reads before
+//! it is encrypted · `server_url`: where the server is, and how it is reached · `options`: the settings · `mail_error`: why a mail is
+//! not sent.
+
+mod client;
+mod line_stream;
+mod mail_error;
+mod options;
+mod server_url;
+mod session;
+
+pub(crate) use client::MailClient;
+pub(crate) use mail_error::{MailError, MailErrorKind};
+pub use options::MailOptions;
