@@ -25,6 +25,7 @@
 //! - [`activity`]: the trait for a program's own activities, and Elsa's activities
 //! - [`definition`]: Elsa's JSON model; [`schedule`]: cron, intervals, time zones and due occurrences
 //! - [`lock`], [`signal`], [`wake`]: three services that can be used alone and replaced in an engine
+//! - `webhook` (feature `http`): receivers and senders of events
 //! - [`error`], [`id`]: the error with its predicates, and the ids
 //! - `testing` (feature `testing`): the suites that every provider of these services must pass
 //! - `api` (feature `http`): Elsa's REST API as a router and a server
@@ -106,6 +107,8 @@ mod store;
 pub mod testing;
 pub mod wake;
 mod watchdog;
+#[cfg(feature = "http")]
+pub mod webhook;
 mod weight;
 
 pub use error::{Error, Result};

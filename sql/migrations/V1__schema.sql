@@ -35,6 +35,9 @@
 --   unmatched_work     rows of work that ended without an effect, for callers that ask for the result
 --   idempotency_key    keys of requests that were accepted
 --   http_answer        how requests of HTTP clients have ended, for clients that repeat them or wait at another node
+-- Webhooks
+--   webhook_sink       the receivers of events, each with its secret and the node that sends to it
+--   webhook_delivery   one event for one sink: to be sent, delivered, or given up
 -- Activation
 --   activation         the activation keys that starts and running instances hold
 -- Secrets
@@ -310,7 +313,9 @@ CREATE TABLE purged_version (
 -- committed.
 CREATE TABLE revision (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    revision bigint NOT NULL
+    revision bigint NOT NULL,
+    -- The same of webhook_sink: grows with each change of what a sink wants, and of where and how it is sent to.
+    webhooks bigint NOT NULL DEFAULT 0
 );
 INSERT INTO revision (revision) VALUES (0);
 
@@ -1007,6 +1012,117 @@ CREATE TABLE http_answer (
     CHECK ((outcome = 0 /* answered */) = (status IS NOT NULL AND headers IS NOT NULL AND body IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX http_answer_expiry ON http_answer (expires_at);
+
+-- ===================================================================================================================
+-- Webhooks
+-- ===================================================================================================================
+
+-- One node at a time sends to a sink: it claims the sink, not each delivery, so that a delivery costs two writes.
+CREATE TABLE webhook_sink (
+    -- By which deliveries name it: an id may be used again after a delete.
+    number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    name text,
+    url text NOT NULL,
+    -- Empty: all.
+    event_types text[] NOT NULL,
+    -- Only events of these definitions; empty: of all.
+    definitions text[] NOT NULL,
+    -- What signs: whsec_ and base64. No query that lists sinks for clients reads it.
+    secret text NOT NULL,
+    -- The one before, which signs as well until then.
+    previous_secret text,
+    previous_until timestamptz,
+    -- How long a delivery is tried.
+    retry_for interval NOT NULL,
+    -- By the settings of a node; the API changes only whether it is paused.
+    is_configured boolean NOT NULL DEFAULT false,
+    -- By an operator: events are written, and wait.
+    paused boolean NOT NULL DEFAULT false,
+    -- The sink has answered that it is gone (410): nothing is written for it, and what was written is given up.
+    disabled_at timestamptz,
+    -- Why it is disabled, or fails.
+    note text,
+    -- Nothing is written or sent. The row is purged after the deliveries that were not sent.
+    deleted_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    -- The incarnation that sends; the fencing token of its claim.
+    claimed_by bigint,
+    claim_no bigint NOT NULL DEFAULT 0,
+    -- Rounds in a row without a success, and when the next one may begin.
+    failures integer NOT NULL DEFAULT 0,
+    retry_at timestamptz NOT NULL DEFAULT now(),
+    CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+CREATE UNIQUE INDEX webhook_sink_id ON webhook_sink (id, tenant_id) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_sink_claimed ON webhook_sink (claimed_by) WHERE claimed_by IS NOT NULL;
+
+CREATE TABLE webhook_delivery (
+    -- Of the event, the same for all sinks and all attempts: the header webhook-id.
+    id uuid NOT NULL,
+    sink integer NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    -- Empty: of no instance.
+    instance_id text COLLATE "C" NOT NULL,
+    event_type text NOT NULL,
+    payload json NOT NULL,
+    -- 0 pending, 1 delivered, 2 dead letter
+    state smallint NOT NULL DEFAULT 0 /* pending */,
+    attempts integer NOT NULL DEFAULT 0,
+    -- When a pending one may be sent.
+    due_at timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- When it was delivered or given up.
+    ended_at timestamptz,
+    -- A pending one is given up then, another one is deleted.
+    expires_at timestamptz NOT NULL,
+    -- Of the last attempt: the status of the answer, and what was wrong.
+    last_status smallint,
+    last_error text,
+    PRIMARY KEY (id, sink),
+    CHECK ((state = 0 /* pending */) = (ended_at IS NULL))
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- Uncompressed: the bytes of a payload are bounded before it is read.
+ALTER TABLE webhook_delivery ALTER COLUMN payload SET STORAGE EXTERNAL;
+CREATE INDEX webhook_delivery_due ON webhook_delivery (sink, due_at) WHERE state = 0 /* pending */;
+CREATE INDEX webhook_delivery_dead ON webhook_delivery (sink, ended_at) WHERE state = 2 /* dead letter */;
+CREATE INDEX webhook_delivery_instance ON webhook_delivery (instance_id);
+CREATE INDEX webhook_delivery_expiry ON webhook_delivery (expires_at);
+
+-- Argument of commit/deliveries.sql: an event that a burst causes.
+CREATE TYPE commit_delivery AS (
+    tenant_id text COLLATE "C", instance_id text COLLATE "C", burst uuid, id uuid, definition_id text COLLATE "C",
+    event_type text, payload json
+);
+
+-- A dead letter is an event, whichever statement makes it.
+CREATE FUNCTION deliver_dead_letter() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    of_definition text := coalesce(NEW.definition_id, (SELECT i.definition_id FROM instance i
+                                                       WHERE i.id = NEW.instance_id AND i.tenant_id = NEW.tenant_id LIMIT 1));
+BEGIN
+    INSERT INTO webhook_delivery (id, sink, tenant_id, instance_id, event_type, payload, expires_at)
+    SELECT substr(encode(sha256(convert_to('dead-letter|' || NEW.tenant_id || '|' || NEW.id || '|' || NEW.created_at, 'UTF8')), 'hex'), 1, 32)::uuid,
+           s.number, NEW.tenant_id, NEW.instance_id, 'DeadLetter.Created',
+           json_build_object('deadLetterId', NEW.id::text, 'workflowInstanceId', nullif(NEW.instance_id, ''),
+                             'workflowDefinitionId', of_definition, 'tenantId', NEW.tenant_id,
+                             'kind', CASE NEW.kind WHEN 0 /* start */ THEN 'start' WHEN 1 /* resume */ THEN 'resume'
+                                                   WHEN 2 /* stimulus */ THEN 'stimulus' WHEN 3 /* cancel */ THEN 'cancel'
+                                                   WHEN 4 /* continue */ THEN 'continue' WHEN 5 /* timer */ THEN 'delay'
+                                                   WHEN 6 /* inbox */ THEN 'stimulus' ELSE 'child-end' END,
+                             'reason', left(NEW.reason, 1000)),
+           now() + s.retry_for
+    FROM webhook_sink s
+    WHERE s.tenant_id = NEW.tenant_id AND s.deleted_at IS NULL AND s.disabled_at IS NULL
+      AND (s.event_types = '{}' OR 'DeadLetter.Created' = ANY (s.event_types))
+      AND (s.definitions = '{}' OR of_definition = ANY (s.definitions))
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER dead_letter_delivery AFTER INSERT ON dead_letter FOR EACH ROW EXECUTE FUNCTION deliver_dead_letter();
 
 -- Argument of start/accept.sql: a start to be accepted.
 CREATE TYPE start_request AS (

@@ -16,7 +16,8 @@
 //! - `output_converter`: what a program converts outputs with; `settings_schema`: the form of its settings.
 //! - the catalogue, one file per family: `control_flow`, `switch`, `parallel`, `try_catch`, `flowchart/`, `state_machine`,
 //!   `primitives`, `scheduling`, `publish_event`, `run_task`, `scripting`, `composition`; `nested`: a workflow as an
-//!   activity; `http/`: endpoints, responses and requests; `mail/`: mails; `console` is the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
+//!   activity; `http/`: endpoints, responses and requests; `mail/`: mails; `webhook_event`: the events of webhook sources; `console` is
+//!   the sink of `Elsa.WriteLine`; `generic`: the names of Elsa's generic types.
 
 mod answer;
 mod bookmark;
@@ -53,6 +54,8 @@ mod switch;
 mod tests;
 mod tree;
 mod try_catch;
+#[cfg(feature = "http")]
+mod webhook_event;
 
 use std::future::{Future, ready};
 
@@ -99,6 +102,8 @@ pub(crate) use sent_effects::SentFailure;
 pub use tree::{ActivityNode, ActivityTree, NodeIndex};
 pub(crate) use tree::{NodeInput, NodeOutput, SCRIPT};
 pub(crate) use try_catch::{Guarding, TRY, guards, known_categories};
+#[cfg(feature = "http")]
+pub(crate) use webhook_event::webhook_key;
 
 /// The result of a call: whether the activity has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,6 +52,9 @@ mod studio;
 mod tasks;
 mod upload;
 mod versions;
+mod webhook_deliveries;
+mod webhook_sinks;
+mod webhooks;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -197,7 +200,10 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(events::routes())
         .merge(tasks::routes())
         .merge(cluster::routes())
-        .merge(dead_letters::routes());
+        .merge(dead_letters::routes())
+        .merge(webhook_sinks::routes())
+        .merge(webhook_deliveries::routes())
+        .merge(webhooks::routes());
     OpenApiRouter::default()
         .nest(PREFIX, elsa)
         .merge(links::url_routes())

@@ -21,6 +21,8 @@ pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
 /// Elsa's route that triggers the event of a link, the parameter `t`, below [`PREFIX`].
 pub(super) const TRIGGER_BY_TOKEN: &str = "/events/trigger";
 /// The resume route with the link in the path.
+/// Where webhook sources send their events, below [`PREFIX`].
+pub(super) const WEBHOOKS: &str = "/webhooks";
 pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
 /// The same up to the link.
 const RESUME_PREFIX: &str = "/workflows/resume/";
@@ -107,8 +109,10 @@ pub(super) fn is_open(path: &str) -> bool {
     path == OPENAPI_JSON || path == OPENAPI_PAGE
 }
 
-/// Whether the path authenticates by a token of its own instead of the key.
+/// Whether the path authenticates by a token of its own, or a signature, instead of the key.
 pub(super) fn takes_token(path: &str) -> bool {
-    matches!(path.strip_prefix(PREFIX), Some(RESUME_BY_QUERY | TRIGGER_BY_TOKEN))
-        || path.strip_prefix(RESUME_PREFIX).is_some_and(|token| !token.is_empty())
+    matches!(
+        path.strip_prefix(PREFIX),
+        Some(RESUME_BY_QUERY | TRIGGER_BY_TOKEN | WEBHOOKS)
+    ) || path.strip_prefix(RESUME_PREFIX).is_some_and(|token| !token.is_empty())
 }

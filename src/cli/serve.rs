@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
-use super::settings::{Common, RoleName, Serve};
+use super::settings::{Common, RoleName, Serve, WebhooksOfFile};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
@@ -39,6 +39,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
             settings.listen
         );
     }
+    let webhooks = settings.webhooks.read()?;
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
     stop.limit(settings.drain_timeout.max(RELEASE_TIME));
@@ -53,7 +54,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         () = stop.requested() => return Ok(()),
     };
     let engine = tokio::select! {
-        engine = start(&url, common, settings, &services) => engine?,
+        engine = start(&url, common, settings, &services, &webhooks) => engine?,
         () = stop.requested() => return Ok(()),
     };
     if let Some(health) = &health {
@@ -91,10 +92,17 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
 }
 
 /// Starts the engine. Retries for `--database-wait` while the database is unavailable, as when both start together.
-async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedServices) -> crate::Result<Engine> {
+async fn start(
+    url: &str,
+    common: &Common,
+    settings: &Serve,
+    services: &OpenedServices,
+    webhooks: &WebhooksOfFile,
+) -> crate::Result<Engine> {
     let began = Instant::now();
     loop {
         let builder = services.clone().apply(builder(url, common, settings));
+        let builder = with_webhooks(builder, settings, webhooks.clone());
         let error = match builder.start().await {
             Ok(engine) => return Ok(engine),
             Err(error) => error,
@@ -106,6 +114,17 @@ async fn start(url: &str, common: &Common, settings: &Serve, services: &OpenedSe
         }
         tracing::warn!(%error, seconds_left = left.as_secs(), "waiting for the database");
         tokio::time::sleep(RETRY_INTERVAL.min(left)).await;
+    }
+}
+
+fn with_webhooks(builder: EngineBuilder, settings: &Serve, of_file: WebhooksOfFile) -> EngineBuilder {
+    let builder = builder
+        .webhook_timeout(settings.webhooks.webhook_timeout)
+        .webhook_lifetime(settings.webhooks.webhook_lifetime)
+        .webhook_sources(of_file.sources);
+    match of_file.sinks {
+        Some(sinks) => builder.webhook_sinks(sinks),
+        None => builder,
     }
 }
 

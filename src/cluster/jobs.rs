@@ -14,6 +14,8 @@ use crate::Result;
 use crate::db::{Connector, Pool};
 use crate::id::Incarnation;
 use crate::store::maintenance::{Freeze, Job, Retention};
+#[cfg(feature = "http")]
+use crate::store::webhook;
 use crate::store::{activation, activity_type, bulk_action, definition, fan_out, maintenance, route};
 
 /// Between two runs. Orphaned claims wait this long at most. Partitions are made seven days ahead.
@@ -104,6 +106,8 @@ async fn run(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, rete
             maintenance::purge_links(pool, retention.audit).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
+            #[cfg(feature = "http")]
+            webhook::delivery::expire(pool, retention.dead_letters).await?;
             let lock_class = take_over.connector().schema().lock_class();
             activation::finish_all_publishes(pool, lock_class).await?;
             route::purge(pool, lock_class).await

@@ -94,6 +94,12 @@ impl Program {
         self.unknown_types.iter().cloned().collect()
     }
 
+    /// The name of the definition.
+    #[cfg(feature = "http")]
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.tree.iter().next()?.name.as_deref()
+    }
+
     /// The state of an instance before its first burst.
     pub(crate) fn new_state(&self, instance: &InstanceId) -> InstanceState {
         let (definition, version) = (self.definition_id.clone(), self.version_id.clone());

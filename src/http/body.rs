@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -122,7 +123,28 @@ impl RequestBody {
     pub(crate) async fn read(request: Request, limits: &BodyLimits, max_bytes: usize) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let (bytes, permit) = read(body, &parts.headers, limits, max_bytes).await?;
-        let idempotency = idempotency::from_request(&parts, &bytes)?;
+        Self::parse(&parts, bytes, permit, limits).await
+    }
+
+    /// The same, with the bytes and the headers, of which there is a signature. For small bodies, as the bytes are kept.
+    pub(crate) async fn read_signed(
+        request: Request,
+        limits: &BodyLimits,
+        max_bytes: usize,
+    ) -> Result<(Self, Vec<u8>, HeaderMap), ApiError> {
+        let (parts, body) = request.into_parts();
+        let (bytes, permit) = read(body, &parts.headers, limits, max_bytes).await?;
+        let parsed = Self::parse(&parts, bytes.clone(), permit, limits).await?;
+        Ok((parsed, bytes, parts.headers))
+    }
+
+    async fn parse(
+        parts: &Parts,
+        bytes: Vec<u8>,
+        permit: Option<OwnedSemaphorePermit>,
+        limits: &BodyLimits,
+    ) -> Result<Self, ApiError> {
+        let idempotency = idempotency::from_request(parts, &bytes)?;
         if !bytes.is_empty() {
             check_type(&parts.headers)?;
         }

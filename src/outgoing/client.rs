@@ -36,6 +36,9 @@ const IDLE_PER_TARGET: usize = 64;
 /// The largest headers of an answer over HTTP/2, in bytes.
 const LARGEST_HEADERS: u32 = 256 << 10;
 
+/// How long a URL that is registered waits for the lookup of its host.
+const ADMIT_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The longest URL, in bytes.
 const LONGEST_URL: usize = 32 << 10;
 
@@ -128,8 +131,41 @@ impl OutgoingClient {
         request: OutgoingRequest,
         timeout: Duration,
     ) -> std::result::Result<OutgoingResponse, SendError> {
+        self.send_following(request, timeout, self.0.options.redirects).await
+    }
+
+    /// The same, but an answer that is a redirect is the answer.
+    pub(crate) async fn send_once(
+        &self,
+        request: OutgoingRequest,
+        timeout: Duration,
+    ) -> std::result::Result<OutgoingResponse, SendError> {
+        self.send_following(request, timeout, 0).await
+    }
+
+    /// Whether the rules admit a URL, as far as they can say now: a name that cannot be looked up may be admitted later.
+    /// Errors: Why not.
+    pub(crate) async fn admits(&self, url: &Url) -> std::result::Result<(), String> {
+        let clients = self.clients().await.map_err(|error| error.to_string())?;
+        self.admitted(clients, url).await.map_err(|error| error.to_string())?;
+        let Some(name) = url.domain() else {
+            return Ok(());
+        };
+        let looked_up = tokio::time::timeout(ADMIT_TIMEOUT, self.0.resolver.resolve_checked(name)).await;
+        match looked_up {
+            Ok(Err(LookupError::Refused(refused))) => Err(refused.0),
+            _ => Ok(()),
+        }
+    }
+
+    async fn send_following(
+        &self,
+        request: OutgoingRequest,
+        timeout: Duration,
+        redirects: u32,
+    ) -> std::result::Result<OutgoingResponse, SendError> {
         let deadline = Instant::now() + timeout;
-        let sent = tokio::time::timeout_at(deadline, self.follow(request)).await;
+        let sent = tokio::time::timeout_at(deadline, self.follow(request, redirects)).await;
         let response = sent.map_err(|_| SendError::TimedOut(timeout))??;
         Ok(OutgoingResponse {
             response,
@@ -140,7 +176,7 @@ impl OutgoingClient {
         })
     }
 
-    async fn follow(&self, request: OutgoingRequest) -> std::result::Result<Response, SendError> {
+    async fn follow(&self, request: OutgoingRequest, mut left: u32) -> std::result::Result<Response, SendError> {
         let clients = self.clients().await?;
         let OutgoingRequest {
             mut method,
@@ -149,7 +185,6 @@ impl OutgoingClient {
             mut body,
         } = request;
         take_credentials(&mut url, &mut headers)?;
-        let mut left = self.0.options.redirects;
         loop {
             let client = self.admitted(clients, &url).await?;
             let mut hop = reqwest::Request::new(method.clone(), url.clone());

@@ -4,14 +4,16 @@
 //!
 //! - `engine`: the public methods by subject, and the supervisor that keeps a registration.
 //! - `worker`: polls for work, claims it, runs it and commits it.
-//! - `scheduler`: fires schedules.
+//! - `scheduler`: fires schedules. `sender`: sends the deliveries of webhooks.
 //! - `context`: what the others share: settings, requests, reply registry, caches, claims in flight, wake timer.
 //!
-//! Imports run downward: `engine` uses `worker`, `scheduler` and `context`; those two use `context`.
+//! Imports run downward: `engine` uses the others, and `worker`, `scheduler` and `sender` use `context`.
 
 mod context;
 mod engine;
 mod scheduler;
+#[cfg(feature = "http")]
+mod sender;
 mod worker;
 
 pub use context::instance_list::{
@@ -60,6 +62,12 @@ pub use engine::transfer::ExportParts;
 #[cfg(feature = "http")]
 pub(crate) use engine::transfer::MAX_INSTANCES;
 pub use engine::variables::{InstanceExecutionState, InstanceVariable};
+#[cfg(feature = "http")]
+pub use engine::webhook_deliveries::{WebhookDelivery, WebhookDeliveryList, WebhookDeliveryState};
+#[cfg(feature = "http")]
+pub(crate) use engine::webhook_events::{ReceivedWebhook, WebhookReceipt};
+#[cfg(feature = "http")]
+pub use engine::webhook_sinks::{WebhookSinkChange, WebhookSinkState, WebhookSinkSummary};
 pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;

@@ -155,6 +155,15 @@ codes! {
         NotKept = 4 "not kept",
     }
 
+    /// `webhook_delivery.state`.
+    DeliveryState {
+        /// It is to be sent.
+        Pending = 0 "pending",
+        Delivered = 1 "delivered",
+        /// It was given up.
+        DeadLetter = 2 "dead letter",
+    }
+
     /// An argument of work/release.sql: what the failure that a release counts is due to.
     ReleaseCode {
         None = 0 "none",

@@ -15,7 +15,8 @@
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
-//! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `clock`: the clock of the database.
+//! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `webhook`: the sinks
+//!   of webhooks and the deliveries to them. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
@@ -54,6 +55,8 @@ pub(crate) mod task;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
+#[cfg(feature = "http")]
+pub(crate) mod webhook;
 pub(crate) mod work;
 
 /// The number of rows that match a list, which each row of its page carries.

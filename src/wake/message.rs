@@ -30,6 +30,10 @@ pub(super) struct Payload {
     overlap_ended: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pause_changed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deliveries: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sinks_changed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ready: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,6 +74,8 @@ impl Payload {
             (self.schedules, WakeNotification::Schedules),
             (self.overlap_ended, WakeNotification::OverlapEnded),
             (self.pause_changed, WakeNotification::PauseChanged),
+            (self.deliveries, WakeNotification::Deliveries),
+            (self.sinks_changed, WakeNotification::SinksChanged),
         ];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
         let instances = |ids: Vec<String>| ids.into_iter().map(InstanceId::new);
@@ -114,6 +120,8 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::Schedules => open.schedules = true,
             WakeNotification::OverlapEnded => open.overlap_ended = true,
             WakeNotification::PauseChanged => open.pause_changed = true,
+            WakeNotification::Deliveries => open.deliveries = true,
+            WakeNotification::SinksChanged => open.sinks_changed = true,
             WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
             WakeNotification::InstanceCancelled(id) if has_valid_length(&id) => open.cancelled.push(id.into()),
             WakeNotification::InstanceObserved(id) if has_valid_length(&id) => open.observed.push(id.into()),
@@ -136,7 +144,9 @@ fn size(notification: &WakeNotification) -> usize {
         WakeNotification::Poll
         | WakeNotification::Schedules
         | WakeNotification::OverlapEnded
-        | WakeNotification::PauseChanged => 0,
+        | WakeNotification::PauseChanged
+        | WakeNotification::Deliveries
+        | WakeNotification::SinksChanged => 0,
         WakeNotification::WorkReady(id)
         | WakeNotification::InstanceCancelled(id)
         | WakeNotification::InstanceObserved(id)
@@ -166,6 +176,8 @@ mod tests {
                 WakeNotification::Schedules,
                 WakeNotification::OverlapEnded,
                 WakeNotification::PauseChanged,
+                WakeNotification::Deliveries,
+                WakeNotification::SinksChanged,
                 WakeNotification::InstanceCancelled(InstanceId::new("gone")),
                 WakeNotification::InstanceObserved(InstanceId::new("seen")),
                 WakeNotification::InstanceChanged(InstanceId::new("seen")),

@@ -96,6 +96,10 @@ pub enum WakeNotification {
     OverlapEnded,
     /// The request of an HTTP client has ended with a commit of the sender, which another node accepted.
     RequestEnded(RequestId),
+    /// Events are written for sinks of webhooks: a node that sends to one of them reads what is due.
+    Deliveries,
+    /// The sinks of webhooks have changed: read them again.
+    SinksChanged,
 }
 
 /// What came in one message, and the number of its sender within this process (0: another process).

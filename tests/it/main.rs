@@ -26,3 +26,4 @@ mod structure;
 mod studio;
 mod support;
 mod timers;
+mod webhooks;

@@ -39,7 +39,9 @@ FROM (
     SELECT 'claim-of-unknown-incarnation', count(*), min(c.what)
     FROM (SELECT w.claimed_by, 'work ' || w.id AS what FROM work w WHERE w.claimed_by IS NOT NULL
           UNION ALL
-          SELECT t.claimed_by, 'timer ' || t.instance_id || '/' || t.id FROM timer t WHERE t.claimed_by IS NOT NULL) c
+          SELECT t.claimed_by, 'timer ' || t.instance_id || '/' || t.id FROM timer t WHERE t.claimed_by IS NOT NULL
+          UNION ALL
+          SELECT s.claimed_by, 'webhook sink ' || s.id FROM webhook_sink s WHERE s.claimed_by IS NOT NULL) c
     WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = c.claimed_by)
       AND NOT EXISTS (SELECT 1 FROM removed_node d WHERE d.incarnation = c.claimed_by)
     UNION ALL
@@ -386,11 +388,21 @@ FROM (
     UNION ALL
     SELECT 'no-token-key', 1, NULL WHERE NOT EXISTS (SELECT 1 FROM token_key)
     UNION ALL
+    -- Nothing sends it, gives it up or purges it.
+    SELECT 'delivery-without-sink', count(*), min(d.id || '/' || d.sink)
+    FROM webhook_delivery d
+    WHERE d.state = 0 /* pending */ AND NOT EXISTS (SELECT 1 FROM webhook_sink s WHERE s.number = d.sink)
+    UNION ALL
+    SELECT 'sink-rests-too-long', count(*), min(s.id)
+    FROM webhook_sink s
+    -- A sink rests for five minutes at most, or for the hour that it asks for.
+    WHERE s.retry_at > clock_timestamp() + interval '2 hours'
+    UNION ALL
     -- As after an upgrade by logical replication: ids are given twice, and the cut of a fan-out is below the bookmarks that wait.
     SELECT 'sequence-behind', count(*), min(u.name || ' is behind ' || u.used)
     FROM (SELECT 'incarnation' AS name,
                  greatest((SELECT max(n.incarnation) FROM node n), (SELECT max(w.claimed_by) FROM work w),
-                          (SELECT max(t.claimed_by) FROM timer t)) AS used
+                          (SELECT max(t.claimed_by) FROM timer t), (SELECT max(s.claimed_by) FROM webhook_sink s)) AS used
           UNION ALL
           SELECT 'bookmark_number', greatest((SELECT max(b.number) FROM bookmark b), (SELECT max(f.cut) FROM fan_out f),
                                              (SELECT max(o.number) FROM fan_out_owed o))
@@ -403,7 +415,10 @@ FROM (
           UNION ALL
           SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)
           UNION ALL
-          SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)) u
+          SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)
+          UNION ALL
+          SELECT 'webhook_sink_number_seq', greatest((SELECT max(s.number) FROM webhook_sink s),
+                                                     (SELECT max(d.sink) FROM webhook_delivery d))) u
     LEFT JOIN pg_sequences s ON s.schemaname = current_schema() AND s.sequencename = u.name
     WHERE coalesce(s.last_value, 0) < u.used
 ) v

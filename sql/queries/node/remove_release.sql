@@ -2,8 +2,8 @@
 --          >= 2) if it had any, else for all. At its third crash a row becomes a dead letter if it was claimed at
 --          half of the crashes within ten minutes or more; at its tenth in any case
 -- caller:  store::node::removal
--- index:   work_claimed, timer_claimed, child_pkey
--- locks:   work by id, then timer by id, then child; locked rows are skipped and found by the next run
+-- index:   work_claimed, timer_claimed, child_pkey, webhook_sink_claimed
+-- locks:   work by id, then timer by id, then child, then webhook_sink; locked rows are skipped and found by the next run
 WITH cause AS MATERIALIZED (
     SELECT coalesce(bool_or(d.crashed), false) AS crashed, coalesce(bool_or(d.had_isolated), false) AS had_isolated,
            greatest(3, least(10, ((SELECT count(*) FROM crash x
@@ -42,6 +42,10 @@ WITH cause AS MATERIALIZED (
     UPDATE timer t SET claimed_by = NULL, available_at = now(), crashes = j.crashes
     FROM timer_counted j WHERE t.tenant_id = j.tenant_id AND t.instance_id = j.instance_id AND t.id = j.id
       AND j.crashes < j.last_crash
+    RETURNING 1
+), sink_back AS (
+    UPDATE webhook_sink s SET claimed_by = NULL
+    WHERE s.ctid = ANY (ARRAY(SELECT x.ctid FROM webhook_sink x WHERE x.claimed_by = $1 LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED))
     RETURNING 1
 ), work_dead AS (
     DELETE FROM work w USING work_counted j WHERE w.tenant_id = j.tenant_id AND w.id = j.id AND j.crashes >= j.last_crash
@@ -89,5 +93,5 @@ WITH cause AS MATERIALIZED (
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM work_back) + (SELECT count(*) FROM timer_back)
-       + (SELECT count(*) FROM dead_letters) AS released,
+       + (SELECT count(*) FROM sink_back) + (SELECT count(*) FROM dead_letters) AS released,
        (SELECT count(*) FROM dead_letters) AS dead_letters

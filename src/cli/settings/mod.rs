@@ -16,6 +16,7 @@ mod serve;
 mod services;
 mod settings_file;
 mod studio;
+mod webhooks;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -43,6 +44,7 @@ pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
 use settings_file::{SettingsFile, without_reading};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
+pub(super) use webhooks::{WebhookSettings, WebhooksOfFile};
 
 const AFTER_HELP: &str = "\
 Every setting --a-b can also be given as MAINSPRING_A_B in the environment, or as a-b in the

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::secret_file::secret_file;
-use super::{ExpressionSettings, HttpSettings, MailSettings, ServiceSettings, StudioChoice, address, is_local};
+use super::{
+    ExpressionSettings, HttpSettings, MailSettings, ServiceSettings, StudioChoice, WebhookSettings, address, is_local,
+};
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
 use crate::cli::public_url::public_url;
@@ -150,6 +152,8 @@ pub(crate) struct Serve {
     pub(crate) http: HttpSettings,
     #[command(flatten)]
     pub(crate) mail: MailSettings,
+    #[command(flatten)]
+    pub(crate) webhooks: WebhookSettings,
     #[command(flatten)]
     pub(crate) services: ServiceSettings,
     #[command(flatten)]

@@ -25,7 +25,8 @@ const REMEDIES: [(&str, &str); 12] = [
     ("Elsa.BpmnProcess", "draw the process as an Elsa.Flowchart"),
     (
         "Elsa.WebhookEventReceived",
-        "wait for an Elsa.Event, and let the sender publish it by POST /events/{name}/trigger",
+        "name its source and its event types in the webhooks-file of the nodes, which makes its activity Webhooks.<Source>.<Event>; or \
+         wait for an Elsa.Event, and let the sender publish it by POST /events/{name}/trigger",
     ),
     (
         "Elsa.SendHttpRequest",

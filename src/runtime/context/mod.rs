@@ -15,7 +15,7 @@
 //! - `kept_events`: whether the inbox has room for more events.
 //! - `token_keys`: the keys of resume links and tokens.
 //! - `composition`: versions with all that they use, from their rows.
-//! - `route_cache`: the routes of published endpoints.
+//! - `route_cache`: the routes of published endpoints. `webhooks`: the sinks of webhooks.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
 
 pub(crate) mod byte_budget;
@@ -45,3 +45,5 @@ pub(crate) mod unsupported;
 pub(crate) mod waiting_requests;
 pub(crate) mod wake_sender;
 pub(crate) mod wake_timer;
+#[cfg(feature = "http")]
+pub(crate) mod webhooks;

@@ -25,6 +25,8 @@ use super::token_keys::TokenKeys;
 use super::waiting_requests::WaitingRequests;
 use super::wake_sender::WakeSender;
 use super::wake_timer::SchedulerState;
+#[cfg(feature = "http")]
+use super::webhooks::{WebhookOptions, Webhooks};
 use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
 use crate::execution::Interpreter;
 use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
@@ -59,6 +61,11 @@ pub(crate) struct NodeContext {
     pub(crate) inbox_matches: Notify,
     /// Notified when this node has accepted a bulk action.
     pub(crate) bulk_actions: Notify,
+    /// The sinks of webhooks.
+    #[cfg(feature = "http")]
+    pub(crate) webhooks: Webhooks,
+    #[cfg(feature = "http")]
+    pub(crate) webhook_options: WebhookOptions,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
     /// Whether the inbox has room for further events.

@@ -8,6 +8,8 @@ use crate::id::NodeId;
 use crate::store::inbox::InboxBudget;
 use crate::store::maintenance::Retention;
 use crate::watchdog::HangReport;
+#[cfg(feature = "http")]
+use crate::webhook::{WebhookSink, WebhookSource};
 
 /// What a node does in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +50,17 @@ pub(crate) struct Settings {
     pub(crate) inbox_lifetime: Duration,
     pub(crate) inbox_budget: InboxBudget,
     pub(crate) retention: Retention,
+    /// How long an attempt to deliver a webhook may take.
+    #[cfg(feature = "http")]
+    pub(crate) webhook_timeout: Duration,
+    /// How long a delivered webhook is listed.
+    #[cfg(feature = "http")]
+    pub(crate) webhook_lifetime: Duration,
+    /// The sinks of the settings; `None`: those of other nodes stay.
+    #[cfg(feature = "http")]
+    pub(crate) webhook_sinks: Option<Vec<WebhookSink>>,
+    #[cfg(feature = "http")]
+    pub(crate) webhook_sources: Vec<WebhookSource>,
     pub(crate) roles: Vec<Role>,
     pub(crate) single_scheduler: bool,
     pub(crate) cache_bytes: usize,

@@ -19,6 +19,8 @@ use crate::store::inbox::InboxBudget;
 use crate::store::maintenance::Retention;
 use crate::wake::WakeTransport;
 use crate::watchdog::{Hang, HangReport};
+#[cfg(feature = "http")]
+use crate::webhook::{WebhookSink, WebhookSource};
 use crate::{Error, Result};
 
 /// The longest node id. It comes last in `application_name`, which PostgreSQL cuts at 63 bytes.
@@ -61,6 +63,14 @@ impl EngineBuilder {
                     dead_letters: Duration::from_secs(30 * 24 * 3600),
                     audit: Duration::from_secs(90 * 24 * 3600),
                 },
+                #[cfg(feature = "http")]
+                webhook_timeout: Duration::from_secs(20),
+                #[cfg(feature = "http")]
+                webhook_lifetime: Duration::from_secs(24 * 3600),
+                #[cfg(feature = "http")]
+                webhook_sinks: None,
+                #[cfg(feature = "http")]
+                webhook_sources: Vec::new(),
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
                 cache_bytes: 256 << 20,
@@ -296,6 +306,36 @@ impl EngineBuilder {
         self
     }
 
+    /// The receivers of events that settings have. Those of earlier settings that are not among them are deleted when the
+    /// engine starts; those of the API stay. Default: none are changed.
+    #[cfg(feature = "http")]
+    pub fn webhook_sinks(mut self, sinks: impl IntoIterator<Item = WebhookSink>) -> Self {
+        self.settings.webhook_sinks = Some(sinks.into_iter().collect());
+        self
+    }
+
+    /// Programs that send events to `POST /webhooks`: for each event there is an activity that waits for it, and can start
+    /// workflows. All nodes of a cluster need the same. Default: none.
+    #[cfg(feature = "http")]
+    pub fn webhook_sources(mut self, sources: impl IntoIterator<Item = WebhookSource>) -> Self {
+        self.settings.webhook_sources = sources.into_iter().collect();
+        self
+    }
+
+    /// How long an attempt to deliver a webhook may take, to the end of its answer. Default: 20 s.
+    #[cfg(feature = "http")]
+    pub fn webhook_timeout(mut self, limit: Duration) -> Self {
+        self.settings.webhook_timeout = limit;
+        self
+    }
+
+    /// How long a delivered webhook is listed. Default: 24 h.
+    #[cfg(feature = "http")]
+    pub fn webhook_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.webhook_lifetime = lifetime;
+        self
+    }
+
     /// What notifies other nodes of ready work. Default: NOTIFY. All nodes of a cluster must use the same transport; a node
     /// that receives nothing finds work at its check-ins.
     pub fn wake(mut self, transport: impl WakeTransport + 'static) -> Self {
@@ -368,7 +408,31 @@ impl EngineBuilder {
             self.settings.workers = 0;
         }
         #[cfg(feature = "http")]
+        self.check_webhooks()?;
+        #[cfg(feature = "http")]
         self.catalogue.http_services().spool.prepare().await?;
         Engine::start(self.settings, self.catalogue, self.interpreter).await
+    }
+
+    /// Checks sinks and sources, and registers the activities of the sources.
+    #[cfg(feature = "http")]
+    fn check_webhooks(&mut self) -> Result<()> {
+        if self.settings.webhook_timeout.is_zero() {
+            let message = "the timeout of webhooks must be longer than zero";
+            return Err(Error::invalid("invalid-settings", message));
+        }
+        for (place, sink) in self.settings.webhook_sinks.iter().flatten().enumerate() {
+            sink.check()?;
+            let earlier = self.settings.webhook_sinks.iter().flatten().take(place);
+            if earlier.map(|other| &other.id).any(|other| *other == sink.id) {
+                let message = format!("two webhook sinks have the id {:?}; ids are unique", sink.id);
+                return Err(Error::invalid("invalid-settings", message));
+            }
+        }
+        for source in &self.settings.webhook_sources {
+            source.check()?;
+            self.catalogue.register_webhooks(source)?;
+        }
+        Ok(())
     }
 }

@@ -30,10 +30,16 @@ use crate::runtime::context::token_keys::TokenKeys;
 use crate::runtime::context::waiting_requests::WaitingRequests;
 use crate::runtime::context::wake_sender::WakeSender;
 use crate::runtime::context::wake_timer::SchedulerState;
+#[cfg(feature = "http")]
+use crate::runtime::context::webhooks::{WebhookOptions, Webhooks};
 use crate::runtime::scheduler::fire;
+#[cfg(feature = "http")]
+use crate::runtime::sender;
 use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
 use crate::store::start::Acceptor;
+#[cfg(feature = "http")]
+use crate::store::webhook::delivery::Retention;
 use crate::store::{lock as store_lock, maintenance as store_maintenance, node as store_node};
 use crate::watchdog::{Part, Watchdog, WatchedPart};
 
@@ -77,6 +83,7 @@ pub(super) struct OtherLoops {
     maintenance: AbortOnDropHandle<()>,
     fan_outs: AbortOnDropHandle<()>,
     bulk_actions: AbortOnDropHandle<()>,
+    webhooks: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
     service_domains: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
@@ -126,6 +133,8 @@ pub(super) async fn start(
     // The first poll must leave out what other nodes must run; the rest of the list can wait.
     unsupported::refresh(&node).await?;
     let unsupported = spawn(unsupported::keep_list(Arc::clone(&node), received));
+    #[cfg(feature = "http")]
+    node.webhooks.refresh(&node.database.pool).await?;
     publish(Arc::clone(&node));
     let watched = shared.watchdog.watch(Part::Poller, Some(membership.incarnation));
     let poller = spawn(poll::run(Arc::clone(&node), watched));
@@ -134,6 +143,18 @@ pub(super) async fn start(
     let maintenance = spawn(maintenance::run(Arc::clone(&node)));
     let fan_outs = spawn(fan_out::run(Arc::clone(&node)));
     let bulk_actions = spawn(bulk_action::run(Arc::clone(&node)));
+    // Tracked, so that the sinks are released before the connections close.
+    #[cfg(feature = "http")]
+    let webhooks = {
+        let has_workers = shared.settings.workers > 0;
+        spawn(
+            node.lifecycle
+                .tasks
+                .track_future(sender::run(Arc::clone(&node), has_workers)),
+        )
+    };
+    #[cfg(not(feature = "http"))]
+    let webhooks = spawn(std::future::pending());
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
     let roles = shared.settings.effective_roles();
     let service_domains = spawn(service_domains::keep(Arc::clone(&node), roles));
@@ -148,6 +169,7 @@ pub(super) async fn start(
                 maintenance,
                 fan_outs,
                 bulk_actions,
+                webhooks,
                 lock_reports,
                 service_domains,
                 wake_notifications,
@@ -241,6 +263,16 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
         kept_events: KeptEvents::new(settings.inbox_budget),
+        #[cfg(feature = "http")]
+        webhooks: Webhooks::default(),
+        #[cfg(feature = "http")]
+        webhook_options: WebhookOptions {
+            timeout: settings.webhook_timeout,
+            kept: Retention {
+                delivered: settings.webhook_lifetime,
+                dead: settings.retention.dead_letters,
+            },
+        },
     });
     let in_flight = Arc::clone(&node.claims.in_flight);
     watchdog.watch_bursts(incarnation, move |step| in_flight.polled_since(step));
@@ -284,6 +316,7 @@ impl RunningNode {
             _ = &mut others.maintenance => "its maintenance ended",
             _ = &mut others.fan_outs => "its fan-outs ended",
             _ = &mut others.bulk_actions => "its bulk actions ended",
+            _ = &mut others.webhooks => "its sender of webhooks ended",
             _ = &mut others.lock_reports => "its lock reports ended",
             _ = &mut others.service_domains => "its comparison of services ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",

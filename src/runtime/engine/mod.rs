@@ -18,6 +18,8 @@
 //! - `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
+//! - `webhook_sinks`, `webhook_deliveries`: the receivers of events, and what was sent to them; `webhook_events`: the events that
+//!   sources send.
 //! - `http_routes`: which endpoint an HTTP request is for.
 //! - `tests`: requests to engines of one process.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
@@ -70,6 +72,12 @@ mod tests;
 pub(crate) mod token_keys;
 pub(crate) mod transfer;
 pub(crate) mod variables;
+#[cfg(feature = "http")]
+pub(crate) mod webhook_deliveries;
+#[cfg(feature = "http")]
+pub(crate) mod webhook_events;
+#[cfg(feature = "http")]
+pub(crate) mod webhook_sinks;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,6 +240,11 @@ impl Engine {
             guards_readonly: false,
         };
         if let Err(error) = engine.sign_links().await {
+            engine.shutdown().await;
+            return Err(error);
+        }
+        #[cfg(feature = "http")]
+        if let Err(error) = engine.configure_webhooks().await {
             engine.shutdown().await;
             return Err(error);
         }

@@ -21,6 +21,9 @@ pub(super) struct AfterCommit {
     works: usize,
     /// Events that it publishes.
     events: u64,
+    /// It writes deliveries to the sinks of webhooks.
+    #[cfg(feature = "http")]
+    delivers: bool,
     next_timer: NextTimer,
 }
 
@@ -51,6 +54,8 @@ impl AfterCommit {
         Self {
             works: effects.children.len() + usize::from(wakes || goes_on),
             events: effects.events.len() as u64,
+            #[cfg(feature = "http")]
+            delivers: !effects.deliveries.is_empty(),
             next_timer: NextTimer {
                 delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
                 due: created.iter().filter_map(|bookmark| bookmark.due).min(),
@@ -75,6 +80,10 @@ impl AfterCommit {
             // After a crash the check-ins of the other nodes show them.
             node.claims.fan_outs.notify_one();
             metrics::counter!("mainspring_events_total").increment(self.events);
+        }
+        #[cfg(feature = "http")]
+        if self.delivers {
+            node.webhooks.written(&node.notifications.wake);
         }
         if let Some(due) = self.next_timer.due_at(commit.committed_at) {
             // By the database's clock, which this node's estimate never exceeds.

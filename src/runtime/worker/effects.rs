@@ -118,6 +118,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         cancels_children: result.cancels_children,
         answers: Vec::new(),
         links: result.links.iter().map(link).collect(),
+        deliveries: Vec::new(),
     })
 }
 

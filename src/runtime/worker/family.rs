@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::activity::PublishedDefinitions;
 use crate::execution::{
     Burst, BurstResult, ChildRun, ChildStart, Children, CommittedChild, InstanceState, Instruction, InstructionOrigin,
-    Status,
+    Program, Status,
 };
 use crate::id::{BurstId, InstanceId, InstanceVersion, TenantId};
 use crate::lock::LockLoss;
@@ -30,6 +30,8 @@ use crate::store::instance::{self, ChildBefore};
 use crate::{Error, Result, failpoint};
 
 use super::complete::AfterCommit;
+#[cfg(feature = "http")]
+use super::webhook_events::{self, BurstOf};
 use super::{activity_faults, effects};
 
 /// A level whose number is a multiple of this runs in a task of its own: the stack of a thread does not hold all levels.
@@ -224,13 +226,19 @@ impl Family {
         }
         match result.deferred {
             Some(pause) => Ok(ChildRun::Deferred(pause)),
-            None => self.commit(child, definition, result).await,
+            None => self.commit(child, definition, &program, result).await,
         }
     }
 
     /// Commits a child after its first burst. If the future is dropped halfway, the writer continues by itself, within the
     /// fences.
-    async fn commit(&self, child: &ChildStart, definition: DefinitionRef, mut result: BurstResult) -> Result<ChildRun> {
+    async fn commit(
+        &self,
+        child: &ChildStart,
+        definition: DefinitionRef,
+        #[cfg_attr(not(feature = "http"), allow(unused))] program: &Program,
+        mut result: BurstResult,
+    ) -> Result<ChildRun> {
         let rests = result.status == Status::Running && !result.yielded;
         result.state.note_first_rest(rests);
         let FamilyState {
@@ -242,12 +250,30 @@ impl Family {
             clock,
             ..
         } = &*self.0;
-        let effects = Effects {
+        #[cfg_attr(not(feature = "http"), allow(unused_mut))]
+        let mut effects = Effects {
             // Its parent has the result, or is bound to it by a commit of its own.
             child_end: None,
             continues: false,
             ..effects::of(&result, Vec::new(), node.inbox_lifetime)?
         };
+        #[cfg(feature = "http")]
+        webhook_events::add(
+            node,
+            &BurstOf {
+                tenant,
+                instance: &child.id,
+                definition: &definition,
+                name: program.name(),
+                // Its id is that of one activity of one generation of its parent.
+                cause: "child".to_owned(),
+                is_first: true,
+                had_ended: false,
+                has_met: true,
+            },
+            &result,
+            &mut effects,
+        );
         let after = AfterCommit::of(&result, &effects);
         let request = Box::new(CommitRequest {
             tenant: tenant.clone(),

@@ -8,8 +8,8 @@
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims;
 //!   `backoff`: how long a burst that failed waits.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows. `requests`: the ends of
-//!   requests of HTTP clients; `volatile`: rows that the node of their
-//!   client runs first, or alone.
+//!   requests of HTTP clients; `volatile`: rows that the node of their client runs first, or alone.
+//! - `webhook_events`: what bursts cause for the sinks of webhooks.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports failed activities.
 //! - `inbox_budget`: weighs the kept events.
@@ -47,3 +47,5 @@ mod tests;
 pub(crate) mod unsupported;
 mod volatile;
 pub(crate) mod wake_notifications;
+#[cfg(feature = "http")]
+mod webhook_events;

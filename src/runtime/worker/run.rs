@@ -6,13 +6,19 @@ use std::time::{Duration, Instant};
 use super::complete::AfterCommit;
 use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
+#[cfg(feature = "http")]
+use super::webhook_events::{self, BurstOf};
 use super::{effects, instruction, requests};
 use crate::Result;
+#[cfg(feature = "http")]
+use crate::execution::Status;
 use crate::execution::{
     Burst, BurstResult, EndedRequest, InstanceState, Instruction, InstructionOrigin, Program, SubStatus,
 };
 use crate::failpoint;
 use crate::id::BurstId;
+#[cfg(feature = "http")]
+use crate::id::InstanceVersion;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::ClaimedRow;
@@ -76,6 +82,8 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
     let origins = rows.iter().map(|row| origin(row, child_seed)).collect();
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
+    #[cfg(feature = "http")]
+    let had_ended = state.as_ref().is_some_and(|state| state.status() == Status::Finished);
     let burst = Burst {
         instance_id: locked.key.1.clone(),
         state: state.map(|state| *state),
@@ -122,7 +130,8 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
     // What is held over comes before other work.
     let asks = yielded && held_over.is_empty() && checked.elapsed() >= CHECK_MORE;
     requests::read_kept_files(&mut result.ended_requests, node.database.incarnation).await;
-    let effects = Effects {
+    #[cfg_attr(not(feature = "http"), allow(unused_mut))]
+    let mut effects = Effects {
         reads_pending_work: asks,
         unmet,
         rematched: match correlated {
@@ -132,6 +141,22 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         answers: requests::kept_answers(&result.ended_requests, node.database.incarnation),
         ..effects::of(&result, stimuli, node.inbox_lifetime)?
     };
+    #[cfg(feature = "http")]
+    webhook_events::add(
+        node,
+        &BurstOf {
+            tenant: &locked.key.0,
+            instance: &locked.key.1,
+            definition: &definition,
+            name: program.name(),
+            cause: cause(child_seed, expected, &rows),
+            is_first: expected.is_none(),
+            had_ended,
+            has_met: unmatched.len() < rows.len(),
+        },
+        &result,
+        &mut effects,
+    );
     let after = AfterCommit::of(&result, &effects);
     let request = Box::new(CommitRequest {
         tenant: locked.key.0,
@@ -164,6 +189,14 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         ended_requests,
         lock: locked.lock,
     })))
+}
+
+/// What sets a burst off, as the ids of its events have it: the same when it is repeated, and no other burst's.
+#[cfg(feature = "http")]
+fn cause(generation: i64, expected: Option<InstanceVersion>, rows: &[ClaimedRow]) -> String {
+    let version = expected.map_or(0, |version| version.0);
+    let first = rows.first().map(|row| origin(row, generation).row);
+    format!("{generation}|{version}|{}", first.unwrap_or_default())
 }
 
 /// The row that an instruction comes from, which is the same when the burst is repeated. Ids of bookmarks repeat in the next

@@ -28,7 +28,11 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
         let mut polls = false;
         for notification in received.iter() {
             match notification {
-                WakeNotification::Poll => polls = true,
+                WakeNotification::Poll => {
+                    polls = true;
+                    #[cfg(feature = "http")]
+                    node.webhooks.due.notify_one();
+                }
                 WakeNotification::Schedules => schedules.timer.wake_now(),
                 // A burst that runs the instance wakes the poller at its end.
                 WakeNotification::WorkReady(instance) => polls |= !claims.in_flight.note_work(instance),
@@ -40,6 +44,13 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::ReplyAwaited(work) => node.notifications.wake.remember_awaited(*work),
                 WakeNotification::WorkDone(work) => node.notifications.replies.reply_elsewhere(*work),
                 WakeNotification::RequestEnded(id) => node.notifications.requests.ended_elsewhere(*id),
+                #[cfg(feature = "http")]
+                WakeNotification::Deliveries => node.webhooks.due.notify_one(),
+                #[cfg(feature = "http")]
+                WakeNotification::SinksChanged => node.webhooks.expire(),
+                // A build without HTTP sends no webhooks.
+                #[cfg(not(feature = "http"))]
+                WakeNotification::Deliveries | WakeNotification::SinksChanged => {}
             }
         }
         if polls {

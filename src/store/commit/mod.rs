@@ -20,12 +20,14 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints, `links` resume links; `classify` finds why a request lost, `retry` what
+//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints, `links` resume links,
+//! `deliveries` those of webhooks; `classify` finds why a request lost, `retry` what
 //! comes next for it; `holders` which activation keys instances hold; `breaker` stops claiming while the database refuses
 //! commits.
 
 mod breaker;
 mod classify;
+mod deliveries;
 mod gathering;
 mod holders;
 mod lanes;
@@ -52,7 +54,9 @@ pub(crate) use links::LinkRow;
 pub(crate) use options::WriterOptions;
 #[cfg(test)]
 pub(crate) use pipeline::{SendMode, encoded, parameter_types};
-pub(crate) use row::{AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DueRow, EventRow, StimulusRow};
+pub(crate) use row::{
+    AnswerRow, AwaitedRow, BookmarkRow, ChildEndRow, ChildRow, DeliveryRow, DueRow, EventRow, StimulusRow,
+};
 #[cfg(test)]
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
@@ -141,6 +145,8 @@ pub(crate) struct Effects {
     pub(crate) answers: Vec<AnswerRow>,
     /// The resume links that it makes.
     pub(crate) links: Vec<LinkRow>,
+    /// What it causes, for the sinks of webhooks. Their payloads count as payload.
+    pub(crate) deliveries: Vec<DeliveryRow>,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -276,6 +282,7 @@ impl CommitRequest {
                     + effects.children.len()
                     + effects.answers.len()
                     + effects.links.len()
+                    + effects.deliveries.len()
                     + self.claims.len()
                     + self.nested.as_ref().map_or(0, |nested| nested.claims.len()))
     }

@@ -6,6 +6,7 @@ use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
+use super::deliveries::{DELIVERIES, DeliveryRows};
 use super::links::{LINKS, LinkRows};
 use super::prepared::PreparedStatements;
 use super::routes::{ROUTES, RouteRows};
@@ -14,7 +15,7 @@ use super::row::{
     NestedRow, RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
-use super::{Claim, Commit, CommitRequest};
+use super::{Claim, Commit, CommitRequest, deliveries};
 use crate::db::{ANSWER_TIMEOUT, Connector, ErrorClass, Session, find_column, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, InstanceVersion, WorkId};
@@ -78,6 +79,7 @@ pub(super) struct CommitConnection {
     matching: Statement,
     routing: Statement,
     linking: Statement,
+    delivering: Statement,
     pub(super) classify: Statement,
     incarnation: Incarnation,
     writer: i16,
@@ -158,6 +160,7 @@ impl CommitConnection {
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             routing: within(ANSWER_TIMEOUT, client.prepare(ROUTES)).await?,
             linking: within(ANSWER_TIMEOUT, client.prepare(LINKS)).await?,
+            delivering: within(ANSWER_TIMEOUT, client.prepare(DELIVERIES)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
             lock_class: connector.schema().lock_class(),
             session,
@@ -257,7 +260,7 @@ impl CommitConnection {
     async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
-        if rows.keys.is_empty() && rows.links.is_empty() {
+        if rows.keys.is_empty() && rows.links.is_empty() && rows.deliveries.is_empty() {
             // One statement is its own transaction: its result is complete only once it is committed.
             let answer = client.query(batch, &params).await?;
             return Ok((winners(&answer), Vec::new()));
@@ -267,13 +270,15 @@ impl CommitConnection {
         let lock_params: [&(dyn ToSql + Sync); 3] = [&self.lock_class, &keys, &exclusive];
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
         // `join!` polls in this order, so the statements are sent in this order.
-        let (begun, locked, routed, written, linked, matched, committed) = futures_util::join!(
+        let has_keys = !rows.keys.is_empty();
+        let (begun, locked, routed, written, linked, delivered, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
-            client.query(&self.locks, &lock_params),
+            query_if(has_keys, client, &self.locks, &lock_params),
             rows.routes.write(client, &self.routing),
             client.query(batch, &params),
             rows.links.write(client, &self.linking),
-            client.query(&self.matching, &match_params),
+            rows.deliveries.write(client, &self.delivering),
+            query_if(has_keys, client, &self.matching, &match_params),
             client.batch_execute("COMMIT"),
         );
         // The first failure is the cause; later statements only report that the transaction is aborted.
@@ -282,6 +287,7 @@ impl CommitConnection {
         routed?;
         let answer = written?;
         linked?;
+        delivered?;
         matched?;
         committed?;
         Ok((winners(&answer), missed(&locked)))
@@ -307,6 +313,7 @@ impl CommitConnection {
                 .query(batch, &rows.params(&self.incarnation.0, &self.writer))
                 .await?;
             rows.links.write(client, &self.linking).await?;
+            rows.deliveries.write(client, &self.delivering).await?;
             failpoint::hit("commit.written").await?;
             if !rows.keys.is_empty() {
                 let (tenants, instances, bookmarks) = &rows.waiting;
@@ -322,6 +329,20 @@ impl CommitConnection {
         }
         client.batch_execute("COMMIT").await?;
         steps
+    }
+}
+
+/// Runs a statement if the batch has rows for it.
+async fn query_if(
+    wanted: bool,
+    client: &Client,
+    statement: &Statement,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
+    if wanted {
+        client.query(statement, params).await
+    } else {
+        Ok(Vec::new())
     }
 }
 
@@ -478,6 +499,7 @@ struct Rows<'a> {
     /// Only beside keys: a bookmark that has one waits for a stimulus.
     routes: RouteRows<'a>,
     links: LinkRows<'a>,
+    deliveries: DeliveryRows<'a>,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
@@ -495,6 +517,7 @@ impl<'a> Rows<'a> {
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             request.effects.awaited.iter_mut().for_each(|row| row.no = no);
             request.effects.answers.iter_mut().for_each(|row| row.no = no);
+            deliveries::complete(request);
             rows.add(no, request);
         }
         rows
@@ -532,6 +555,7 @@ impl<'a> Rows<'a> {
         }
         self.routes.add(request);
         self.links.add(request);
+        self.deliveries.add(request);
         for waiting in &effects.rematched {
             self.rematched.push(BurnedRow {
                 no,

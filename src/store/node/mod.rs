@@ -154,6 +154,9 @@ pub(crate) struct CheckIn {
     pub(crate) registered: bool,
     /// The number of publishes.
     pub(crate) revision: i64,
+    /// That of the sinks of webhooks.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "without HTTP nothing is sent"))]
+    pub(crate) webhooks: i64,
     /// Whether the cluster is paused, and how often that has changed.
     pub(crate) pause: Pause,
     /// How long until unclaimed work is due, zero if it is late; `None` if there is no work.
@@ -244,6 +247,7 @@ pub(crate) async fn check_in(
     Ok(CheckIn {
         registered: row.get("registered"),
         revision: row.get("revision"),
+        webhooks: row.get("webhooks"),
         pause: Pause::read(row.get("pause_mode"), row.get("pause_generation")),
         next_due: row.get::<_, Option<i64>>("next_due").map(micros),
         head: row.get("head"),

@@ -67,10 +67,20 @@ pub(super) const FILL: &str = "
                              created_at)
         SELECT '', 'i' || n, 6, 'expired', n, sha256(n::text::bytea), 'Elsa.Event', '{}', 0, 0, now() - n * interval '1 second'
         FROM generate_series(1, 100000) n;
+    INSERT INTO webhook_sink (tenant_id, id, url, event_types, definitions, secret, retry_for, retry_at)
+        SELECT '', 's' || n, 'https://s.example', '{}', '{}', '', interval '3 days',
+               now() + CASE WHEN n = 1 THEN interval '1 hour' ELSE interval '0' END
+        FROM generate_series(1, 200) n;
+    INSERT INTO webhook_delivery (id, sink, tenant_id, instance_id, event_type, payload, state, ended_at, expires_at)
+        SELECT gen_random_uuid(), CASE WHEN n <= 100000 THEN 1 ELSE n % 200 + 1 END, '', 'i' || n, 'Elsa.RunTask', '{}',
+               CASE WHEN n <= 100000 THEN 0 ELSE n % 3 END, CASE WHEN n > 100000 AND n % 3 > 0 THEN now() END,
+               now() + (n - 100) * interval '1 second'
+        FROM generate_series(1, 150000) n;
     ANALYZE";
 
 /// Those that are large after that.
-pub(super) const BIG: [&str; 15] = [
+pub(super) const BIG: [&str; 16] = [
+    "webhook_delivery",
     "child",
     "fan_out",
     "dead_letter",

@@ -450,6 +450,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     wholes
         .chain(scopes)
         .chain(super::plan_routes::hot())
+        .chain(super::plan_webhooks::hot())
         .chain(shapes)
         .chain(starts)
 }

@@ -91,6 +91,32 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         other: "`belowASecond`: `true`",
         test: "it::timers::schedules::every_error_of_a_schedule_is_reported_at_the_publish",
     },
+    Difference {
+        what: "Webhooks that the server sends",
+        elsa: "sent from memory, without a signature, to the sinks of the configuration: only `RunTask`; what is not sent is lost with the \
+               process",
+        here: "rows of the commit that causes them, signed, sent until the sink has them or three days have passed, then dead letters that can \
+               be replayed; also for what instances begin and come to, and to sinks of the API",
+        why: "what was committed is told at least once, and its receiver can know who tells it",
+        other: "an `eventTypes` of `[\"Elsa.RunTask\"]`; a receiver may ignore the signature",
+        test: "it::webhooks::kill::a_kill_between_claim_and_mark_loses_no_delivery",
+    },
+    Difference {
+        what: "Events that come to `POST /webhooks`",
+        elsa: "taken from anyone",
+        here: "taken with a signature of the source (401 otherwise), once for each `webhook-id`; a source without a secret is refused at the start",
+        why: "the route needs no key, and starts workflows",
+        other: "sign with a Standard Webhooks library, or publish the event with a key by `POST /events/{name}/trigger`",
+        test: "it::webhooks::sources::an_event_that_no_secret_signs_starts_nothing",
+    },
+    Difference {
+        what: "The type of the activity of a webhook event",
+        elsa: "what the binding of the source names",
+        here: "`Webhooks.<Source>.<Event>`, made of both names: `Webhooks.Shop.OrderPaid` for `order.paid`",
+        why: "two sources never have one type, and Elsa's older servers named it so",
+        other: "name source and event so",
+        test: "it::webhooks::sources::an_event_starts_and_resumes_workflows_once_for_its_id",
+    },
 ];
 
 fn trigger() -> Value {

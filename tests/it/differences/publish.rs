@@ -44,7 +44,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "execution::tests::validation::an_unknown_type_is_named",
     },
     Difference {
-        what: "Activities for BPMN, webhooks, mail, the console's input and Python, and methods of the host",
+        what: "Activities for BPMN, mail, the console's input and Python, and methods of the host",
         elsa: "run, with their modules",
         here: "refused, with what to use instead",
         why: "they need what a node does not have: a mail server, a terminal, or code of .NET",

@@ -14,7 +14,15 @@ const FLOORS: [&[&str]; 10] = [
     &["execution"],
     &["activity", "expression", "schedule"],
     &["definition"],
-    &["store", "db", "outgoing", "mail", "redis_server", "rabbitmq_server"],
+    &[
+        "store",
+        "db",
+        "outgoing",
+        "mail",
+        "redis_server",
+        "rabbitmq_server",
+        "webhook",
+    ],
 ];
 
 /// The ground, which everybody stands on.

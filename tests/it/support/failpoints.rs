@@ -115,6 +115,15 @@ pub(crate) const RECOMPUTE: [&str; 1] = ["fire.computed"];
 /// The poll that fires schedules.
 pub(crate) const FIRE: [&str; 3] = ["fire.poll", "fire.decided", "fire.fired"];
 
+/// The sending of webhooks.
+pub(crate) const WEBHOOK: [&str; 5] = [
+    "webhook.claimed",
+    "webhook.read",
+    "webhook.sending",
+    "webhook.sent",
+    "webhook.marked",
+];
+
 /// No moment of a process: messages that are lost, points for a single instance or call, and one for each part of a node,
 /// which answers the watchdog no more.
 pub(crate) const OTHERS: [&str; 5] = [
@@ -148,6 +157,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &REPLAY,
         &RECOMPUTE,
         &FIRE,
+        &WEBHOOK,
         &OTHERS,
     ]
     .concat()

@@ -1,0 +1,49 @@
+-- purpose: mark what was sent: delivered, to be tried again, or given up; and what the round says of each sink: that it takes
+--          deliveries, that it fails (and waits, $5 microseconds), or that it is gone ($6: why)
+-- caller:  store::webhook::delivery
+-- index:   webhook_sink_pkey, webhook_delivery_pkey
+-- locks:   sinks by number, then deliveries by id
+-- $4: 0 nothing, 1 success, 2 failure, 3 gone. $9: 1 delivered, 0 to be tried after $12 microseconds, 2 given up.
+-- A round that was sent before the sink began to wait counts once.
+WITH owned AS MATERIALIZED (
+    SELECT s.number, c.verdict, c.pause, c.note
+    FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[]) c(number, claim_no, verdict, pause, note)
+    JOIN webhook_sink s ON s.number = c.number AND s.claimed_by = $1 AND s.claim_no = c.claim_no
+    ORDER BY s.number
+    FOR NO KEY UPDATE OF s
+), place AS MATERIALIZED (
+    SELECT l.place, r.state, r.status, r.error, r.delay
+    FROM unnest($7::integer[], $8::uuid[], $9::smallint[], $10::smallint[], $11::text[], $12::bigint[])
+        r(sink, id, state, status, error, delay)
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS place FROM webhook_delivery d
+        WHERE d.id = r.id AND d.sink = r.sink AND d.state = 0 /* pending */ FOR UPDATE) l
+    WHERE CASE WHEN r.sink IN (SELECT o.number FROM owned o) THEN true ELSE false END
+), ended AS (
+    UPDATE webhook_delivery d
+    SET attempts = d.attempts + 1, last_status = p.status, last_error = p.error,
+        state = CASE WHEN p.state = 0 /* pending */ AND now() + p.delay * interval '1 microsecond' > d.expires_at THEN 2 /* dead letter */
+                     ELSE p.state END,
+        due_at = CASE WHEN p.state = 0 /* pending */ THEN now() + p.delay * interval '1 microsecond' ELSE d.due_at END,
+        ended_at = CASE WHEN p.state = 0 /* pending */ AND now() + p.delay * interval '1 microsecond' <= d.expires_at THEN NULL ELSE now() END,
+        expires_at = CASE WHEN p.state = 1 /* delivered */ THEN now() + $13::bigint * interval '1 microsecond'
+                          WHEN p.state = 2 /* dead letter */ OR now() + p.delay * interval '1 microsecond' > d.expires_at
+                          THEN now() + $14::bigint * interval '1 microsecond' ELSE d.expires_at END
+    FROM place p WHERE d.ctid = p.place
+    RETURNING d.state
+), gone AS (
+    UPDATE revision SET webhooks = webhooks + 1
+    WHERE only_row AND EXISTS (SELECT 1 FROM owned o WHERE o.verdict = 3)
+), judged AS (
+    UPDATE webhook_sink s
+    SET failures = CASE WHEN o.verdict = 1 THEN 0 WHEN s.retry_at <= now() THEN s.failures + 1 ELSE s.failures END,
+        retry_at = CASE WHEN o.verdict = 1 THEN now()
+                        WHEN s.retry_at <= now() THEN now() + o.pause * interval '1 microsecond' ELSE s.retry_at END,
+        note = CASE WHEN o.verdict = 1 THEN NULL ELSE o.note END,
+        disabled_at = CASE WHEN o.verdict = 3 THEN now() END
+    FROM owned o
+    WHERE s.number = o.number AND (o.verdict >= 2 OR o.verdict = 1 AND s.failures > 0)
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM ended e WHERE e.state = 2 /* dead letter */) AS dead_letters,
+       (SELECT count(*) FROM judged) AS judged

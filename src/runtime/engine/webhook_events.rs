@@ -1,0 +1,131 @@
+//! Events that webhook sources send.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Engine;
+use super::events::event_published;
+use super::start::request_key;
+use crate::activity::webhook_key;
+use crate::execution::stimulus_hash;
+use crate::runtime::context::request::Idempotency;
+use crate::store::event::{self, NewEvent};
+use crate::webhook::{SignatureProblem, WebhookSource, verify};
+use crate::{Error, Result};
+
+/// The longest id of an event that is accepted, in bytes.
+const LONGEST_ID: usize = 255;
+
+/// An event as it was received, whose signature is not checked yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedWebhook<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) timestamp: &'a str,
+    pub(crate) signature: &'a str,
+    /// What was signed.
+    pub(crate) body: &'a [u8],
+    pub(crate) event_type: &'a str,
+    /// The body as JSON.
+    pub(crate) value: &'a Value,
+}
+
+/// What became of a received event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WebhookReceipt {
+    /// It is published, now or under its id before.
+    Accepted,
+    /// No source has such an event.
+    Ignored,
+    /// Its signature is not accepted. Nothing was read or written for it.
+    Refused(SignatureProblem),
+}
+
+impl Engine {
+    /// Publishes an event of a webhook source, once for its id: to each instance that waits for it and each workflow that it
+    /// starts, or else into the inbox. An event without a source is ignored, as in Elsa. Errors: `invalid-webhook`.
+    pub(crate) async fn receive_webhook(&self, received: ReceivedWebhook<'_>) -> Result<WebhookReceipt> {
+        let all = &self.inner.settings.webhook_sources;
+        let sources: Vec<&WebhookSource> = all.iter().filter(|source| source.has(received.event_type)).collect();
+        if sources.is_empty() {
+            tracing::debug!(event = ?received.event_type, "a webhook without a source was ignored");
+            return Ok(WebhookReceipt::Ignored);
+        }
+        let node = self.accepting()?;
+        let is_plain = !received.id.is_empty()
+            && received.id.len() <= LONGEST_ID
+            && received.id.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_plain {
+            let message = format!("the header webhook-id must have 1 to {LONGEST_ID} visible ASCII characters");
+            return Err(Error::invalid("invalid-webhook", message));
+        }
+        // The database's clock, without a statement: what is forged costs none.
+        let now = {
+            let report = node.lifecycle.reports.borrow();
+            let passed = i64::try_from(report.received.elapsed().as_secs()).unwrap_or(i64::MAX);
+            report.check_in.clock.timestamp().saturating_add(passed)
+        };
+        let source = match genuine(&sources, &received, now) {
+            Ok(source) => source,
+            Err(problem) => {
+                metrics::counter!("mainspring_webhooks_refused_total").increment(1);
+                return Ok(WebhookReceipt::Refused(problem));
+            }
+        };
+        self.checked("payload", received.value)?;
+        let type_name = source.activity_type(received.event_type);
+        let hash = stimulus_hash(&type_name, &webhook_key(received.event_type), None);
+        let given = Idempotency {
+            // Two sources may give two events one id.
+            key: URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{}|{}", source.name, received.id))),
+            fingerprint: Sha256::digest(received.body).into(),
+        };
+        let published = NewEvent {
+            tenant: self.inner.tenant.clone(),
+            request: request_key("webhook", given),
+            hash,
+            name: type_name,
+            payload: Some(json!({
+                "eventType": received.event_type,
+                "payload": received.value.get("payload"),
+                "timestamp": received.value.get("timestamp"),
+            })),
+            correlation_id: None,
+            instance: None,
+            activity_execution_id: None,
+            link: None,
+            lifetime: self.inner.settings.inbox_lifetime,
+            may_keep: node.kept_events.has_room(&self.inner.tenant, &hash),
+        };
+        let outcome = event::publish(&node.database.pool, node.database.lock_class(), &published).await?;
+        if outcome.no_room {
+            return Err(node
+                .kept_events
+                .refused(&published.tenant, &published.hash, &published.name));
+        }
+        if outcome.kept || outcome.doubted {
+            node.kept_events.arrived.notify_one();
+        }
+        event_published(&node, &outcome);
+        Ok(WebhookReceipt::Accepted)
+    }
+}
+
+/// The source whose signature an event has.
+fn genuine<'s>(
+    sources: &[&'s WebhookSource],
+    received: &ReceivedWebhook<'_>,
+    now: i64,
+) -> std::result::Result<&'s WebhookSource, SignatureProblem> {
+    let headers = (received.id, received.timestamp, received.signature);
+    let mut problem = SignatureProblem::Wrong;
+    for source in sources {
+        match verify(&source.secrets, headers, received.body, now) {
+            Ok(()) => return Ok(source),
+            Err(SignatureProblem::Stale) => problem = SignatureProblem::Stale,
+            Err(SignatureProblem::Wrong) => {}
+        }
+    }
+    Err(problem)
+}

@@ -1,0 +1,249 @@
+//! The receivers of events.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use postgres_types::ToSql;
+
+use crate::Result;
+use crate::db::{Pool, columns};
+use crate::id::TenantId;
+use crate::webhook::{MOST_SINKS, WebhookSecret, WebhookSink};
+
+const LIST: &str = include_str!("../../../sql/queries/webhook_sink/list.sql");
+const SHOW: &str = include_str!("../../../sql/queries/webhook_sink/show.sql");
+const INSERT: &str = include_str!("../../../sql/queries/webhook_sink/insert.sql");
+const UPDATE: &str = include_str!("../../../sql/queries/webhook_sink/update.sql");
+const ROTATE: &str = include_str!("../../../sql/queries/webhook_sink/rotate.sql");
+const DELETE: &str = include_str!("../../../sql/queries/webhook_sink/delete.sql");
+
+/// By which deliveries name a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SinkNumber(pub(crate) i32);
+
+/// A sink as a node sends to it.
+#[derive(Clone, Debug)]
+pub(crate) struct SinkRow {
+    pub(crate) number: SinkNumber,
+    pub(crate) tenant: String,
+    pub(crate) id: String,
+    pub(crate) url: String,
+    pub(crate) event_types: Vec<String>,
+    pub(crate) definitions: Vec<String>,
+    /// What is written for it waits.
+    pub(crate) paused: bool,
+    pub(crate) secret: WebhookSecret,
+    /// The one before, and for how long it still signs.
+    pub(crate) previous: Option<(WebhookSecret, Duration)>,
+}
+
+/// All sinks that receive anything, with their revision.
+pub(crate) async fn list(pool: &Pool) -> Result<(i64, Vec<SinkRow>)> {
+    let rows = pool.query(LIST, &[]).await?;
+    let at = columns!(rows; revision, number, tenant_id, id, url, event_types, definitions, paused, secret, previous_secret, previous_for)?;
+    let revision = rows.first().map_or(0, |row| row.get(at.revision));
+    let sink = |row: &tokio_postgres::Row| {
+        let number = SinkNumber(row.get::<_, Option<i32>>(at.number)?);
+        let secret = |text: Option<&str>| WebhookSecret::parse(text?).ok();
+        let previous_for = row.get::<_, Option<i64>>(at.previous_for);
+        let left = previous_for
+            .and_then(|micros| u64::try_from(micros).ok())
+            .map(Duration::from_micros);
+        Some(SinkRow {
+            number,
+            tenant: row.get(at.tenant_id),
+            id: row.get(at.id),
+            url: row.get(at.url),
+            event_types: row.get(at.event_types),
+            definitions: row.get(at.definitions),
+            paused: row.get(at.paused),
+            secret: secret(row.get(at.secret))?,
+            previous: secret(row.get(at.previous_secret)).zip(left),
+        })
+    };
+    Ok((revision, rows.iter().filter_map(sink).collect()))
+}
+
+/// A sink as clients see it, without its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownSink {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) url: String,
+    pub(crate) event_types: Vec<String>,
+    pub(crate) definitions: Vec<String>,
+    pub(crate) is_configured: bool,
+    pub(crate) paused: bool,
+    pub(crate) disabled_at: Option<DateTime<Utc>>,
+    pub(crate) note: Option<String>,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) updated_at: DateTime<Utc>,
+    pub(crate) failures: i32,
+    pub(crate) retry_at: DateTime<Utc>,
+    /// In seconds.
+    pub(crate) retry_for: i64,
+    pub(crate) previous_until: Option<DateTime<Utc>>,
+    /// Counted up to 10,001.
+    pub(crate) pending: i64,
+    /// Counted up to 10,001.
+    pub(crate) dead_letters: i64,
+}
+
+/// The sinks in the order of their ids: all, or that of an id.
+pub(crate) async fn show(pool: &Pool, tenant: &TenantId, id: Option<&str>) -> Result<Vec<ShownSink>> {
+    let rows = pool.query(SHOW, &[&tenant.as_str(), &id]).await?;
+    let at = columns!(rows; id, name, url, event_types, definitions, is_configured, paused, disabled_at, note, created_at,
+        updated_at, failures, retry_at, retry_for, previous_until, pending, dead_letters)?;
+    let sink = |row: &tokio_postgres::Row| ShownSink {
+        id: row.get(at.id),
+        name: row.get(at.name),
+        url: row.get(at.url),
+        event_types: row.get(at.event_types),
+        definitions: row.get(at.definitions),
+        is_configured: row.get(at.is_configured),
+        paused: row.get(at.paused),
+        disabled_at: row.get(at.disabled_at),
+        note: row.get(at.note),
+        created_at: row.get(at.created_at),
+        updated_at: row.get(at.updated_at),
+        failures: row.get(at.failures),
+        retry_at: row.get(at.retry_at),
+        retry_for: row.get(at.retry_for),
+        previous_until: row.get(at.previous_until),
+        pending: row.get(at.pending),
+        dead_letters: row.get(at.dead_letters),
+    };
+    Ok(rows.iter().map(sink).collect())
+}
+
+/// What became of a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registered {
+    Made,
+    /// The id is taken.
+    Taken,
+    /// There are as many sinks as there may be.
+    Full,
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Registers a sink.
+pub(crate) async fn insert(
+    pool: &Pool,
+    tenant: &TenantId,
+    sink: &WebhookSink,
+    is_configured: bool,
+) -> Result<Registered> {
+    let (secret, retry_for) = (sink.secret.reveal(), seconds(sink.retry_for));
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &tenant.as_str(),
+        &sink.id,
+        &sink.name,
+        &sink.url,
+        &sink.event_types,
+        &sink.definitions,
+        &secret,
+        &retry_for,
+        &sink.paused,
+        &is_configured,
+        &MOST_SINKS,
+    ];
+    let row = pool.query_one(INSERT, &params).await?;
+    let at = columns!(row; made, has_room)?;
+    Ok(match (row.get(at.made), row.get(at.has_room)) {
+        (true, _) => Registered::Made,
+        (false, true) => Registered::Taken,
+        (false, false) => Registered::Full,
+    })
+}
+
+/// What changes of a sink; `None` stays.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SinkChange {
+    pub(crate) name: Option<Option<String>>,
+    pub(crate) url: Option<String>,
+    pub(crate) event_types: Option<Vec<String>>,
+    pub(crate) definitions: Option<Vec<String>>,
+    pub(crate) retry_for: Option<Duration>,
+    pub(crate) paused: Option<bool>,
+    pub(crate) secret: Option<WebhookSecret>,
+    /// By the settings, which change their own sinks only.
+    pub(crate) is_configured: Option<bool>,
+}
+
+/// Changes a sink; false: there is none, or the settings have it and the change is not theirs.
+pub(crate) async fn update(pool: &Pool, tenant: &TenantId, id: &str, change: &SinkChange) -> Result<bool> {
+    let secret = change.secret.as_ref().map(WebhookSecret::reveal);
+    let retry_for = change.retry_for.map(seconds);
+    let name = change.name.clone().flatten();
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &tenant.as_str(),
+        &id,
+        &name,
+        &change.name.is_some(),
+        &change.url,
+        &change.event_types,
+        &change.definitions,
+        &retry_for,
+        &change.paused,
+        &secret,
+        &change.is_configured,
+    ];
+    Ok(pool.query_opt(UPDATE, &params).await?.is_some())
+}
+
+/// Gives a sink another secret, while the one before signs as well for some time; false: as of [`update`].
+pub(crate) async fn rotate(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &str,
+    secret: &WebhookSecret,
+    overlap: Duration,
+) -> Result<bool> {
+    let (secret, overlap) = (secret.reveal(), seconds(overlap));
+    let row = pool
+        .query_opt(ROTATE, &[&tenant.as_str(), &id, &secret, &overlap])
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Deletes a sink of the API; false: as of [`update`].
+pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: &str) -> Result<bool> {
+    let none: Option<Vec<String>> = None;
+    let row = pool.query_opt(DELETE, &[&tenant.as_str(), &id, &false, &none]).await?;
+    Ok(row.is_some())
+}
+
+/// Makes the sinks of the settings those that are given. Those of the API stay; one of them with the id of a setting becomes one
+/// of the settings.
+pub(crate) async fn configure(pool: &Pool, tenant: &TenantId, sinks: &[WebhookSink]) -> Result<()> {
+    for sink in sinks {
+        match insert(pool, tenant, sink, true).await? {
+            Registered::Made => {}
+            Registered::Full => {
+                let message = format!("there are {MOST_SINKS} webhook sinks already; delete some by the API");
+                return Err(crate::Error::invalid("too-many-sinks", message));
+            }
+            Registered::Taken => {
+                let change = SinkChange {
+                    name: Some(sink.name.clone()),
+                    url: Some(sink.url.clone()),
+                    event_types: Some(sink.event_types.clone()),
+                    definitions: Some(sink.definitions.clone()),
+                    retry_for: Some(sink.retry_for),
+                    // An operator may have paused it.
+                    paused: sink.paused.then_some(true),
+                    secret: Some(sink.secret.clone()),
+                    is_configured: Some(true),
+                };
+                update(pool, tenant, &sink.id, &change).await?;
+            }
+        }
+    }
+    let ids: Vec<&str> = sinks.iter().map(|sink| sink.id.as_str()).collect();
+    pool.query(DELETE, &[&tenant.as_str(), &"", &true, &Some(ids)]).await?;
+    Ok(())
+}

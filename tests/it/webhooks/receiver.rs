@@ -1,0 +1,165 @@
+//! A receiver of webhooks: an HTTP server that notes what comes, and answers as it is told.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::support::{TIMEOUT, poll_until};
+
+/// A delivery, as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) headers: HeaderMap,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) body: Value,
+    pub(crate) at: Instant,
+}
+
+impl Received {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
+    pub(crate) fn id(&self) -> String {
+        self.header("webhook-id").to_owned()
+    }
+
+    pub(crate) fn event(&self) -> &str {
+        self.body["eventType"].as_str().unwrap()
+    }
+}
+
+/// What is answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// A status with headers.
+    Status(u16, Vec<(&'static str, String)>),
+    /// 200 after a while.
+    Slow(Duration),
+    /// Nothing, ever.
+    Hang,
+}
+
+impl Reply {
+    pub(crate) fn ok() -> Self {
+        Self::Status(200, Vec::new())
+    }
+
+    pub(crate) fn status(status: u16) -> Self {
+        Self::Status(status, Vec::new())
+    }
+}
+
+type Decide = Box<dyn FnMut(&Received) -> Reply + Send>;
+
+struct Shared {
+    received: Mutex<Vec<Received>>,
+    decide: Mutex<Decide>,
+}
+
+/// The receiver. It ends with this value.
+pub(crate) struct Receiver {
+    url: String,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// One that takes everything.
+    pub(crate) async fn start() -> Self {
+        Self::answering(|_| Reply::ok()).await
+    }
+
+    pub(crate) async fn answering(decide: impl FnMut(&Received) -> Reply + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hooks", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared {
+            received: Mutex::default(),
+            decide: Mutex::new(Box::new(decide)),
+        });
+        let serving = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Self { url, shared, serving }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// From now on it answers differently.
+    pub(crate) fn answer(&self, decide: impl FnMut(&Received) -> Reply + Send + 'static) {
+        *self.shared.decide.lock().unwrap() = Box::new(decide);
+    }
+
+    /// What has come so far, in order.
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.shared.received.lock().unwrap().clone()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.shared.received.lock().unwrap().len()
+    }
+
+    /// Waits until so many have come at least; what has come.
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<Received> {
+        let what = format!("{count} webhooks");
+        poll_until(TIMEOUT, &what, async || (self.count() >= count).then_some(())).await;
+        self.received()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let shared = Arc::clone(&shared);
+        let service = service_fn(move |request: Request<Incoming>| answer(Arc::clone(&shared), request));
+        connections.spawn(async move {
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let (parts, body) = request.into_parts();
+    let raw = to_bytes(Body::new(body), 16 << 20).await.unwrap().to_vec();
+    let received = Received {
+        headers: parts.headers,
+        body: serde_json::from_slice(&raw).unwrap_or_default(),
+        raw,
+        at: Instant::now(),
+    };
+    shared.received.lock().unwrap().push(received.clone());
+    let reply = (shared.decide.lock().unwrap())(&received);
+    match reply {
+        Reply::Status(status, headers) => {
+            let mut response = Response::builder().status(status);
+            for (name, value) in headers {
+                response = response.header(name, value);
+            }
+            Ok(response.body(Body::from("noted")).unwrap())
+        }
+        Reply::Slow(time) => {
+            tokio::time::sleep(time).await;
+            Ok(Response::new(Body::from("noted")))
+        }
+        Reply::Hang => std::future::pending().await,
+    }
+}
