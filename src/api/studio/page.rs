@@ -20,6 +20,8 @@ pub(super) struct Asset {
 pub(super) fn asset(relative: &str) -> Option<Asset> {
     let (kind, text) = match relative {
         "mainspring/host.js" => ("text/javascript; charset=utf-8", include_str!("page/host.js")),
+        "mainspring/tables.js" => ("text/javascript; charset=utf-8", include_str!("page/tables.js")),
+        "mainspring/messages.js" => ("text/javascript; charset=utf-8", include_str!("page/messages.js")),
         "mainspring/cluster.js" => ("text/javascript; charset=utf-8", include_str!("page/cluster.js")),
         "mainspring/host.css" => ("text/css; charset=utf-8", include_str!("page/host.css")),
         "mainspring/icon.svg" => ("image/svg+xml", include_str!("page/icon.svg")),
@@ -55,7 +57,7 @@ pub(super) fn is_page(relative: &str) -> bool {
             | ["workflows"]
             | ["workflows", "definitions" | "instances"]
             | ["workflows", "definitions", _, "edit"]
-            | ["workflows", "instances", _, "view"]
+            | ["workflows", "instances", _, "view" | "messages"]
     )
 }
 

@@ -127,6 +127,7 @@ async fn the_page_is_at_each_path_that_studio_navigates_to() {
     for (path, base) in [
         ("/studio/", "./"),
         ("/studio/cluster", "./"),
+        ("/studio/workflows/instances/7/messages", "../../../"),
         ("/studio/workflows/definitions?page=2", "../"),
         ("/studio/workflows/definitions/a%2Fb.c/edit", "../../../"),
         ("/studio/workflows/instances/1/view/", "../../../../"),
@@ -144,7 +145,14 @@ async fn the_page_is_at_each_path_that_studio_navigates_to() {
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
         assert!(!policy.contains("'unsafe-eval'") && !policy.contains("script-src 'self' 'unsafe-inline'"));
     }
-    for asset in ["host.js", "host.css", "cluster.js", "icon.svg"] {
+    for asset in [
+        "host.js",
+        "host.css",
+        "tables.js",
+        "cluster.js",
+        "messages.js",
+        "icon.svg",
+    ] {
         let first = read(&server, &format!("/studio/mainspring/{asset}"), &[]).await;
         let tag = first.header("etag").to_owned();
         let again = read(

@@ -88,3 +88,33 @@ async fn what_has_faulted_is_retried_by_a_button_of_the_cluster_page() {
     studio.assert_no_errors().await;
     node.assert_invariants();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_messages_of_an_instance_are_behind_its_page() {
+    let settings = settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let node = SingleNode::start(&settings).await;
+    let link =
+        json!({"typeName": "String", "expression": {"type": "JavaScript", "value": "createEventTriggerUrl('Go')"}});
+    let sends = json!({"id": "link", "type": "Elsa.WriteLine", "text": link});
+    let activities = json!([sends, event("wait", "Go")]);
+    node.http
+        .publish(
+            &json!({"definitionId": "asks", "root": {"id": "root", "type": "Elsa.Sequence", "activities": activities}}),
+        )
+        .await;
+    node.http.dispatch("asks", &json!({"instanceId": "i"})).await;
+    node.http.instance_becomes("i", "Suspended").await;
+    let studio = Studio::open(&format!("http://{}", node.address), "messages", "").await;
+    studio.goto("workflows/instances/i/view").await;
+    studio.page.click_text(".ms-nav a", "Messages").await;
+    studio.page.wait_for_text("Messages of i").await;
+    studio.page.wait_for_text("Uses Left").await;
+    studio.page.wait_for_text("Nothing was sent to a sink.").await;
+    studio.page.wait_for_text("No mail was sent.").await;
+    studio.screenshot("1-links").await;
+    studio.page.click_text(".ms-back", "Back to the instance").await;
+    studio.page.wait("location.pathname.endsWith('/view')").await;
+    studio.assert_no_errors().await;
+    node.assert_invariants();
+}

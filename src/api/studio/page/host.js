@@ -65,7 +65,7 @@
   };
   window.fetch = fetchWithRetries;
 
-  // The pages. Each is one element of Studio, except for the cluster.
+  // The pages. Each is one element of Studio, or drawn by a function of our own.
   const studioElement = (name, attributes, properties) => {
     const node = document.createElement(name);
     for (const [attribute, value] of Object.entries(attributes)) node.setAttribute(attribute, value);
@@ -75,6 +75,7 @@
   };
   const editPath = (id) => `workflows/definitions/${encodeURIComponent(id)}/edit`;
   const viewPath = (id) => `workflows/instances/${encodeURIComponent(id)}/view`;
+  const messagesPath = (id) => `workflows/instances/${encodeURIComponent(id)}/messages`;
   const pages = [
     [/^workflows\/definitions\/?$/, 'definitions', 'Definitions', () => studioElement('elsa-workflow-definition-list', {},
       { editWorkflowDefinition: (id) => go(editPath(id)) })],
@@ -84,7 +85,8 @@
       { viewWorkflowInstance: (id) => go(viewPath(id)) })],
     [/^workflows\/instances\/([^/]+)\/view\/?$/, 'instances', 'Instance', (id) => studioElement('elsa-workflow-instance-viewer',
       { 'instance-id': id })],
-    [/^cluster\/?$/, 'cluster', 'Cluster', null],
+    [/^workflows\/instances\/([^/]+)\/messages\/?$/, 'instances', 'Messages', null, window.mainspringMessages],
+    [/^cluster\/?$/, 'cluster', 'Cluster', null, window.mainspringCluster],
   ];
 
   // The page at a path, and the ids in it; none: a path of no page, or with an id that cannot be decoded.
@@ -133,12 +135,15 @@
       return;
     }
     shown = path;
-    const [, group, title, make] = found.page;
+    const [, group, title, make, draw] = found.page;
     document.title = `${title} · Mainspring`;
     for (const link of document.querySelectorAll('.ms-nav a')) {
       if (link.dataset.page === group) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
     }
+    const messages = element('ms-messages');
+    messages.hidden = title !== 'Instance';
+    if (!messages.hidden) messages.href = messagesPath(...found.ids);
     const main = element('ms-page');
     leave?.();
     leave = null;
@@ -147,7 +152,7 @@
     main.className = `ms-page ms-${group} ms-${title.toLowerCase()}`;
     if (!make) {
       element('ms-loading').hidden = true;
-      leave = window.mainspringCluster(main, { api, headers, fetch: fetchWithRetries });
+      leave = draw(main, { api, headers, fetch: fetchWithRetries }, ...found.ids);
       removed = Promise.all([removed, remove(before)]);
       return;
     }
@@ -240,7 +245,7 @@
   });
 
   document.addEventListener('click', (event) => {
-    const link = event.target.closest?.('.ms-bar a');
+    const link = event.target.closest?.('.ms-bar a, .ms-back');
     if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
     go(link.getAttribute('href'));
