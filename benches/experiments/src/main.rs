@@ -61,6 +61,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Experiment::FanOut(settings) => events::fan_out(target, settings).await,
             Experiment::History(settings) => history::run(target, settings).await,
             Experiment::Hub(settings) => hub::run(target, settings).await,
+            Experiment::Links(settings) => web::links(target, settings).await,
             Experiment::Locks(settings) => locks::run(target, settings).await,
             Experiment::Loop(settings) => rows::loop_commits(target, settings).await,
             Experiment::Memory(settings) => rows::memory(target, settings).await,
@@ -71,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Experiment::Snapshot(settings) => rows::snapshot(target, settings).await,
             Experiment::Statements(settings) => statements::run(target, settings).await,
             Experiment::Uploads(settings) => web::uploads(target, settings).await,
+            Experiment::Webhooks(settings) => web::webhooks(target, settings).await,
         }
     })
 }

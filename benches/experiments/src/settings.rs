@@ -41,6 +41,8 @@ pub(crate) enum Experiment {
     History(History),
     /// Measure how soon observers have the commits of another node, and dispatches beside them
     Hub(Hub),
+    /// Measure uses of resume links, and executes beside forged ones
+    Links(Links),
     /// Measure locks beside two statements in a round trip each, or beside a plain use of Redis
     Locks(Locks),
     /// Measure the WAL of each commit of a long loop
@@ -61,6 +63,8 @@ pub(crate) enum Experiment {
     Statements(Statements),
     /// Measure large bodies to a workflow that reads their size against a handler that reads them
     Uploads(Uploads),
+    /// Measure workflows with an event for a sink each, and how fast waiting deliveries are sent
+    Webhooks(Webhooks),
 }
 
 /// What workflows are made of.
@@ -214,6 +218,40 @@ pub(crate) struct Uploads {
     /// The size of a body in MB
     #[arg(long, value_name = "MB", default_value = "10", value_parser = count)]
     pub(crate) megabytes: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `links`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Links {
+    /// The number of uses of links, one after another
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = count)]
+    pub(crate) links: usize,
+    /// The number of executes at the same time
+    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `webhooks`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Webhooks {
+    /// The number of workflows at the same time
+    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The number of deliveries that wait for a paused sink
+    #[arg(long, value_name = "COUNT", default_value = "20000", value_parser = count)]
+    pub(crate) deliveries: usize,
     /// The measured time of each half of a pair, in seconds
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
     pub(crate) seconds: usize,

@@ -104,6 +104,11 @@ async fn requests_of_workflows_are_measured_against_plain_ones() {
             "outgoing --clients 2 --requests 3 --seconds 1",
             ["client_per_s", "workflows_per_s"],
         ),
+        ("links --links 3 --clients 2 --seconds 1", ["p50_us", "beside_per_s"]),
+        (
+            "webhooks --clients 2 --deliveries 20 --seconds 1",
+            ["workflows_per_s", "deliveries_per_s"],
+        ),
     ] {
         report(small, &[&positive[..], &["ratio"]].concat()).await;
     }

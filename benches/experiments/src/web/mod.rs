@@ -1,7 +1,9 @@
-//! `uploads` and `outgoing`: workflows that receive and send requests, against the same work without a workflow.
+//! `uploads`, `outgoing`, `links` and `webhooks`: workflows that receive and send requests, against the same work without a workflow.
 
+mod links;
 mod outgoing;
 mod uploads;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,8 +15,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use links::run as links;
 pub(crate) use outgoing::run as outgoing;
 pub(crate) use uploads::run as uploads;
+pub(crate) use webhooks::run as webhooks;
 
 /// The pairs of measurements without and with a workflow.
 const PAIRS: usize = 5;
