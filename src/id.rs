@@ -219,10 +219,10 @@ impl LinkId {
         Self(uuid::Uuid::new_v4())
     }
 
-    /// The id of the link with this number in an execution: the same for a repeated burst. `maker` is the idempotency key of the
-    /// execution.
-    pub(crate) fn of_execution(maker: &str, number: u64) -> Self {
-        let hash = Sha256::digest(format!("resume link|{number}|{maker}"));
+    /// The id of the link with this number in an execution: the same for a repeated burst. `maker` is an instance with the key of
+    /// what makes the link; `leads_to` is signed with the id, so that a link does not lead elsewhere later.
+    pub(crate) fn of_execution(maker: &str, number: u64, leads_to: &str) -> Self {
+        let hash = Sha256::digest(format!("resume link|{number}|{}|{maker}|{leads_to}", maker.len()));
         let mut bytes = [0u8; 16];
         bytes.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
         Self(uuid::Uuid::new_v8(bytes))

@@ -1620,6 +1620,8 @@ CREATE TABLE resume_link (
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     revoked_at timestamptz,
+    -- The number of the key that signed it when it was made.
+    signed_by integer NOT NULL,
     CHECK (num_nonnulls(bookmark_id, event) = 1),
     CHECK (uses >= 1 AND uses_left BETWEEN 0 AND uses)
 ) WITH (fillfactor = 90);
@@ -1640,8 +1642,8 @@ CREATE TABLE audit (
     instance_id text COLLATE "C",
     link_id uuid
 );
-CREATE INDEX audit_instance ON audit (instance_id) WHERE instance_id IS NOT NULL;
-CREATE INDEX audit_link ON audit (link_id) WHERE link_id IS NOT NULL;
+CREATE INDEX audit_instance ON audit (instance_id, id) WHERE instance_id IS NOT NULL;
+CREATE INDEX audit_link ON audit (link_id, id) WHERE link_id IS NOT NULL;
 CREATE INDEX audit_time ON audit (at);
 
 -- Why a resume link that was signed with this key cannot be used now; null if it can. The pages of links and their uses have one

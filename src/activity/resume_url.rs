@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use super::context::ActivityContext;
 use super::fault::Fault;
-use crate::expression::{DEFAULT_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkOwner, WantedLink};
-
-/// The most links that one call of an activity makes.
-const MOST_LINKS: usize = 100;
+use crate::expression::{DEFAULT_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkOwner, MOST_LINKS, WantedLink};
 
 /// A resume link to make.
 #[derive(Clone, Debug)]

@@ -19,11 +19,11 @@ pub(super) const OPENAPI_PAGE: &str = "/openapi";
 /// Elsa's resume route, with the link as the parameter `t`, below [`PREFIX`].
 pub(super) const RESUME_BY_QUERY: &str = "/bookmarks/resume";
 /// Elsa's route that triggers the event of a link, the parameter `t`, below [`PREFIX`].
-pub(super) const TRIGGER_BY_TOKEN: &str = "/events/trigger";
-/// The resume route with the link in the path.
+pub(super) const TRIGGER_BY_QUERY: &str = "/events/trigger";
 /// Where webhook sources send their events, below [`PREFIX`].
 pub(super) const WEBHOOKS: &str = "/webhooks";
-pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{token}";
+/// The resume route with the link in the path.
+pub(super) const RESUME_BY_PATH: &str = "/workflows/resume/{link}";
 /// The same up to the link.
 const RESUME_PREFIX: &str = "/workflows/resume/";
 
@@ -113,6 +113,6 @@ pub(super) fn is_open(path: &str) -> bool {
 pub(super) fn takes_token(path: &str) -> bool {
     matches!(
         path.strip_prefix(PREFIX),
-        Some(RESUME_BY_QUERY | TRIGGER_BY_TOKEN | WEBHOOKS)
+        Some(RESUME_BY_QUERY | TRIGGER_BY_QUERY | WEBHOOKS)
     ) || path.strip_prefix(RESUME_PREFIX).is_some_and(|token| !token.is_empty())
 }

@@ -102,8 +102,7 @@ async fn run(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, rete
             Ok(())
         }
         Job::PurgeExpired => {
-            maintenance::purge_expired(pool, retention.dead_letters).await?;
-            maintenance::purge_links(pool, retention.audit).await?;
+            maintenance::purge_expired(pool, retention).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
             #[cfg(feature = "http")]

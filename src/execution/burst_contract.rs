@@ -13,8 +13,8 @@ use super::request::{EndedRequest, RunRequest};
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use crate::activity::EventPublication;
-use crate::expression::{LeadsTo, LinkExpiry, LinkRequest};
-use crate::id::{ActivityId, BookmarkId, InstanceId, LinkId, StimulusHash};
+use crate::expression::LinkRequest;
+use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash};
 
 /// One attempt to run an instance until it waits.
 #[derive(Clone, Debug)]
@@ -98,31 +98,8 @@ pub enum Instruction {
     Cancel,
 }
 
-/// A resume link that a burst has made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MadeLink {
-    pub(crate) id: LinkId,
-    /// The bookmark that it resumes; without one it triggers the event.
-    pub(crate) bookmark: Option<BookmarkId>,
-    pub(crate) event: Option<String>,
-    pub(crate) expiry: LinkExpiry,
-    pub(crate) uses: u32,
-}
-
-impl MadeLink {
-    pub(super) fn of(request: LinkRequest, bookmark: Option<BookmarkId>) -> Self {
-        Self {
-            id: request.id,
-            event: match request.leads_to {
-                LeadsTo::Event(name) if bookmark.is_none() => Some(name),
-                LeadsTo::Event(_) | LeadsTo::Bookmark(_) => None,
-            },
-            bookmark,
-            expiry: request.expiry,
-            uses: request.uses,
-        }
-    }
-}
+/// A resume link that a burst has made, with the bookmark that it resumes; without one it triggers its event.
+pub(crate) type MadeLink = (LinkRequest, Option<BookmarkId>);
 
 /// The result of a burst. It takes effect when it is committed.
 #[derive(Clone, Debug)]

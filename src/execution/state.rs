@@ -189,9 +189,9 @@ pub(super) struct Context {
     /// The idempotency key after the instance, once the activity has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<u64>,
-    /// How many resume links it has made.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) links: u64,
+    /// The key of the resume links that it makes at its beginning, until that has succeeded: a retry makes the same ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) link_key: Option<u64>,
     /// For an owner, what the causes of its children are derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scheduled: Option<Box<Scheduled>>,
@@ -254,7 +254,7 @@ impl Context {
             is_triggered: false,
             interruption: None,
             key: None,
-            links: 0,
+            link_key: None,
             scheduled: None,
         }
     }

@@ -50,6 +50,8 @@ impl InstanceState {
         self.parent = None;
         // Nor does a client.
         self.requests.clear();
+        // The links of the exported instance do not lead to this one.
+        self.contexts.values_mut().for_each(|context| context.link_key = None);
         match (self.status, self.sub_status) {
             (Status::Finished, SubStatus::Finished | SubStatus::Cancelled | SubStatus::Faulted) => {
                 if !self.bookmarks.is_empty() || !self.queue.is_empty() {

@@ -46,8 +46,8 @@ pub(crate) use mainspring_language::TimeSpan;
 pub use named_values::NamedValues;
 pub(crate) use named_values::{NO_SECRETS, secret_name_problem};
 pub(crate) use resume_links::{
-    CallLinks, DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkOwner, LinkRequest, MOST_USES,
-    WantedLink,
+    CallLinks, DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, LinkExpiry, LinkMaker, LinkOwner, LinkRequest, MOST_LINKS,
+    MOST_USES, WantedLink,
 };
 pub use resume_links::{LinkSource, ResumeLinks};
 pub(crate) use script::{CompiledScript, Evaluated, ScriptChanges, ScriptError, ScriptErrorKind, ScriptText};

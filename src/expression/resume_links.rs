@@ -1,8 +1,9 @@
 //! The resume links that expressions and activities make: each lets its holder resume one bookmark, or trigger one event of one
 //! instance, without a key.
 //!
-//! A link is a command: its URL is made at once, and its row is written by the commit of the burst. Its id is derived from the
-//! execution that makes it and its number there, so that a repeated burst makes the same link.
+//! A link is a command: its URL is made at once, and its row is written by the commit of the burst. Its id is derived from what
+//! sets the call off that makes it, its number there, and what it leads to. So a repeated burst and a retry of the activity make
+//! the same link, and no link changes its meaning.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ pub(crate) const LONGEST_LIFETIME: Duration = Duration::from_secs(3_653 * 24 * 3
 /// How often a link can be used at most.
 pub(crate) const MOST_USES: u32 = 1_000;
 /// The most links that one script, or one call of an activity, makes: each of them is a row.
-const MOST_LINKS: usize = 100;
+pub(crate) const MOST_LINKS: usize = 100;
 
 /// What a link leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,16 @@ pub(crate) enum LeadsTo {
     Bookmark(usize),
     /// An event of the instance.
     Event(String),
+}
+
+impl LeadsTo {
+    /// As a part of the id of a link.
+    fn text(&self) -> String {
+        match self {
+            Self::Bookmark(place) => format!("b{place}"),
+            Self::Event(name) => format!("e{name}"),
+        }
+    }
 }
 
 /// Until when a link can be used.
@@ -83,27 +94,23 @@ pub(crate) struct LinkRequest {
     pub(crate) leads_to: LeadsTo,
     pub(crate) expiry: LinkExpiry,
     pub(crate) uses: u32,
+    /// The number of the key that has signed it.
+    pub(crate) signed_by: i32,
 }
 
 /// From what the ids of links are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSource {
-    /// The number of the execution in its instance.
-    pub(crate) execution: u64,
-    /// Its idempotency key after the instance; without one its number is the key, with the seed of its instance.
-    pub(crate) key: Option<u64>,
-    pub(crate) seed: i64,
-    /// How many links it has made before.
+    /// The key, after the instance, of what has set the call off; at a retry that of the first try.
+    pub(crate) key: u64,
+    /// How many links were made under the key before.
     pub(crate) before: u64,
 }
 
 impl LinkSource {
-    fn id(&self, instance: &str, number: u64) -> LinkId {
-        let maker = match self.key {
-            Some(key) => format!("{instance}/{key:016x}"),
-            None => format!("{instance}:{}|{}", self.execution, self.seed),
-        };
-        LinkId::of_execution(&maker, self.before.saturating_add(number))
+    fn id(&self, instance: &str, number: u64, leads_to: &LeadsTo) -> LinkId {
+        let maker = format!("{instance}/{:016x}", self.key);
+        LinkId::of_execution(&maker, self.before.saturating_add(number), &leads_to.text())
     }
 }
 
@@ -134,7 +141,8 @@ impl CallLinks {
     }
 }
 
-type Signer = dyn Fn(LinkId, &LeadsTo) -> Option<String> + Send + Sync;
+/// The URL of a link, with the number of the key that signs it.
+type Signer = dyn Fn(LinkId, &LeadsTo) -> Option<(String, i32)> + Send + Sync;
 
 /// Makes the URLs of links, once the engine has the key that signs them. Clones share it.
 #[derive(Clone, Default)]
@@ -142,7 +150,7 @@ pub struct ResumeLinks(Arc<OnceLock<Box<Signer>>>);
 
 impl ResumeLinks {
     /// Sets the function that makes the URLs; only the first call has an effect.
-    pub(crate) fn sign_with(&self, signer: impl Fn(LinkId, &LeadsTo) -> Option<String> + Send + Sync + 'static) {
+    pub(crate) fn sign_with(&self, signer: impl Fn(LinkId, &LeadsTo) -> Option<(String, i32)> + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(signer));
     }
 }
@@ -205,13 +213,14 @@ impl LinkMaker {
         if made.len() >= MOST_LINKS {
             return Err(format!("an activity makes at most {MOST_LINKS} resume links at once"));
         }
-        let id = source.id(owner.instance, made.len() as u64);
-        let url = signer(id, &leads_to).ok_or_else(|| "this link cannot be signed".to_owned())?;
+        let id = source.id(owner.instance, made.len() as u64, &leads_to);
+        let (url, signed_by) = signer(id, &leads_to).ok_or_else(|| "this link cannot be signed".to_owned())?;
         made.push(LinkRequest {
             id,
             leads_to,
             expiry,
             uses,
+            signed_by,
         });
         Ok(url)
     }

@@ -142,9 +142,15 @@ impl ApiError {
         )
     }
 
-    /// The status and the message, for a page.
-    pub(crate) fn status_and_message(&self) -> (StatusCode, &str) {
-        (self.status, &self.message)
+    /// The status, the code, the message and the headers, for a page.
+    pub(crate) fn into_parts(self) -> (StatusCode, &'static str, String, Vec<(HeaderName, HeaderValue)>) {
+        (self.status, self.code, self.message, self.headers)
+    }
+
+    /// The same error for a caller that is not to learn which instance it is about.
+    pub(crate) fn without_instance(mut self) -> Self {
+        self.instance = None;
+        self
     }
 
     #[cfg(test)]
@@ -298,6 +304,10 @@ mod tests {
     async fn an_unknown_outcome_names_its_instance() {
         let (_, response) = respond(Error::unknown_outcome("m").instance("i1"));
         assert_eq!(response.headers()[INSTANCE_HEADER], "i1");
+        let hidden = ApiError::from(Error::unknown_outcome("m").instance("i1")).without_instance();
+        let hidden = hidden.into_response();
+        assert!(!hidden.headers().contains_key(INSTANCE_HEADER));
+        assert!(!body(hidden).await.to_string().contains("i1"));
         assert_eq!(body(response).await["workflowInstanceId"], "i1");
     }
 

@@ -75,6 +75,8 @@ pub(crate) struct PublishedEvent {
     pub(crate) refused: Vec<String>,
     /// It was published more than once under its key; rows of the first attempt are not counted.
     pub(crate) doubted: bool,
+    /// It was published before under its key, by another request.
+    pub(crate) is_repeated: bool,
 }
 
 /// How long an event in doubt is retried before its outcome is unknown, and the pauses between two attempts, which double.
@@ -112,18 +114,22 @@ pub(crate) async fn publish(pool: &Pool, lock_class: i32, event: &NewEvent) -> R
             Err(error) if error.is_paused() => return accepted_before(pool, event, error).await,
             // The same request may have used the link up, at once or in doubt.
             Err(error) if link::refusal(&error).is_some() => {
-                let is_known = find_request(pool, &event.tenant, &event.request).await?.is_some();
                 let doubted = doubt_ends.is_some();
-                return is_known
-                    .then(|| PublishedEvent {
+                let found = find_request(pool, &event.tenant, &event.request).await;
+                let found = found.map_err(|error| if doubted { unknown(error) } else { error })?;
+                return found
+                    .map(|_| PublishedEvent {
                         doubted,
+                        is_repeated: !doubted,
                         ..PublishedEvent::default()
                     })
                     .ok_or(error);
             }
             outcome => {
+                let doubted = doubt_ends.is_some();
                 return outcome.map(|published| PublishedEvent {
-                    doubted: doubt_ends.is_some(),
+                    doubted,
+                    is_repeated: published.is_repeated && !doubted,
                     ..published
                 });
             }
@@ -141,7 +147,10 @@ fn unknown(error: Error) -> Error {
 async fn accepted_before(pool: &Pool, event: &NewEvent, paused: Error) -> Result<PublishedEvent> {
     let is_known = !event.request.is_random() && find_request(pool, &event.tenant, &event.request).await?.is_some();
     if is_known {
-        Ok(PublishedEvent::default())
+        Ok(PublishedEvent {
+            is_repeated: true,
+            ..PublishedEvent::default()
+        })
     } else {
         Err(paused)
     }
@@ -233,13 +242,14 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let row = rows
         .first()
         .ok_or_else(|| Error::internal("the publish of an event returned no row"))?;
-    let published = published_event(row);
+    let mut published = published_event(row);
     if published.no_room {
         return Ok(published);
     }
     if count(row, "accepted") == 0 {
         // Published before under this key; another fingerprint is an error.
         find_request(pool, &event.tenant, &event.request).await?;
+        published.is_repeated = true;
     }
     metrics::counter!("mainspring_events_total").increment(1);
     Ok(published)
@@ -259,5 +269,6 @@ pub(super) fn published_event(row: &Row) -> PublishedEvent {
         fan_out: row.get::<_, Option<i64>>("fan_out").map(FanOutId),
         refused: row.get("refused"),
         doubted: false,
+        is_repeated: false,
     }
 }

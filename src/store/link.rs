@@ -24,8 +24,8 @@ const LIST: &str = include_str!("../../sql/queries/link/list.sql");
 const REVOKE: &str = include_str!("../../sql/queries/link/revoke.sql");
 const SPEND: &str = include_str!("../../sql/queries/link/spend.sql");
 
-/// The most links of an instance that a list shows.
-pub(crate) const MOST_LISTED: i64 = 1_000;
+/// The most links of an instance to which requests add one.
+pub(crate) const MOST_MADE: i64 = 10_000;
 
 /// A link that a request makes.
 #[derive(Clone, Debug)]
@@ -36,12 +36,25 @@ pub(crate) struct NewLink {
     pub(crate) bookmark: BookmarkId,
     pub(crate) lifetime: Duration,
     pub(crate) uses: i32,
+    /// The number of the key that signs it.
+    pub(crate) signed_by: i32,
 }
 
-/// Makes a link; returns when it expires, or `None` if the instance does not wait at the bookmark.
-pub(crate) async fn create(pool: &Pool, tenant: &TenantId, link: &NewLink) -> Result<Option<DateTime<Utc>>> {
+/// What became of a link that a request makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Created {
+    /// It expires at this time.
+    Until(DateTime<Utc>),
+    /// The instance does not wait at the bookmark.
+    NotWaiting,
+    /// The instance has [`MOST_MADE`] links.
+    TooMany,
+}
+
+/// Makes a link.
+pub(crate) async fn create(pool: &Pool, tenant: &TenantId, link: &NewLink) -> Result<Created> {
     let lifetime = i64::try_from(link.lifetime.as_micros()).unwrap_or(i64::MAX);
-    let params: [&(dyn ToSql + Sync); 7] = [
+    let params: [&(dyn ToSql + Sync); 9] = [
         &link.id.0,
         &tenant.as_str(),
         &link.instance.as_str(),
@@ -49,9 +62,16 @@ pub(crate) async fn create(pool: &Pool, tenant: &TenantId, link: &NewLink) -> Re
         &link.bookmark.as_str(),
         &lifetime,
         &link.uses,
+        &link.signed_by,
+        &MOST_MADE,
     ];
-    let row = pool.query_opt(CREATE, &params).await?;
-    Ok(row.map(|row| row.get("expires_at")))
+    let row = pool.query_one(CREATE, &params).await?;
+    let at = columns!(row; expires_at, has_room)?;
+    Ok(match (row.get(at.expires_at), row.get(at.has_room)) {
+        (Some(expires_at), _) => Created::Until(expires_at),
+        (None, true) => Created::NotWaiting,
+        (None, false) => Created::TooMany,
+    })
 }
 
 /// What a link leads to.
@@ -116,9 +136,16 @@ pub(crate) struct ListedLink {
     pub(crate) refusal: Option<AuditOutcome>,
 }
 
-/// The links of an instance, the oldest first, [`MOST_LISTED`] at most.
-pub(crate) async fn list(pool: &Pool, tenant: &TenantId, instance: &InstanceId) -> Result<Vec<ListedLink>> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &instance.as_str(), &MOST_LISTED];
+/// A page of the links of an instance, the newest first, before this one.
+pub(crate) async fn list(
+    pool: &Pool,
+    tenant: &TenantId,
+    instance: &InstanceId,
+    before: Option<LinkId>,
+    limit: i64,
+) -> Result<Vec<ListedLink>> {
+    let before = before.map(|link| link.0);
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant.as_str(), &instance.as_str(), &limit, &before];
     let rows = pool.query(LIST, &params).await?;
     let at = columns!(rows; id, bookmark_id, event, uses, uses_left, created_at, expires_at, refusal)?;
     let link = |row: &Row| {
@@ -170,20 +197,19 @@ impl LinkUse {
         client.query(spend, &params).await.map(drop)
     }
 
-    /// Uses the link in one transaction with a statement that accepts, and that has accepted nothing if it returns no row: then
+    /// Uses the link in one transaction with a statement that accepts (the second one), and that has accepted nothing if it returns no row: then
     /// the use is not counted. One round trip, and one for its end.
     pub(super) async fn around(
         &self,
         client: &deadpool_postgres::Object,
         tenant: &TenantId,
-        accept: &Statement,
+        [spend, accept]: [&Statement; 2],
         params: &[&(dyn ToSql + Sync)],
     ) -> std::result::Result<Vec<Row>, tokio_postgres::Error> {
-        let spend = Self::prepare(client).await?;
         // `join!` polls in this order, so the statements are sent in this order.
         let (begun, spent, accepted) = futures_util::join!(
             client.batch_execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1s'"),
-            self.spend(client, &spend, tenant),
+            self.spend(client, spend, tenant),
             client.query(accept, params),
         );
         let is_accepted = spent.is_ok() && accepted.as_ref().is_ok_and(|rows| !rows.is_empty());

@@ -12,7 +12,6 @@ const CLAIM_JOB: &str = include_str!("../../sql/queries/maintenance/claim_job.sq
 const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_partitions.sql");
 const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
 const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
-const PURGE_LINKS: &str = include_str!("../../sql/queries/maintenance/purge_links.sql");
 const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
 const UNFROZEN: &str = include_str!("../../sql/queries/maintenance/unfrozen_partition.sql");
 const WORTH: &str = include_str!("../../sql/queries/maintenance/vacuum_candidates.sql");
@@ -54,28 +53,33 @@ pub(crate) struct Retention {
     pub(crate) audit: Duration,
 }
 
-/// How long a resume link is kept after it has expired, so that its holder is told why.
-const EXPIRED_LINKS: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// Deletes old entries of the audit and links that expired long ago, batch by batch.
-pub(crate) async fn purge_links(pool: &Pool, audit: Duration) -> Result<()> {
-    let micros = |kept: Duration| i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-    let (audit, links) = (micros(audit), micros(EXPIRED_LINKS));
-    loop {
-        let row = pool.query_one(PURGE_LINKS, &[&audit, &links]).await?;
-        if row.get::<_, i64>("most") < PURGE_BATCH {
-            return Ok(());
+#[cfg(test)]
+impl Retention {
+    /// The same for both.
+    pub(crate) fn of(kept: Duration) -> Self {
+        Self {
+            dead_letters: kept,
+            audit: kept,
         }
     }
 }
 
-/// Deletes expired rows batch by batch. `retention`: how long the dead letter of a stimulus is kept. If the future is dropped,
-/// the batches before are deleted.
-pub(crate) async fn purge_expired(pool: &Pool, retention: Duration) -> Result<()> {
-    let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+/// How long a resume link is kept after it has expired, so that its holder is told why.
+const EXPIRED_LINKS: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Deletes expired rows batch by batch. If the future is dropped, the batches before are deleted.
+pub(crate) async fn purge_expired(pool: &Pool, retention: Retention) -> Result<()> {
+    let micros = |kept: Duration| i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
+    let (letters, audit, links) = (
+        micros(retention.dead_letters),
+        micros(retention.audit),
+        micros(EXPIRED_LINKS),
+    );
     let mut reached: Vec<Option<DateTime<Utc>>> = Vec::new();
     loop {
-        let row = pool.query_one(PURGE_EXPIRED, &[&retention, &reached]).await?;
+        let row = pool
+            .query_one(PURGE_EXPIRED, &[&letters, &reached, &audit, &links])
+            .await?;
         let at = columns!(row; purged, reached)?;
         if row.get::<_, i64>(at.purged) < PURGE_BATCH {
             return Ok(());

@@ -57,19 +57,30 @@ pub(crate) enum Retired {
     Now,
     /// It still signs: no other one is older than `signs_after`.
     Signs,
+    /// So many links that it has signed can be used, [`MOST_COUNTED`] at most.
+    InUse(i64),
     /// There is no such key.
     Unknown,
 }
 
-/// Deletes a key, unless nodes may still sign with it.
-pub(crate) async fn retire(pool: &Pool, id: i32, signs_after: Duration) -> Result<Retired> {
+/// The most links of a key that are counted.
+pub(crate) const MOST_COUNTED: i64 = 1_000;
+
+/// Deletes a key, unless nodes may still sign with it, or links of it can be used and `is_forced` is false.
+pub(crate) async fn retire(pool: &Pool, id: i32, signs_after: Duration, is_forced: bool) -> Result<Retired> {
     let after = i64::try_from(signs_after.as_micros()).unwrap_or(i64::MAX);
-    let row = pool.query_one(RETIRE, &[&id, &after]).await?;
-    Ok(match (row.get("is_retired"), row.get("was_known")) {
-        (true, _) => Retired::Now,
-        (false, true) => Retired::Signs,
-        (false, false) => Retired::Unknown,
-    })
+    let row = pool
+        .query_one(RETIRE, &[&id, &after, &is_forced, &MOST_COUNTED])
+        .await?;
+    let at = columns!(row; is_retired, links, was_known)?;
+    Ok(
+        match (row.get(at.is_retired), row.get(at.was_known), row.get(at.links)) {
+            (true, _, _) => Retired::Now,
+            (false, false, _) => Retired::Unknown,
+            (false, true, 0) => Retired::Signs,
+            (false, true, links) => Retired::InUse(links),
+        },
+    )
 }
 
 /// The time by the database's clock.

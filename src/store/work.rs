@@ -67,14 +67,17 @@ pub(crate) async fn accept_resume(
             }
             // The same request may have used the link up, at once or in doubt.
             Err(error) if request.is_some() && link::refusal(&error).is_some() => {
-                return accepted_before(pool, tenant, request, doubt.is_some())
-                    .await?
-                    .ok_or(error);
+                let before = accepted_before(pool, tenant, request, doubt.is_some()).await;
+                // What cannot be read leaves it in doubt.
+                let before = before.map_err(|error| doubt.unwrap_or(error))?;
+                return before.ok_or(error);
             }
             Err(error) => return Err(doubt.filter(|_| error.is_transient()).unwrap_or(error)),
         }
-        if let Some(before) = accepted_before(pool, tenant, request, doubt.is_some()).await? {
-            return Ok(before);
+        match accepted_before(pool, tenant, request, doubt.is_some()).await {
+            Ok(Some(before)) => return Ok(before),
+            Ok(None) => {}
+            Err(error) => return Err(doubt.unwrap_or(error)),
         }
     }
     Err(Error::unavailable(
@@ -111,9 +114,15 @@ async fn send(
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let statement = within(ANSWER_TIMEOUT, client.prepare_cached(sql)).await?;
-    let answer = match link {
-        None => within(ANSWER_TIMEOUT, client.query(&statement, params)).await,
-        Some((link, tenant)) => within(ANSWER_TIMEOUT, link.around(client, tenant, &statement, params)).await,
+    let spend = match link {
+        None => None,
+        Some(_) => Some(within(ANSWER_TIMEOUT, LinkUse::prepare(client)).await?),
+    };
+    let answer = match (link, &spend) {
+        (Some((link, tenant)), Some(spend)) => {
+            within(ANSWER_TIMEOUT, link.around(client, tenant, [spend, &statement], params)).await
+        }
+        _ => within(ANSWER_TIMEOUT, client.query(&statement, params)).await,
     };
     let answer = failpoint::hit("accept.after").await.and(answer);
     match answer {

@@ -383,7 +383,8 @@ FROM (
     UNION ALL
     -- Entries of the audit may be deleted before their link.
     SELECT 'resume-link-used-more-often-than-counted', count(*), min(u.id::text)
-    FROM (SELECT l.id FROM resume_link l JOIN audit a ON a.link_id = l.id AND a.outcome = 0 /* accepted */
+    FROM (SELECT l.id FROM resume_link l
+          JOIN audit a ON a.link_id = l.id AND a.outcome = 0 /* accepted */ AND a.at >= l.created_at
           GROUP BY l.id HAVING count(*) > min(l.uses - l.uses_left)) u
     UNION ALL
     SELECT 'no-token-key', 1, NULL WHERE NOT EXISTS (SELECT 1 FROM token_key)

@@ -1,10 +1,13 @@
 -- purpose: delete expired stimuli, idempotency keys, ends of requests and results of work. Stimuli for an instance, a
 --          correlation id or an activity execution become dead letters, which are deleted when they are older than $1
---          microseconds. Other dead letters stay
+--          microseconds. Other dead letters stay. Also entries of the audit that are older than $3 microseconds, and resume links
+--          that expired longer ago than $4 microseconds: until then a client is told that its link has expired
 -- caller:  store::maintenance
--- index:   inbox_expiry, idempotency_key_expiry, http_answer_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry
--- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter, then http_answer; locked ones are skipped
--- $2, and the result for the next batch: up to where the last batch came in each of the five; deleted rows stay in the indexes
+-- index:   inbox_expiry, idempotency_key_expiry, http_answer_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry,
+--          audit_time, resume_link_expiry
+-- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter, then http_answer, then resume_link; locked ones are
+--          skipped. audit, which nothing else locks
+-- $2, and the result for the next batch: up to where the last batch came in each of the seven; deleted rows stay in the indexes
 -- while an old snapshot exists, and would be walked over by each batch.
 WITH stale AS MATERIALIZED (
     SELECT ctid AS place, expires_at FROM inbox
@@ -28,6 +31,19 @@ WITH stale AS MATERIALIZED (
     SELECT ctid AS place, expires_at FROM http_answer
     WHERE expires_at <= now() AND expires_at >= coalesce(($2::timestamptz[])[5], '-infinity')
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), entry_old AS MATERIALIZED (
+    SELECT ctid AS place, at FROM audit
+    WHERE at < now() - $3::bigint * interval '1 microsecond' AND at >= coalesce(($2::timestamptz[])[6], '-infinity')
+    ORDER BY at LIMIT 1000
+), link_old AS MATERIALIZED (
+    SELECT ctid AS place, expires_at FROM resume_link
+    WHERE expires_at < now() - $4::bigint * interval '1 microsecond'
+      AND expires_at >= coalesce(($2::timestamptz[])[7], '-infinity')
+    ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+), link_deleted AS (
+    DELETE FROM resume_link l WHERE l.ctid = ANY (ARRAY(SELECT o.place FROM link_old o)) RETURNING 1
+), entry_deleted AS (
+    DELETE FROM audit a WHERE a.ctid = ANY (ARRAY(SELECT o.place FROM entry_old o)) RETURNING 1
 ), answer_deleted AS (
     DELETE FROM http_answer a WHERE a.ctid = ANY (ARRAY(SELECT o.place FROM answer_old o)) RETURNING 1
 ), dead_letter_deleted AS (
@@ -56,7 +72,9 @@ WITH stale AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM inbox_deleted) + (SELECT count(*) FROM request_deleted)
        + (SELECT count(*) FROM unmatched_deleted) + (SELECT count(*) FROM dead_letter_deleted)
-       + (SELECT count(*) FROM answer_deleted) AS purged,
+       + (SELECT count(*) FROM answer_deleted) + (SELECT count(*) FROM entry_deleted)
+       + (SELECT count(*) FROM link_deleted) AS purged,
        ARRAY[(SELECT max(s.expires_at) FROM stale s), (SELECT max(s.expires_at) FROM spent s),
              (SELECT max(o.ended_at) FROM unmatched_old o), (SELECT max(o.created_at) FROM dead_letter_old o),
-             (SELECT max(o.expires_at) FROM answer_old o)] AS reached
+             (SELECT max(o.expires_at) FROM answer_old o), (SELECT max(o.at) FROM entry_old o),
+             (SELECT max(o.expires_at) FROM link_old o)] AS reached

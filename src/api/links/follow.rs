@@ -1,11 +1,14 @@
 //! Following a resume link: GET and HEAD show its page, POST uses it. The link authenticates the request, which needs no key.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::{self, FormFields};
@@ -15,12 +18,16 @@ use crate::api::admission::ShowsKey;
 use crate::api::execute::{Execution, execution_response, status_of};
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
-use crate::api::path::{Id, RESUME_BY_PATH, RESUME_BY_QUERY, TRIGGER_BY_TOKEN};
+use crate::api::path::{RESUME_BY_PATH, RESUME_BY_QUERY, TRIGGER_BY_QUERY};
 use crate::http::{ApiError, ApiResult, ErrorBody, FormBody, Peer, RequestBody, ReservedMemory, is_form};
-use crate::runtime::{GenuineLink, Idempotency, LinkUseRequest, LinkUsed};
+use crate::runtime::{Idempotency, LinkUseRequest, LinkUsed};
 
 /// The body limit of a request with a link and no key, in bytes.
 const MAX_BODY: usize = 256 * 1024;
+/// How long the body of a request without a key may take: a slow one holds a place of those that have no key.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest text by which the form of a page is recognized.
+const MAX_ONCE: usize = 64;
 
 /// The input of what waits.
 #[derive(ToSchema)]
@@ -67,14 +74,14 @@ struct LinkQuery {
 ///
 /// It names the workflow, changes nothing, and has a form that uses the link. HEAD has the same answer without the page.
 #[utoipa::path(get, path = RESUME_BY_PATH, tag = "Resume links",
-    params(("token" = String, Path, description = "The link."), LinkQuery),
+    params(("link" = String, Path, description = "The link."), LinkQuery),
     responses(
         (status = 200, description = "The page.", body = String, content_type = "text/html"),
         (status = 404, description = "`no-such-link`, as a page: no node has made this link.", body = String, content_type = "text/html"),
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
-pub(super) async fn show_by_path(State(api): State<Api>, Id(link): Id, uri: Uri) -> Response {
-    show(&api, Some(link), &uri).await
+pub(super) async fn show_by_path(State(api): State<Api>, uri: Uri) -> Response {
+    show(&api, &uri).await
 }
 
 /// Shows the page of a resume link, whose text is in the query
@@ -86,11 +93,11 @@ pub(super) async fn show_by_path(State(api): State<Api>, Id(link): Id, uri: Uri)
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response {
-    show(&api, None, &uri).await
+    show(&api, &uri).await
 }
 
 /// Shows the page of a link that triggers an event
-#[utoipa::path(get, path = TRIGGER_BY_TOKEN, tag = "Resume links",
+#[utoipa::path(get, path = TRIGGER_BY_QUERY, tag = "Resume links",
     params(("t" = String, Query, description = "The link."), LinkQuery),
     responses(
         (status = 200, description = "The page.", body = String, content_type = "text/html"),
@@ -98,7 +105,7 @@ pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response 
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
-    show(&api, None, &uri).await
+    show(&api, &uri).await
 }
 
 /// Uses a resume link
@@ -106,7 +113,7 @@ pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
 /// It resumes a bookmark, or triggers an event of its instance, once unless it was made for more. Without an API key, the answer
 /// has only the status of the instance; that to a form is a page.
 #[utoipa::path(post, path = RESUME_BY_PATH, tag = "Resume links",
-    params(("token" = String, Path, description = "The link."), LinkQuery, IdempotencyKey),
+    params(("link" = String, Path, description = "The link."), LinkQuery, IdempotencyKey),
     request_body = Option<LinkInput>,
     responses(
         (status = 200, description = "The instance waits again or has ended; with `async`, or for an event, the request is accepted.",
@@ -119,8 +126,8 @@ pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
         (status = 500, description = "The instance has faulted, or the server has failed.",
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
-pub(super) async fn use_by_path(State(api): State<Api>, Id(link): Id, request: Request) -> Response {
-    follow(&api, Some(link), request).await
+pub(super) async fn use_by_path(State(api): State<Api>, request: Request) -> Response {
+    follow(&api, request).await
 }
 
 /// Uses a resume link, whose text is in the query
@@ -137,11 +144,11 @@ pub(super) async fn use_by_path(State(api): State<Api>, Id(link): Id, request: R
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn use_by_query(State(api): State<Api>, request: Request) -> Response {
-    follow(&api, None, request).await
+    follow(&api, request).await
 }
 
 /// Uses a link that triggers an event
-#[utoipa::path(post, path = TRIGGER_BY_TOKEN, tag = "Resume links",
+#[utoipa::path(post, path = TRIGGER_BY_QUERY, tag = "Resume links",
     params(("t" = String, Query, description = "The link."), LinkQuery, IdempotencyKey),
     request_body = Option<LinkInput>,
     responses(
@@ -154,34 +161,34 @@ pub(super) async fn use_by_query(State(api): State<Api>, request: Request) -> Re
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn use_event(State(api): State<Api>, request: Request) -> Response {
-    follow(&api, None, request).await
+    follow(&api, request).await
 }
 
-/// Verifies the link first: without a genuine one, nothing else of the request is read.
-async fn genuine(
-    api: &Api,
-    in_path: Option<&str>,
-    uri: &Uri,
-) -> Result<(GenuineLink, Fields, Option<String>), ApiError> {
-    if let Some(text) = in_path {
-        let link = api.engine.verify_link(text).await?;
-        return Ok((link, Fields::from_query(uri)?, None));
+/// The text of the link: the first parameter `t`, or the end of a path that is not Elsa's. Nothing else is checked before the link is.
+fn text_of(uri: &Uri) -> (&str, bool) {
+    let path = uri.path();
+    if path.ends_with(RESUME_BY_QUERY) || path.ends_with(TRIGGER_BY_QUERY) {
+        let parameters = uri.query().unwrap_or_default().split('&');
+        let mut texts =
+            parameters.filter_map(|parameter| parameter.strip_prefix("t=").or(parameter.strip_prefix("T=")));
+        return (texts.next().unwrap_or_default(), true);
     }
-    let mut query = Fields::from_query(uri)?;
-    // Without a text it is no link, as any other text is none.
-    let text = query.text("t")?.unwrap_or_default();
-    Ok((api.engine.verify_link(&text).await?, query, Some(text)))
+    (path.rsplit('/').next().unwrap_or_default(), false)
 }
 
-async fn show(api: &Api, in_path: Option<String>, uri: &Uri) -> Response {
+async fn show(api: &Api, uri: &Uri) -> Response {
     let shown = async {
-        let (link, mut query, text) = genuine(api, in_path.as_deref(), uri).await?;
+        let (text, is_in_query) = text_of(uri);
+        let link = api.engine.verify_link(text).await?;
+        let mut query = Fields::from_query(uri)?;
         let input = query.text("in")?;
+        // Two clicks are one request.
+        let once = uuid::Uuid::new_v4().simple();
         let fields = FormFields {
             // A query that replaces the one of the page, which may have the input.
-            action: match text {
-                Some(text) => format!("?t={text}"),
-                None => "?".to_owned(),
+            action: match is_in_query {
+                true => format!("?t={text}&once={once}"),
+                false => format!("?once={once}"),
             },
             input: input.as_deref(),
             is_async: query.flag("async")?.unwrap_or(false),
@@ -189,7 +196,7 @@ async fn show(api: &Api, in_path: Option<String>, uri: &Uri) -> Response {
         let told = api.engine.link_page(link).await?;
         Ok::<_, ApiError>(page::of_link(told, &fields))
     };
-    shown.await.unwrap_or_else(|error| page::of_error(&error))
+    shown.await.unwrap_or_else(page::of_error)
 }
 
 /// What a request asks of a link, and the memory of that.
@@ -219,6 +226,14 @@ impl Asked {
             Some(input) => Some(input),
             None => query.object("in")?,
         };
+        let idempotency = match idempotency {
+            Some(given) => Some(given),
+            None => query
+                .text("once")?
+                .filter(|once| !once.is_empty())
+                .map(once_key)
+                .transpose()?,
+        };
         let is_async = match fields.flag("async")? {
             Some(flag) => flag,
             None => query.flag("async")?.unwrap_or(false),
@@ -233,21 +248,60 @@ impl Asked {
     }
 }
 
-async fn follow(api: &Api, in_path: Option<String>, request: Request) -> Response {
+/// The key of a form that is sent more than once.
+fn once_key(once: String) -> Result<Idempotency, ApiError> {
+    if once.len() > MAX_ONCE || !once.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(ApiError::invalid_field("once", "once must be the text of the page."));
+    }
+    let fingerprint = Sha256::digest(&once).into();
+    let key = format!("once:{once}");
+    Ok(Idempotency { key, fingerprint })
+}
+
+async fn follow(api: &Api, request: Request) -> Response {
     let of_form = is_form(request.headers());
-    match used(api, in_path, request).await {
+    match used(api, request).await {
         Ok(response) if of_form => page::of_use(response.status()),
-        Err(error) if of_form => page::of_error(&error),
+        Err(error) if of_form => page::of_error(error),
         answer => answer.into_response(),
     }
 }
 
-async fn used(api: &Api, in_path: Option<String>, request: Request) -> ApiResult {
-    let uri = request.uri().clone();
-    let (link, query, _) = genuine(api, in_path.as_deref(), &uri).await?;
+/// Reads the rest of a request with a genuine link. Without a key, its body is to arrive soon.
+async fn asked(api: &Api, request: Request, shows_key: bool) -> Result<Asked, ApiError> {
+    let query = Fields::from_query(request.uri())?;
+    let reading = Asked::read(api, query, request);
+    if shows_key {
+        return reading.await;
+    }
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        let message = format!("The body had not arrived after {} s.", BODY_TIMEOUT.as_secs());
+        Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", message).header(header::CONNECTION, "close"))
+    })
+}
+
+/// Whether a request may repeat one that was accepted: it gets the answer of that one, even if it has used the link up.
+fn may_repeat(request: &Request) -> bool {
+    let is_once = |parameter: &str| parameter.starts_with("once=");
+    request.headers().contains_key("idempotency-key")
+        || request.uri().query().is_some_and(|query| query.split('&').any(is_once))
+}
+
+async fn used(api: &Api, request: Request) -> ApiResult {
     let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
-    let asked = Asked::read(api, query, request).await?;
+    let (text, _) = text_of(request.uri());
+    let link = api.engine.verify_link(text).await?;
+    if !may_repeat(&request) {
+        api.engine.check_link(link, client).await?;
+    }
+    let asked = match asked(api, request, shows_key).await {
+        Ok(asked) => asked,
+        Err(error) => {
+            api.engine.refuse_link_request(link, client).await;
+            return Err(error);
+        }
+    };
     let request = LinkUseRequest {
         input: asked.input,
         idempotency: asked.idempotency,
@@ -265,7 +319,15 @@ async fn used(api: &Api, in_path: Option<String>, request: Request) -> ApiResult
             let message = "The instance has faulted and cannot continue.";
             return Err(ApiError::new(StatusCode::CONFLICT, "instance-faulted", message));
         }
+        if ["instance-not-found", "already-resumed"].contains(&error.code()) {
+            let message = "what this link is for has ended, or was done in another way";
+            return Err(ApiError::new(StatusCode::GONE, "link-ended", message));
+        }
     }
+    let used = used.map_err(|error| match ApiError::from(error) {
+        error if shows_key => error,
+        error => error.without_instance(),
+    });
     Ok(match (used?, shows_key) {
         (LinkUsed::Accepted(_), false) => outcome(StatusCode::OK, "Accepted"),
         (LinkUsed::Accepted(workflow_instance_id), true) => Json(Started { workflow_instance_id }).into_response(),

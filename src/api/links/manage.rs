@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use mainspring_language::TimeSpan;
+use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::openapi::{Counted, NoFields};
+use crate::api::paging;
 use crate::api::path::{Id, IdPair};
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::{BookmarkId, InstanceId, LinkId};
-use crate::runtime::{LinkKey, ResumeLink, ResumeLinkRequest, ResumeLinkSummary};
+use crate::runtime::{LinkKey, Page, ResumeLink, ResumeLinkRequest, ResumeLinkSummary};
 
 /// What a link is for.
 #[derive(ToSchema)]
@@ -43,8 +45,8 @@ struct LinkFields {
     responses(
         (status = 200, description = "The link.", body = ResumeLink),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
-        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark. `several-bookmarks` or \
-            `instance-faulted`."),
+        (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark. `several-bookmarks`, \
+            `instance-faulted`, or `too-many-links`: the instance has 10,000."),
     ))]
 pub(super) async fn create(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -77,16 +79,49 @@ fn lifetime(fields: &mut Fields) -> Result<Option<Duration>, ApiError> {
     lifetime.map(Some).ok_or_else(wrong)
 }
 
-/// Lists the resume links of an instance, the oldest first, without their URLs
+/// Which links of an instance.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[allow(dead_code, reason = "a schema")]
+struct LinkCriteria {
+    /// Only those before the link with this id: `next` of the page before.
+    before: Option<String>,
+    /// The size of a page; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: Option<u32>,
+}
+
+/// A page of the resume links of an instance.
+#[derive(Serialize, ToSchema)]
+struct LinkPage {
+    /// The newest link first.
+    items: Vec<ResumeLinkSummary>,
+    /// Where the next page begins; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Lists the resume links of an instance, the newest first, without their URLs
 #[utoipa::path(get, path = "/workflow-instances/{id}/resume-links", tag = "Resume links",
-    params(("id" = String, Path, description = "The id of the instance.")),
+    params(("id" = String, Path, description = "The id of the instance."), LinkCriteria),
     responses(
-        (status = 200, description = "The links, 1,000 at most.", body = Counted<ResumeLinkSummary>),
+        (status = 200, description = "A page of the links.", body = LinkPage),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
-    let items = api.engine.resume_links(&InstanceId::new(id)).await?;
-    Ok(Json(json!({"items": items, "count": items.len()})).into_response())
+pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+    let mut fields = Fields::from_query(&uri)?;
+    let size = paging::size(&mut fields, "pageSize")?.unwrap_or(Page::default().page_size);
+    let before = fields.text("before")?.map(|text| {
+        let wrong = || ApiError::invalid_field("before", "before must be the id of a resume link.");
+        LinkId::parse(&text).ok_or_else(wrong)
+    });
+    // One more than the page has shows whether there is a next one.
+    let (id, before) = (InstanceId::new(id), before.transpose()?);
+    let mut items = api.engine.resume_links(&id, before, size.saturating_add(1)).await?;
+    let has_more = items.len() > size as usize;
+    items.truncate(size as usize);
+    let next = items.last().map(|last| last.id.clone()).filter(|_| has_more);
+    Ok(Json(LinkPage { items, next }).into_response())
 }
 
 /// Revokes a resume link
@@ -127,13 +162,15 @@ pub(super) async fn rotate(State(api): State<Api>, _body: RequestBody) -> ApiRes
 
 /// Deletes a key: no resume link that it has signed is valid any more
 #[utoipa::path(delete, path = "/cluster/link-keys/{id}", tag = "Resume links",
-    params(("id" = String, Path, description = "The number of the key.")),
+    params(("id" = String, Path, description = "The number of the key."),
+        ("force" = Option<bool>, Query, description = "Also while links that the key has signed can be used.")),
     responses(
         (status = 204, description = "The key verifies nothing any more, on no node."),
         (status = 404, description = "`key-not-found`: there is no such key."),
-        (status = 409, description = "`key-signs`: it may still sign links; rotate, and delete it two minutes later."),
+        (status = 409, description = "`key-signs`: it may still sign links; rotate, and delete it two minutes later. \
+            `key-in-use`: links that it has signed can be used, and `force` is not true."),
     ))]
-pub(super) async fn retire(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn retire(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
     let not_found = || {
         ApiError::new(
             StatusCode::NOT_FOUND,
@@ -141,6 +178,8 @@ pub(super) async fn retire(State(api): State<Api>, Id(id): Id) -> ApiResult {
             "A key has a whole number as its id.",
         )
     };
-    api.engine.retire_link_key(id.parse().map_err(|_| not_found())?).await?;
+    let is_forced = Fields::from_query(&uri)?.flag("force")?.unwrap_or(false);
+    let id = id.parse().map_err(|_| not_found())?;
+    api.engine.retire_link_key(id, is_forced).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

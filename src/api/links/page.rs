@@ -45,7 +45,7 @@ pub(super) fn of_link(page: LinkPage, fields: &FormFields<'_>) -> Response {
         .filter(|name| !name.trim().is_empty())
         .unwrap_or(UNNAMED);
     if let Some(refusal) = page.refusal {
-        return of_error(&refusal.into());
+        return of_error(refusal.into());
     }
     let does = match &page.event {
         Some(event) => format!("This link sends \u{201c}{}\u{201d} to the workflow.", escaped(event)),
@@ -76,9 +76,9 @@ pub(super) fn of_use(status: StatusCode) -> Response {
     page_response(status, title, &format!("<h1>{title}</h1><p>{text}</p>"))
 }
 
-/// The page of an error.
-pub(super) fn of_error(error: &ApiError) -> Response {
-    let (status, message) = error.status_and_message();
+/// The page of an error, with its headers.
+pub(super) fn of_error(error: ApiError) -> Response {
+    let (status, code, message, headers) = error.into_parts();
     let title = match status {
         StatusCode::GONE => "This link is no longer valid",
         StatusCode::NOT_FOUND => "This is not a link of this server",
@@ -92,7 +92,10 @@ pub(super) fn of_error(error: &ApiError) -> Response {
         .chain(characters)
         .collect();
     let text = escaped(sentence.trim_end_matches('.'));
-    page_response(status, title, &format!("<h1>{title}</h1><p>{text}.</p>"))
+    let body = format!("<h1>{title}</h1><p>{text}.</p><p><small>{}</small></p>", escaped(code));
+    let mut response = page_response(status, title, &body);
+    response.headers_mut().extend(headers);
+    response
 }
 
 fn page_response(status: StatusCode, title: &str, body: &str) -> Response {
@@ -142,6 +145,19 @@ mod tests {
     async fn html(response: Response) -> String {
         let bytes = axum::body::to_bytes(response.into_body(), 100_000).await.unwrap();
         String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_page_of_an_error_has_its_code_and_its_headers() {
+        let response = of_error(ApiError::unavailable("cut-off", "try <another> node."));
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+        let html = html(response).await;
+        assert!(
+            html.contains("<small>cut-off</small>") && html.contains("Try &lt;another&gt; node."),
+            "{html}"
+        );
     }
 
     #[tokio::test]

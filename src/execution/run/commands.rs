@@ -98,6 +98,7 @@ impl<'p> BurstRun<'p> {
         let bookmarks: Vec<BookmarkId> = bookmarks.map(|bookmark| self.add_bookmark(bookmark)).collect();
         self.add_links(number, commands.links);
         self.bind_links(number, &bookmarks);
+        self.keep_links(number);
         self.files.extend(commands.sent.files);
         for failure in commands.sent.failures {
             self.record_sent_failure(number, failure);

@@ -3,8 +3,9 @@
 use super::BurstRun;
 use crate::activity::{ActivityCommands, Fault};
 use crate::execution::burst_contract::MadeLink;
+use crate::execution::cause::Cause;
 use crate::expression::{CallLinks, LeadsTo, LinkRequest, LinkSource};
-use crate::id::BookmarkId;
+use crate::id::{ActivityExecutionId, BookmarkId};
 
 /// What a link weighs in the commit, in bytes.
 const WEIGHT: usize = 200;
@@ -15,6 +16,8 @@ pub(in crate::execution) struct BurstLinks {
     made: Vec<MadeLink>,
     /// Those of an execution whose bookmarks are still to be made. What faults before leaves some behind.
     unbound: Vec<(u64, LinkRequest)>,
+    /// How many the current work has made.
+    number: u64,
 }
 
 impl BurstLinks {
@@ -22,19 +25,46 @@ impl BurstLinks {
     pub(in crate::execution) fn into_made(self) -> Vec<MadeLink> {
         self.made
     }
+
+    /// Other work begins, which has a key of its own.
+    pub(super) fn begin(&mut self) {
+        self.number = 0;
+    }
 }
 
 impl BurstRun<'_> {
     /// From what the links of a call of this execution are derived.
     pub(super) fn call_links(&self, number: u64) -> CallLinks {
-        let context = self.state.contexts.get(&number);
-        let attempts = context.map_or(0, |context| context.attempts);
+        let of_try = self.state.contexts.get(&number).and_then(|context| context.link_key);
         CallLinks::new(LinkSource {
-            execution: number,
-            key: self.key_of(number),
-            seed: self.child_seed ^ i64::from(attempts).rotate_left(40),
-            before: context.map_or(0, |context| context.links),
+            key: of_try.unwrap_or_else(|| self.link_key(number)),
+            before: self.links.number,
         })
+    }
+
+    /// The key of the links that the current work makes. One idempotency key is that of all calls of its execution; each of them has
+    /// links of its own.
+    fn link_key(&self, number: u64) -> u64 {
+        let id = || ActivityExecutionId::of(self.state.instance_id.as_str(), number);
+        let cause = self
+            .cause
+            .unwrap_or_else(|| Cause::of_execution(&id(), self.child_seed));
+        cause.key()
+    }
+
+    /// Notes under which key an execution makes links at its beginning. It stays until [`Self::keep_links`].
+    pub(super) fn begin_links(&mut self, number: u64) {
+        let key = self.link_key(number);
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            context.link_key.get_or_insert(key);
+        }
+    }
+
+    /// A call has succeeded: later ones and a retry make other links.
+    pub(super) fn keep_links(&mut self, number: u64) {
+        if let Some(context) = self.state.contexts.get_mut(&number) {
+            context.link_key = None;
+        }
     }
 
     /// Takes over links of an execution.
@@ -43,12 +73,10 @@ impl BurstRun<'_> {
             return;
         }
         self.recorder.bytes += links.len() * WEIGHT;
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            context.links += links.len() as u64;
-        }
+        self.links.number += links.len() as u64;
         for link in links {
             match &link.leads_to {
-                LeadsTo::Event(_) => self.links.made.push(MadeLink::of(link, None)),
+                LeadsTo::Event(_) => self.links.made.push((link, None)),
                 LeadsTo::Bookmark(_) => self.links.unbound.push((number, link)),
             }
         }
@@ -63,7 +91,9 @@ impl BurstRun<'_> {
         if all.any(is_lost) {
             let message = "A resume link was made for a bookmark of this activity, and the activity does not wait at that one: make \
                            the link in an activity that waits, or make one that triggers an event";
-            return Err(Fault::new(message).code("resume-link-without-bookmark"));
+            return Err(Fault::new(message)
+                .code("resume-link-without-bookmark")
+                .quoting_nothing(true));
         }
         Ok(())
     }
@@ -77,7 +107,7 @@ impl BurstRun<'_> {
                 LeadsTo::Event(_) => continue,
             };
             if let Some(bookmark) = bookmarks.get(place) {
-                links.made.push(MadeLink::of(link, Some(bookmark.clone())));
+                links.made.push((link, Some(bookmark.clone())));
             }
         }
     }

@@ -208,6 +208,7 @@ impl BurstRun<'_> {
     pub(super) fn follows(&mut self, cause: Option<Cause>) {
         self.cause = cause;
         self.set_off = (0, 0);
+        self.links.begin();
     }
 
     /// The cause of the next thing that the current work sets off.
@@ -293,6 +294,7 @@ impl BurstRun<'_> {
 
     /// Executes an activity that is in the state: evaluates its inputs, and calls it.
     async fn execute(&mut self, number: u64, node: &ActivityNode, invalid: Option<Fault>) {
+        self.begin_links(number);
         let evaluated = self.evaluate_inputs(number, node).await;
         let inputs = self
             .state

@@ -1,11 +1,17 @@
 //! Retries of what has faulted: the same execution and key, a greater attempt, and the end that it would have had.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Map, Value, json};
 
 use super::activities::{event, guarded, line, literal, parallel, sequence};
 use super::in_memory::{InMemoryInstance, definition, start};
 use super::nested::{usable, using};
-use crate::activity::{Activity, ActivityContext, Catalogue, Descriptor, Fault, InputDescriptor, Step};
+use crate::activity::{
+    Activity, ActivityContext, BookmarkRequest, Catalogue, Descriptor, Fault, InputDescriptor, ResumeLinkOptions,
+    Resumption, Step,
+};
 use crate::execution::{
     ActivityRetry, BurstResult, InstanceState, Instruction, InstructionOrigin, InterpreterOptions, SubStatus,
 };
@@ -75,6 +81,84 @@ async fn retry(instance: &mut InMemoryInstance, activities: &[&str]) -> (Vec<Act
 fn refusals(retries: &[ActivityRetry]) -> Vec<&str> {
     let refused = retries.iter().filter_map(|retry| retry.attempt.as_ref().err());
     refused.map(String::as_str).collect()
+}
+
+/// Makes a link to its bookmark, and waits, unless it is the first attempt; faults when it goes on.
+struct Mails(Arc<Mutex<Vec<String>>>);
+
+impl Activity for Mails {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("Mails").input(InputDescriptor::new("Reject", "String"))
+    }
+
+    async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {
+        let reject = context.input("Reject").as_str().unwrap_or_default().to_owned();
+        let approve = context.resume_url(ResumeLinkOptions::default())?;
+        self.0.lock().unwrap().extend([reject, approve]);
+        if context.attempt() < 2 {
+            return Err(Fault::new("the mail server has closed the connection"));
+        }
+        context.bookmark(BookmarkRequest::new(json!({})));
+        Ok(Step::Wait)
+    }
+
+    async fn resumed(&self, _: &mut ActivityContext<'_>, _: Resumption) -> Result<Step, Fault> {
+        Err(Fault::new("not now"))
+    }
+}
+
+#[tokio::test]
+async fn a_retry_makes_the_links_of_the_try_that_has_not_waited_and_no_link_leads_elsewhere() {
+    let sent = Arc::<Mutex<Vec<String>>>::default();
+    let targets = Arc::<Mutex<BTreeMap<String, String>>>::default();
+    let root = json!({"id": "m", "type": "Mails",
+        "reject": {"typeName": "String", "expression": {"type": "JavaScript", "value": "createEventTriggerUrl('Reject')"}}});
+    let mut catalogue = Catalogue::standard();
+    catalogue.register(Mails(Arc::clone(&sent)));
+    let seen = Arc::clone(&targets);
+    let mut instance = InMemoryInstance::with(&definition(json!({ "root": root })), catalogue, |options| {
+        options.script.links.sign_with(move |id, leads_to| {
+            let target = format!("{leads_to:?}");
+            let before = seen.lock().unwrap().insert(id.to_string(), target.clone());
+            assert!(before.is_none_or(|before| before == target), "{id} leads elsewhere");
+            Some((id.to_string(), 1))
+        });
+    });
+    let urls = || std::mem::take(&mut *sent.lock().unwrap());
+    let faulted = begin(&mut instance).await;
+    assert_eq!(faulted.sub_status, SubStatus::Faulted);
+    let first = urls();
+    assert_ne!(first[0], first[1]);
+    let (_, waiting) = retry(&mut instance, &[]).await;
+    let waiting = waiting.unwrap();
+    assert_eq!(waiting.sub_status, SubStatus::Suspended);
+    assert_eq!(urls(), first, "what was mailed works");
+    let made: Vec<String> = waiting.links.iter().map(|(link, _)| link.id.to_string()).collect();
+    assert_eq!(made, first);
+    // What has waited has used its links.
+    let origin = InstructionOrigin {
+        row: "2".to_owned(),
+        ..InstructionOrigin::default()
+    };
+    let resume = Instruction::Resume {
+        bookmark_id: waiting.bookmarks_created[0].id.clone(),
+        input: Map::new(),
+        payload: None,
+        request: None,
+    };
+    instance.burst_of(vec![(resume, origin)]).await;
+    let state = InstanceState::from_bytes(&instance.state.as_ref().unwrap().to_bytes().unwrap()).unwrap();
+    let origin = InstructionOrigin {
+        row: "retry 2".to_owned(),
+        ..InstructionOrigin::default()
+    };
+    let now = chrono::DateTime::UNIX_EPOCH;
+    let (_, again) = instance.interpreter.retry(&instance.program, state, &[], &origin, now);
+    instance.state = Some(again.unwrap().state);
+    instance.run(Instruction::Continue).await;
+    let later = urls();
+    assert!(later.iter().all(|url| !first.contains(url)), "{later:?} {first:?}");
+    assert_eq!(targets.lock().unwrap().len(), 4);
 }
 
 #[tokio::test]

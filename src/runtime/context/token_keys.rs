@@ -1,8 +1,9 @@
 //! The keys that sign resume links and tokens, as this node knows them.
 //!
 //! A key that was added verifies at once and signs once it is [`SIGNS_AFTER`] old; each node reads the keys more often than that. So
-//! whatever a node signs, all others can verify without a statement. A node that does not know the key of a text all the same,
-//! as after a time without its database, reads the keys again, at most once per [`UNKNOWN_PAUSE`] whatever is forged.
+//! whatever a node signs, all others can verify without a statement, and a key that a node does not know is forged. Only a node
+//! whose keys are [`STALE_AFTER`] old, as after a time without its database, reads them again for a text, at most once per
+//! [`UNKNOWN_PAUSE`]. One whose keys are as old as [`SIGNS_AFTER`] signs nothing: its key may be deleted.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,6 +21,8 @@ use crate::{Error, Result};
 pub(crate) const SIGNS_AFTER: Duration = Duration::from_secs(60);
 /// Between two reads of the keys.
 pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_secs(20);
+/// Keys that were read so long ago may not be all.
+const STALE_AFTER: Duration = Duration::from_secs(30);
 /// The least time between two reads because of a key that is unknown.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,7 +51,14 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Result<Hmac<Sha256>> {
 /// What was read last, the newest key first.
 struct KnownKeys {
     keys: Vec<SigningKey>,
-    read_at: Instant,
+    /// `None` before the first time.
+    read_at: Option<Instant>,
+}
+
+impl KnownKeys {
+    fn age(&self) -> Duration {
+        self.read_at.map_or(Duration::MAX, |read_at| read_at.elapsed())
+    }
 }
 
 /// The keys of the cluster.
@@ -66,7 +76,7 @@ impl TokenKeys {
             secret,
             known: RwLock::new(KnownKeys {
                 keys: Vec::new(),
-                read_at: Instant::now(),
+                read_at: None,
             }),
             asked_at: Mutex::default(),
         }
@@ -81,7 +91,7 @@ impl TokenKeys {
             .collect::<Result<Vec<_>>>()?;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = KnownKeys {
             keys,
-            read_at: Instant::now(),
+            read_at: Some(Instant::now()),
         };
         Ok(())
     }
@@ -103,34 +113,33 @@ impl TokenKeys {
         })
     }
 
-    /// The key that signs now.
+    /// The key that signs now. Fails with `no-token-key` if the keys were not read for too long.
     pub(crate) fn signing(&self) -> Result<SigningKey> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let passed = known.read_at.elapsed();
+        let passed = known.age();
         let signs = |key: &&SigningKey| key.age.saturating_add(passed) >= SIGNS_AFTER;
         let found = known.keys.iter().find(signs).or(known.keys.last());
-        found.cloned().ok_or_else(|| {
-            Error::unavailable(
-                "no-token-key",
-                "this node has not read the keys of links yet; try again",
-            )
-        })
+        found.filter(|_| passed < SIGNS_AFTER).cloned().ok_or_else(not_read)
     }
 
-    /// The key with this number, as far as this node knows it.
-    fn known(&self, id: i32) -> Option<SigningKey> {
+    /// The key with this number, as far as this node knows it, and whether it may not know all.
+    fn known(&self, id: i32) -> (Option<SigningKey>, bool) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.keys.iter().find(|key| key.id == id).cloned()
+        let key = known.keys.iter().find(|key| key.id == id).cloned();
+        (key, known.age() >= STALE_AFTER)
     }
 
-    /// The key with this number. An unknown one is looked for in the database, if that was not done a moment ago.
+    /// The key with this number. Fails with `no-token-key` if it is unknown to a node that may not know all.
     pub(crate) async fn find(&self, id: i32, pool: impl FnOnce() -> Result<Pool>) -> Result<Option<SigningKey>> {
-        let known = self.known(id);
-        if known.is_some() || !self.may_ask() {
+        let (known, is_stale) = self.known(id);
+        if known.is_some() || !is_stale {
             return Ok(known);
         }
+        if !self.may_ask() {
+            return Err(not_read());
+        }
         self.refresh(&pool()?).await?;
-        Ok(self.known(id))
+        Ok(self.known(id).0)
     }
 
     /// A key that no database has.
@@ -158,6 +167,13 @@ impl TokenKeys {
     }
 }
 
+fn not_read() -> Error {
+    Error::unavailable(
+        "no-token-key",
+        "this node has not read the keys of links for too long; try again",
+    )
+}
+
 impl fmt::Debug for TokenKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenKeys").finish_non_exhaustive()
@@ -175,8 +191,15 @@ mod tests {
             key: Arc::from([7].as_slice()),
             age: Duration::from_secs(*age),
         });
-        keys.known.write().unwrap().keys = newest_first.collect();
+        *keys.known.write().unwrap() = KnownKeys {
+            keys: newest_first.collect(),
+            read_at: Some(Instant::now()),
+        };
         keys
+    }
+
+    fn read_before(keys: &TokenKeys, age: Duration) {
+        keys.known.write().unwrap().read_at = Instant::now().checked_sub(age);
     }
 
     #[test]
@@ -189,9 +212,34 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_asked_for_once_in_a_while() {
+    fn a_node_that_has_not_read_the_keys_for_long_signs_nothing() {
+        let keys = keys(&[500]);
+        read_before(&keys, SIGNS_AFTER / 2);
+        assert_eq!(keys.signing().unwrap().id, 1);
+        read_before(&keys, SIGNS_AFTER);
+        assert_eq!(keys.signing().err().unwrap().code(), "no-token-key");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_key_is_read_only_by_a_node_that_may_not_know_all() {
         let keys = keys(&[0]);
-        assert!(keys.may_ask());
-        assert!((0..1_000).all(|_| !keys.may_ask()));
+        let asked = std::cell::Cell::new(0);
+        let find = async |id| {
+            let pool = || {
+                asked.set(asked.get() + 1);
+                Err(Error::unavailable("database-unavailable", "gone"))
+            };
+            keys.find(id, pool).await
+        };
+        for id in 2..1_000 {
+            assert!(find(id).await.unwrap().is_none(), "it is forged");
+        }
+        assert_eq!(asked.get(), 0);
+        read_before(&keys, STALE_AFTER);
+        assert!(find(1).await.unwrap().is_some());
+        for _ in 0..1_000 {
+            assert!(find(2).await.err().unwrap().is_transient(), "it may be genuine");
+        }
+        assert_eq!(asked.get(), 1);
     }
 }

@@ -19,16 +19,19 @@ impl Engine {
     /// [`Error::is_over_budget`], code `inbox-full`, if nothing waits for it and the inbox has no room for it.
     pub async fn trigger_event(&self, mut request: EventRequest) -> Result<EventAccepted> {
         let key = request.idempotency.take().map(|given| request_key("event", given));
-        self.trigger_event_once(request, key, None).await
+        self.trigger_event_once(request, key, None)
+            .await
+            .map(|(accepted, _)| accepted)
     }
 
-    /// The same under this key, instead of that of the request, and by a resume link, which is used once more.
+    /// The same under this key, instead of that of the request, and by a resume link, which is used once more. With whether it
+    /// repeats an event that was published before under the key.
     pub(super) async fn trigger_event_once(
         &self,
         request: EventRequest,
         given: Option<IdempotencyKey>,
         link: Option<LinkUse>,
-    ) -> Result<EventAccepted> {
+    ) -> Result<(EventAccepted, bool)> {
         let node = self.accepting()?;
         if request.name.is_empty() {
             let message = "an event has a name";
@@ -84,7 +87,7 @@ impl Engine {
                 "the activation strategy of the workflow refused a start by an event"
             );
         }
-        Ok(event_published(&node, &published))
+        Ok((event_published(&node, &published), published.is_repeated))
     }
 
     /// Refuses an event for an instance that has faulted. A repetition under an idempotency key still gets its first answer,

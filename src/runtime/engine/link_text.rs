@@ -37,8 +37,10 @@ impl UnverifiedLink {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (key, rest) = bytes.split_first_chunk::<KEY_BYTES>()?;
         let (id, mac) = rest.split_first_chunk::<ID_BYTES>()?;
-        Some(Self {
-            key: i32::from_be_bytes(*key),
+        let key = i32::from_be_bytes(*key);
+        // The numbers of keys begin with 1.
+        (key > 0).then(|| Self {
+            key,
             id: LinkId(uuid::Uuid::from_bytes(*id)),
             mac: mac.to_vec(),
         })
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn only_a_whole_link_of_the_right_key_and_tenant_is_genuine() {
         let (tenant, one) = (TenantId::default(), key(1, "one"));
-        let id = LinkId::of_execution("i/7", 0);
+        let id = LinkId::of_execution("i/7", 0, "b0");
         let text = link_text(&one, &tenant, id).unwrap();
         assert_eq!(text.len(), LENGTH);
         assert_eq!(
@@ -118,7 +120,12 @@ mod tests {
         ] {
             assert!(!is_genuine(bad, &one), "{bad}");
         }
-        let next = LinkId::of_execution("i/7", 1);
-        assert_ne!(text, link_text(&one, &tenant, next).unwrap());
+        for next in [
+            LinkId::of_execution("i/7", 1, "b0"),
+            LinkId::of_execution("i/7", 0, "b1"),
+            LinkId::of_execution("i/7", 0, "eb0"),
+        ] {
+            assert_ne!(text, link_text(&one, &tenant, next).unwrap());
+        }
     }
 }

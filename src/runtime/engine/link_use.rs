@@ -1,9 +1,12 @@
 //! Requests by the holder of a resume link.
 //!
-//! A link that no node has signed costs no statement. A use of a genuine one is counted by the transaction that accepts it, and
-//! each attempt is noted in the audit: an accepted one by that transaction, another one afterwards.
+//! A link that no node has signed costs no statement, and one that cannot be used a read. A use is counted by the transaction that
+//! accepts it, and each attempt is noted in the audit: an accepted one by that transaction, another one afterwards, of which
+//! [`RefusedLinks`](super::refused_links::RefusedLinks) bounds the number.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -11,7 +14,7 @@ use tokio::time::Instant;
 use super::Engine;
 use super::audit::outcome_word;
 use super::link_text::UnverifiedLink;
-use super::start::{link_request_key, to_body};
+use super::start::{LINK_ROUTE, link_request_key, to_body};
 use crate::id::{InstanceId, LinkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{EventRequest, Executed, Idempotency};
@@ -23,11 +26,26 @@ use crate::store::request::{IdempotencyKey, find_request};
 use crate::store::work::{self, AcceptedResume};
 use crate::{Error, Result};
 
+/// How long a request with a link waits for the commit of the burst that makes the link: a fast service may call back before.
+const COMMIT_WAIT: Duration = Duration::from_secs(2);
+/// Between two looks.
+const COMMIT_POLL: Duration = Duration::from_millis(100);
+
 /// A link that a node of this cluster has signed. Whether it can be used is another question.
 #[derive(Clone, Copy, Debug)]
 pub struct GenuineLink {
     key: i32,
     id: LinkId,
+}
+
+impl GenuineLink {
+    fn attempt(self, client: Option<IpAddr>) -> LinkUse {
+        LinkUse {
+            id: self.id,
+            key: self.key,
+            client: client.map(|address| address.to_string()),
+        }
+    }
 }
 
 /// A request by the holder of a link.
@@ -110,6 +128,78 @@ impl Engine {
         })
     }
 
+    /// The row of a link. One that is not there may be that of a burst which has not committed yet.
+    async fn link_row(&self, node: &NodeContext, link: GenuineLink) -> Result<Option<FoundLink>> {
+        let ends = Instant::now() + COMMIT_WAIT;
+        loop {
+            let found = link::find(node.database.reads.by_key(), &self.inner.tenant, link.id, link.key).await?;
+            if found.is_some() || self.inner.refused_links.is_known(link.id) || Instant::now() >= ends {
+                return Ok(found);
+            }
+            tokio::time::sleep(COMMIT_POLL).await;
+        }
+    }
+
+    /// Refuses a link that cannot be used, as [`Engine::use_link`] does, before the body of a request is read. Changes nothing but the
+    /// audit.
+    pub async fn check_link(&self, link: GenuineLink, client: Option<IpAddr>) -> Result<()> {
+        let node = self.node()?;
+        let found = self.link_row(&node, link).await?;
+        let outcome = match &found {
+            None => AuditOutcome::Unknown,
+            Some(found) => match found.refusal {
+                None => return Ok(()),
+                Some(outcome) => outcome,
+            },
+        };
+        let instance = found.map(|found| found.instance);
+        self.note_attempt(&node, &link.attempt(client), instance.as_ref(), outcome)
+            .await;
+        Err(gone(outcome))
+    }
+
+    /// Notes in the audit that a request with a link was refused before it was one: its body was wrong, or this node accepts nothing.
+    pub async fn refuse_link_request(&self, link: GenuineLink, client: Option<IpAddr>) {
+        if let Ok(node) = self.node() {
+            self.note_attempt(&node, &link.attempt(client), None, AuditOutcome::Refused)
+                .await;
+        }
+    }
+
+    /// Notes and counts an attempt, which the transaction of an accepted one has noted.
+    async fn note_attempt(
+        &self,
+        node: &NodeContext,
+        attempt: &LinkUse,
+        instance: Option<&InstanceId>,
+        outcome: AuditOutcome,
+    ) {
+        let word = outcome_word(outcome);
+        metrics::counter!("mainspring_resume_links_total", "outcome" => word).increment(1);
+        let (link, instance_id) = (attempt.id, instance.map(InstanceId::as_str));
+        if outcome == AuditOutcome::Accepted {
+            tracing::info!(%link, instance = instance_id, "a resume link was used");
+            return;
+        }
+        if let Some(attempts) = self.inner.refused_links.to_log() {
+            tracing::info!(
+                %link,
+                instance = instance_id,
+                outcome = word,
+                attempts,
+                "resume links could not be used; the link is that of the last attempt"
+            );
+        }
+        if !self.inner.refused_links.is_noted(link) {
+            metrics::counter!("mainspring_audit_omitted_total").increment(1);
+            return;
+        }
+        let entry = attempt.entry(instance, outcome);
+        if let Err(error) = audit::note(&node.database.pool, &self.inner.tenant, &entry).await {
+            tracing::warn!(%link, %error, "an attempt at a resume link is missing in the audit");
+        }
+    }
+
     /// What the page of a link tells. Changes nothing. Cancellation safe.
     pub async fn link_page(&self, link: GenuineLink) -> Result<LinkPage> {
         let node = self.node()?;
@@ -132,49 +222,34 @@ impl Engine {
     }
 
     /// Uses a link. [`Error::is_gone`], with a code each, if it was used up, has expired, was revoked, or leads to nothing any more.
-    /// Other errors are those of [`Engine::resume`] and [`Engine::trigger_event`]; none of them costs a use. The same
-    /// idempotency key waits for the same outcome. Cancellation safe: an accepted request continues.
+    /// Other errors are those of [`Engine::resume`] and [`Engine::trigger_event`]; none of them costs a use, but `link-ended` of two
+    /// uses at the same moment. The same idempotency key waits for the same outcome. If the future is dropped, an accepted request
+    /// continues, and its attempt is in the audit.
     pub async fn use_link(&self, link: GenuineLink, request: LinkUseRequest) -> Result<LinkUsed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
-        let node = self.accepting()?;
-        let attempt = LinkUse {
-            id: link.id,
-            key: link.key,
-            client: request.client.map(|address| address.to_string()),
-        };
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let found = link::find(pool, tenant, link.id, link.key).await?;
-        let instance = found.as_ref().map(|found| found.instance.clone());
-        let key = request
-            .idempotency
-            .clone()
-            .map(|given| link_request_key(link.id, given));
-        let used = self.accept_by_link(&node, found, &attempt, request.input, key).await;
-        let outcome = match &used {
-            Ok(accepted) if accepted.is_new() => AuditOutcome::Accepted,
-            Ok(_) => AuditOutcome::Repeated,
-            Err(refused) => link::refusal(refused).unwrap_or(AuditOutcome::Refused),
-        };
-        // What is in doubt is in the audit if it was accepted.
-        let in_doubt = used.as_ref().is_err_and(Error::is_unknown_outcome);
-        if outcome != AuditOutcome::Accepted && !in_doubt {
-            let entry = attempt.entry(instance.as_ref(), outcome);
-            if let Err(error) = audit::note(pool, tenant, &entry).await {
-                tracing::warn!(link = %link.id, %error, "an attempt at a resume link is missing in the audit");
+        let node = match self.accepting() {
+            Ok(node) => node,
+            Err(refused) => {
+                self.refuse_link_request(link, request.client).await;
+                return Err(refused);
             }
-        }
-        metrics::counter!("mainspring_resume_links_total", "outcome" => outcome_word(outcome)).increment(1);
-        tracing::info!(
-            link = %link.id,
-            instance = instance.as_ref().map(InstanceId::as_str),
-            outcome = outcome_word(outcome),
-            "a request by a resume link"
-        );
-        let (instance, accepted) = match used.map_err(|error| link::refusal(&error).map_or(error, gone))? {
+        };
+        let is_async = request.is_async;
+        let attempt = link.attempt(request.client);
+        let (engine, owner, owned) = (self.clone(), Arc::clone(&node), attempt.clone());
+        // A task of its own: the audit has the attempt also if the client goes away.
+        let accepting = node
+            .lifecycle
+            .tasks
+            .spawn(async move { engine.accept_and_note(&owner, link, &owned, request).await });
+        let used = accepting
+            .await
+            .map_err(|_| Error::internal("accepting a request by link failed"))?;
+        let (instance, accepted) = match used? {
             AcceptedUse::Resume(instance, accepted) => (instance, accepted),
             AcceptedUse::Event { instance, .. } => return Ok(LinkUsed::Accepted(instance)),
         };
-        if request.is_async {
+        if is_async {
             if let AcceptedResume::New(_) = accepted {
                 node.work_accepted(Some(&instance), None, 1);
             }
@@ -183,8 +258,39 @@ impl Engine {
         match self.await_resume(&node, &instance, accepted, deadline).await? {
             Some(executed) => Ok(LinkUsed::Resumed(Box::new(executed))),
             // Another resume came before, between the acceptance and its burst.
-            None => Err(gone(AuditOutcome::Ended)),
+            None => {
+                let ended = AuditOutcome::Ended;
+                self.note_attempt(&node, &attempt, Some(&instance), ended).await;
+                Err(gone(ended))
+            }
         }
+    }
+
+    /// Accepts a request by link, and notes what has become of it.
+    async fn accept_and_note(
+        &self,
+        node: &NodeContext,
+        link: GenuineLink,
+        attempt: &LinkUse,
+        request: LinkUseRequest,
+    ) -> Result<AcceptedUse> {
+        let found = self.link_row(node, link).await?;
+        let instance = found.as_ref().map(|found| found.instance.clone());
+        let key = match request.idempotency {
+            Some(given) => link_request_key(link.id, given),
+            None => IdempotencyKey::random(LINK_ROUTE),
+        };
+        let used = self.accept_by_link(node, found, attempt, request.input, key).await;
+        let outcome = match &used {
+            Ok(accepted) if accepted.is_new() => AuditOutcome::Accepted,
+            Ok(_) => AuditOutcome::Repeated,
+            Err(refused) => link::refusal(refused).unwrap_or(AuditOutcome::Refused),
+        };
+        // What is in doubt is in the audit if it was accepted.
+        if !used.as_ref().is_err_and(Error::is_unknown_outcome) {
+            self.note_attempt(node, attempt, instance.as_ref(), outcome).await;
+        }
+        used.map_err(|error| link::refusal(&error).map_or(error, gone))
     }
 
     /// Makes what a link is for durable, and counts the use.
@@ -194,15 +300,15 @@ impl Engine {
         found: Option<FoundLink>,
         attempt: &LinkUse,
         input: Map<String, Value>,
-        key: Option<IdempotencyKey>,
+        key: IdempotencyKey,
     ) -> Result<AcceptedUse> {
         let Some(found) = found else {
             return Err(link::refused(AuditOutcome::Unknown));
         };
         let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
-        let before = match &key {
-            Some(key) => find_request(pool, tenant, key).await?,
-            None => None,
+        let before = match key.is_random() {
+            true => None,
+            false => find_request(node.database.reads.by_key(), tenant, &key).await?,
         };
         if before.is_none()
             && let Some(outcome) = found.refusal
@@ -223,8 +329,10 @@ impl Engine {
                     input: (!input.is_empty()).then_some(Value::Object(input)),
                     ..EventRequest::default()
                 };
-                self.trigger_event_once(request, key, Some(attempt.clone())).await?;
-                Ok(AcceptedUse::Event { instance, is_new: true })
+                let by = Some(attempt.clone());
+                let (_, is_repeated) = self.trigger_event_once(request, Some(key), by).await?;
+                let is_new = !is_repeated;
+                Ok(AcceptedUse::Event { instance, is_new })
             }
             (ResumeLinkTarget::Bookmark(_), Some(before)) => {
                 Ok(AcceptedUse::Resume(instance, AcceptedResume::Existing(before.work)))
@@ -237,7 +345,7 @@ impl Engine {
                     payload: None,
                     request: None,
                 })?;
-                let accepted = work::accept_resume(pool, tenant, &instance, &body, key.as_ref(), Some(attempt)).await?;
+                let accepted = work::accept_resume(pool, tenant, &instance, &body, Some(&key), Some(attempt)).await?;
                 Ok(AcceptedUse::Resume(instance, accepted))
             }
         }

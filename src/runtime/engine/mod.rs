@@ -6,7 +6,8 @@
 //! - `start`, `resume`, `events`, `delete`, `bulk_actions`: requests that change instances; `start_admission`: which node
 //!   runs a start; `await_reply`: waits for the result of one. `http_request`: those of HTTP clients, which an activity answers;
 //!   `http_end`: what their clients receive.
-//! - `resume_links`: makes, lists and revokes them; `link_use`: resumes and events by the holder of one; `link_text`: its form.
+//! - `resume_links`: makes, lists and revokes them; `link_use`: resumes and events by the holder of one; `link_text`: its form;
+//!   `refused_links`: bounds what those cost that cannot be used.
 //! - `signed_token`: the form of a token; `connection_token`: opens one connection; `token_keys`: what signs links and tokens.
 //! - `audit`: what was tried from outside.
 //! - `tasks`: the tasks that wait, and their results.
@@ -56,6 +57,7 @@ pub(crate) mod link_use;
 mod lock_reports;
 pub(crate) mod observe;
 pub(crate) mod pause;
+mod refused_links;
 mod resume;
 pub(crate) mod resume_links;
 pub(crate) mod retry;
@@ -89,6 +91,7 @@ use tokio_util::sync::CancellationToken;
 
 use builder::EngineBuilder;
 use incarnation::Shared;
+use refused_links::RefusedLinks;
 use signed_token::RefusedTokens;
 use supervisor::Supervisor;
 
@@ -139,6 +142,8 @@ pub(crate) struct Inner {
     pub(crate) token_keys: Arc<TokenKeys>,
     /// Counts refused tokens.
     pub(crate) refused_tokens: RefusedTokens,
+    /// Counts attempts at links that cannot be used.
+    pub(super) refused_links: RefusedLinks,
     /// Tests of activities and of expressions that may run.
     tests: Semaphore,
     /// One refresh of all definitions at a time.
@@ -229,6 +234,7 @@ impl Engine {
             drain_timeout,
             token_keys,
             refused_tokens: RefusedTokens::default(),
+            refused_links: RefusedLinks::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
             refreshes: Arc::new(Semaphore::new(1)),
             supervisor: Mutex::new(Some(task)),

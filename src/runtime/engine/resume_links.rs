@@ -12,7 +12,7 @@ use super::resume::already_resumed;
 use crate::elsa_json;
 use crate::expression::{DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, MOST_USES};
 use crate::id::{BookmarkId, InstanceId, LinkId};
-use crate::store::link::{self, ListedLink, NewLink, ResumeLinkTarget};
+use crate::store::link::{self, Created, ListedLink, NewLink, ResumeLinkTarget};
 use crate::{Error, Result};
 
 /// The path of a link that resumes, up to its text.
@@ -100,12 +100,13 @@ impl Engine {
         let (keys, tenant) = (self.inner.token_keys.clone(), self.inner.tenant.clone());
         let base = self.link_base();
         let sign = move |id: LinkId, leads_to: &LeadsTo| {
-            let text = link_text(&keys.signing().ok()?, &tenant, id).ok()?;
+            let key = keys.signing().ok()?;
+            let text = link_text(&key, &tenant, id).ok()?;
             let path = match leads_to {
                 LeadsTo::Bookmark(_) => RESUMES,
                 LeadsTo::Event(_) => TRIGGERS,
             };
-            Some(format!("{base}{path}{text}"))
+            Some((format!("{base}{path}{text}"), key.id))
         };
         self.inner.interpreter.options().script.links.sign_with(sign);
         Ok(())
@@ -118,7 +119,8 @@ impl Engine {
     }
 
     /// Makes a link with which its holder can resume an instance at one bookmark, without a key. Errors: as for
-    /// [`Engine::resume`]; [`Error::is_invalid`] for a lifetime or a number of uses beyond their bounds. If the future is
+    /// [`Engine::resume`]; [`Error::is_invalid`] for a lifetime or a number of uses beyond their bounds; [`Error::is_conflict`], code `too-many-links`, if
+    /// the instance has 10,000. If the future is
     /// dropped, a link may be made that nothing knows.
     pub async fn create_resume_link(&self, id: &InstanceId, request: ResumeLinkRequest) -> Result<ResumeLink> {
         let lifetime = request.expires_in.unwrap_or(DEFAULT_LIFETIME);
@@ -134,6 +136,7 @@ impl Engine {
                 .field("uses", format!("must be a whole number from 1 to {MOST_USES}")));
         }
         let node = self.accepting()?;
+        let key = self.inner.token_keys.signing()?;
         let (bookmark, generation) = self.bookmark_of(id, request.bookmark_id).await?;
         let link = NewLink {
             id: LinkId::random(),
@@ -142,22 +145,41 @@ impl Engine {
             bookmark,
             lifetime,
             uses: i32::try_from(uses).unwrap_or(i32::MAX),
+            signed_by: key.id,
         };
-        let text = link_text(&self.inner.token_keys.signing()?, &self.inner.tenant, link.id)?;
-        let created = link::create(&node.database.pool, &self.inner.tenant, &link).await?;
+        let text = link_text(&key, &self.inner.tenant, link.id)?;
+        let expires_at = match link::create(&node.database.pool, &self.inner.tenant, &link).await? {
+            Created::Until(time) => time,
+            Created::NotWaiting => return Err(already_resumed(id)),
+            Created::TooMany => {
+                let message = format!(
+                    "the instance {:?} has {} resume links already",
+                    id.as_str(),
+                    link::MOST_MADE
+                );
+                return Err(Error::conflict("too-many-links", message));
+            }
+        };
         Ok(ResumeLink {
             id: link.id.to_string(),
             url: format!("{}{RESUMES}{text}", self.link_base()),
-            expires_at: created.ok_or_else(|| already_resumed(id))?,
+            expires_at,
             uses,
         })
     }
 
-    /// The links of an instance, the oldest first, 1,000 at most. [`Error::is_not_found`] if there is no such instance.
-    pub async fn resume_links(&self, id: &InstanceId) -> Result<Vec<ResumeLinkSummary>> {
+    /// A page of the links of an instance, the newest first; the next page is before its last link. [`Error::is_not_found`] if there is
+    /// no such instance.
+    pub async fn resume_links(
+        &self,
+        id: &InstanceId,
+        before: Option<LinkId>,
+        page_size: u32,
+    ) -> Result<Vec<ResumeLinkSummary>> {
         let node = self.node()?;
-        let links = link::list(node.database.reads.by_key(), &self.inner.tenant, id).await?;
-        if links.is_empty() {
+        let pool = node.database.reads.by_key();
+        let links = link::list(pool, &self.inner.tenant, id, before, page_size.into()).await?;
+        if links.is_empty() && before.is_none() {
             self.instance_by_key(id).await?;
         }
         Ok(links.into_iter().map(ResumeLinkSummary::of).collect())

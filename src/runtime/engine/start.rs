@@ -21,6 +21,9 @@ use crate::{Error, Result};
 /// The length of Elsa's column for an instance id. The column here has no bound, but a request needs one.
 pub(super) const LONGEST_ID: usize = 255;
 
+/// The route of the idempotency keys of requests by link.
+pub(super) const LINK_ROUTE: &str = "link";
+
 impl Engine {
     /// Starts a workflow, runs it until it waits or ends, and returns its state. The start is accepted durably and the
     /// burst is committed before this returns; a run that takes longer than the answer timeout continues, and the result is
@@ -148,7 +151,7 @@ pub(super) fn checked_instance_id(id: InstanceId) -> Result<InstanceId> {
 /// The key of a request by link, distinct from those of the API and of other links: the holder of a link must not take a key that a
 /// client will use.
 pub(super) fn link_request_key(link: LinkId, given: Idempotency) -> IdempotencyKey {
-    let mut key = request_key("link", given);
+    let mut key = request_key(LINK_ROUTE, given);
     key.key = format!("{link}:{}", key.key);
     key
 }

@@ -50,13 +50,21 @@ impl Engine {
     }
 
     /// Ends a key: no link that was signed with it is valid any more, on no node. [`Error::is_conflict`], code `key-signs`, for the
-    /// newest one, or while the next one is younger than two minutes.
-    pub async fn retire_link_key(&self, id: i32) -> Result<()> {
+    /// newest one, or while the next one is younger than two minutes. Unless it is forced also code `key-in-use`, while links that the
+    /// key has signed can be used.
+    pub async fn retire_link_key(&self, id: i32, is_forced: bool) -> Result<()> {
         let node = self.node()?;
         let pool = &node.database.pool;
-        match token::retire(pool, id, SIGNS_AFTER * 2).await? {
+        match token::retire(pool, id, SIGNS_AFTER * 2, is_forced).await? {
             Retired::Now => self.inner.token_keys.refresh(pool).await,
             Retired::Unknown => Err(Error::not_found("key-not-found", format!("there is no key {id}"))),
+            Retired::InUse(links) => {
+                let at_least = if links < token::MOST_COUNTED { "" } else { "at least " };
+                let message = format!(
+                    "{at_least}{links} links that the key {id} has signed can still be used; force=true ends them"
+                );
+                Err(Error::conflict("key-in-use", message))
+            }
             Retired::Signs => Err(Error::conflict(
                 "key-signs",
                 format!("the key {id} may still sign links: rotate, and retire it two minutes later"),
@@ -64,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The key with this number. One that this node does not know is read, at most once a second.
+    /// The key with this number. If this node has not read the keys for a while, it reads them for one that it does not know.
     pub(super) async fn known_key(&self, id: i32) -> Result<Option<SigningKey>> {
         let pool = || Ok(self.node()?.database.pool.clone());
         self.inner.token_keys.find(id, pool).await

@@ -9,7 +9,7 @@ use crate::activity::{EndpointRoute, HTTP_ENDPOINT};
 use crate::execution::{
     AwaitedChild, Bookmark, BurstResult, ChildStart, InstanceState, MadeLink, Status, SubStatus, event_hash,
 };
-use crate::expression::LinkExpiry;
+use crate::expression::{LeadsTo, LinkExpiry};
 use crate::id::ActivityExecutionId;
 use crate::store::code::{StatusCode, SubStatusCode};
 use crate::store::commit::{
@@ -249,16 +249,20 @@ fn awaited(child: &AwaitedChild) -> AwaitedRow {
     }
 }
 
-fn link(link: &MadeLink) -> LinkRow {
+fn link((link, bookmark): &MadeLink) -> LinkRow {
     let (lifetime, expires_at) = match link.expiry {
         LinkExpiry::After(lifetime) => (Some(micros(lifetime)), None),
         LinkExpiry::At(time) => (None, Some(time)),
     };
     LinkRow {
         id: link.id.0,
-        bookmark_id: link.bookmark.as_ref().map(|id| id.as_str().to_owned()),
-        event: link.event.clone(),
+        bookmark_id: bookmark.as_ref().map(|id| id.as_str().to_owned()),
+        event: match &link.leads_to {
+            LeadsTo::Event(name) => Some(name.clone()),
+            LeadsTo::Bookmark(_) => None,
+        },
         uses: i32::try_from(link.uses).unwrap_or(i32::MAX),
+        signed_by: link.signed_by,
         lifetime,
         expires_at,
     }

@@ -59,14 +59,24 @@ pub(crate) async fn freed_locks(node: &NodeContext) {
 
 /// Reads the keys of links before one that another node has added signs.
 pub(crate) async fn token_keys(node: &NodeContext) {
+    let mut failures = 0_u32;
     loop {
+        match node.token_keys.refresh(&node.database.pool).await {
+            Ok(()) => failures = 0,
+            Err(error) => {
+                failures = failures.saturating_add(1);
+                match failures {
+                    1 => tracing::debug!(%error, "the keys of links cannot be read; those that are known stay in use"),
+                    _ => {
+                        tracing::warn!(%error, failures, "the keys of links cannot be read; soon this node signs none")
+                    }
+                }
+            }
+        }
         // Both are cancellation safe.
         tokio::select! {
             () = node.lifecycle.stop.cancelled() => return,
             () = tokio::time::sleep(REFRESH_INTERVAL.mul_f64(rand::random_range(0.8..1.2))) => {}
-        }
-        if let Err(error) = node.token_keys.refresh(&node.database.pool).await {
-            tracing::debug!(%error, "the keys of links cannot be read; those that are known stay in use");
         }
     }
 }

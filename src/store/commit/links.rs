@@ -18,6 +18,8 @@ pub(crate) struct LinkRow {
     pub(crate) bookmark_id: Option<String>,
     pub(crate) event: Option<String>,
     pub(crate) uses: i32,
+    /// The number of the key that has signed it.
+    pub(crate) signed_by: i32,
     /// Microseconds from the commit until it expires, unless that is at a time.
     pub(crate) lifetime: Option<i64>,
     pub(crate) expires_at: Option<DateTime<Utc>>,
@@ -50,10 +52,11 @@ impl<'a> LinkRows<'a> {
         let bookmarks: Vec<Option<&str>> = links().map(|link| link.bookmark_id.as_deref()).collect();
         let events: Vec<Option<&str>> = links().map(|link| link.event.as_deref()).collect();
         let uses: Vec<i32> = links().map(|link| link.uses).collect();
+        let signed_by: Vec<i32> = links().map(|link| link.signed_by).collect();
         let lifetimes: Vec<Option<i64>> = links().map(|link| link.lifetime).collect();
         let times: Vec<Option<DateTime<Utc>>> = links().map(|link| link.expires_at).collect();
-        let params: [&(dyn ToSql + Sync); 9] = [
-            &ids, &tenants, &instances, &bursts, &bookmarks, &events, &uses, &lifetimes, &times,
+        let params: [&(dyn ToSql + Sync); 10] = [
+            &ids, &tenants, &instances, &bursts, &bookmarks, &events, &uses, &lifetimes, &times, &signed_by,
         ];
         let written: Result<Vec<Row>, _> = client.query(statement, &params).await;
         written.map(drop)

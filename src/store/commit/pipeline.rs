@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::deliveries::{DELIVERIES, DeliveryRows};
 use super::links::{LINKS, LinkRows};
-use super::prepared::PreparedStatements;
+use super::prepared::{PreparedStatements, query_if};
 use super::routes::{ROUTES, RouteRows};
 use super::row::{
     AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
@@ -329,20 +329,6 @@ impl CommitConnection {
         }
         client.batch_execute("COMMIT").await?;
         steps
-    }
-}
-
-/// Runs a statement if the batch has rows for it.
-async fn query_if(
-    wanted: bool,
-    client: &Client,
-    statement: &Statement,
-    params: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
-    if wanted {
-        client.query(statement, params).await
-    } else {
-        Ok(Vec::new())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The batch statements that a connection has prepared: those of the shapes that it used last.
 
-use tokio_postgres::Statement;
+use postgres_types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 
 use super::statement::StatementShape;
 
@@ -27,5 +28,19 @@ impl PreparedStatements {
     pub(super) fn add(&mut self, shape: PreparedShape, statement: Statement) {
         self.0.truncate(MOST_PREPARED - 1);
         self.0.insert(0, (shape, statement));
+    }
+}
+
+/// Runs a statement if the batch has rows for it.
+pub(super) async fn query_if(
+    wanted: bool,
+    client: &Client,
+    statement: &Statement,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    if wanted {
+        client.query(statement, params).await
+    } else {
+        Ok(Vec::new())
     }
 }

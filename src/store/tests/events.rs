@@ -67,7 +67,9 @@ async fn the_replay_of_a_large_event_is_given_page_by_page_too() {
     kept.correlation_id = Some("order".to_owned());
     assert!(crowd.publish(&kept).await.kept);
     crowd.fixture.execute("UPDATE inbox SET expires_at = now()").await;
-    maintenance::purge_expired(&crowd.writer.pool, LIFETIME).await.unwrap();
+    maintenance::purge_expired(&crowd.writer.pool, maintenance::Retention::of(LIFETIME))
+        .await
+        .unwrap();
     crowd.gather("i", 50, "e", Some("order")).await;
     let id = crowd.writer.dead_letters().await[0].id;
     let (pool, tenant) = (&crowd.writer.pool, TenantId::default());
@@ -157,7 +159,9 @@ async fn an_event_for_an_instance_that_is_deleted_meanwhile_ends_with_it() {
     assert_eq!(crowd.fixture.count(kept).await, 1);
     crowd.fixture.is_sound().await;
     crowd.fixture.execute("UPDATE inbox SET expires_at = now()").await;
-    maintenance::purge_expired(&crowd.writer.pool, LIFETIME).await.unwrap();
+    maintenance::purge_expired(&crowd.writer.pool, maintenance::Retention::of(LIFETIME))
+        .await
+        .unwrap();
     assert_eq!(crowd.writer.dead_letters().await.len(), 1);
     crowd.fixture.is_sound().await;
 }
@@ -183,7 +187,9 @@ async fn a_key_is_remembered_while_its_retry_can_come() {
     let expire = "UPDATE inbox SET expires_at = now() WHERE correlation_id IS NOT NULL";
     crowd.fixture.execute(expire).await;
     let (pool, tenant) = (&crowd.writer.pool, TenantId::default());
-    maintenance::purge_expired(pool, LIFETIME).await.unwrap();
+    maintenance::purge_expired(pool, maintenance::Retention::of(LIFETIME))
+        .await
+        .unwrap();
     let id = crowd.writer.dead_letters().await[0].id;
     let replays = async || {
         stimulus::replay(pool, crowd.class, &tenant, id, LIFETIME)
@@ -197,7 +203,9 @@ async fn a_key_is_remembered_while_its_retry_can_come() {
         .fixture
         .execute("UPDATE idempotency_key SET expires_at = expires_at - interval '61 seconds'")
         .await;
-    maintenance::purge_expired(pool, LIFETIME).await.unwrap();
+    maintenance::purge_expired(pool, maintenance::Retention::of(LIFETIME))
+        .await
+        .unwrap();
     let left = "SELECT count(*) FROM idempotency_key WHERE key <> 'client'";
     assert_eq!(crowd.fixture.count(left).await, 0);
     assert!(replays().await.is_none());

@@ -349,7 +349,7 @@ async fn an_event_for_which_nothing_waits_at_its_turn_is_kept_and_not_lost_when_
         let kept = "SELECT count(*) FROM inbox WHERE correlation_id = 'order' AND payload->>'said' = 'a'";
         assert_eq!((crowd.fixture.count(kept).await, crowd.rows().await), (1, 0));
         crowd.fixture.execute("UPDATE inbox SET expires_at = now()").await;
-        maintenance::purge_expired(&crowd.writer.pool, Duration::from_secs(60))
+        maintenance::purge_expired(&crowd.writer.pool, maintenance::Retention::of(Duration::from_secs(60)))
             .await
             .unwrap();
         assert_eq!(crowd.writer.dead_letters().await[0].body["payload"]["said"], "a");
@@ -365,7 +365,7 @@ async fn an_event_that_expires_half_way_goes_on_and_one_that_expired_before_its_
     }
     assert_eq!((crowd.step().await, crowd.step().await), (turned(0), paged(500)));
     crowd.fixture.execute("UPDATE fan_out SET expires_at = now()").await;
-    maintenance::purge_expired(&crowd.writer.pool, Duration::from_secs(60))
+    maintenance::purge_expired(&crowd.writer.pool, maintenance::Retention::of(Duration::from_secs(60)))
         .await
         .unwrap();
     crowd.finish_beside_bursts().await;

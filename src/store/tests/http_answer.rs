@@ -74,7 +74,7 @@ async fn an_expired_end_is_not_read_and_is_purged() {
         .execute("UPDATE http_answer SET expires_at = now() WHERE instance_id = 'i'")
         .await;
     assert_eq!(kept(&writer, &[1, 2]).await.len(), 1);
-    maintenance::purge_expired(&writer.pool, Duration::from_secs(60))
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(Duration::from_secs(60)))
         .await
         .unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM http_answer").await, 1);

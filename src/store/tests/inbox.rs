@@ -60,7 +60,7 @@ async fn kept_events_weigh_their_payload_and_the_row() {
     assert_eq!(weights.len(), 2, "{weights:?}");
     // Room again.
     crowd.fixture.execute("UPDATE inbox SET expires_at = now()").await;
-    maintenance::purge_expired(&crowd.writer.pool, Duration::from_secs(60))
+    maintenance::purge_expired(&crowd.writer.pool, maintenance::Retention::of(Duration::from_secs(60)))
         .await
         .unwrap();
     assert_eq!(crowd.weigh().await, []);

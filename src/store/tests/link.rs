@@ -8,13 +8,14 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::assert_outcome;
-use crate::id::{InstanceId, LinkId, TenantId};
+use crate::id::{BookmarkId, InstanceId, LinkId, TenantId};
 use crate::store::audit::{self, AuditFilter};
 use crate::store::code::AuditOutcome;
 use crate::store::commit::{CommitOutcome, CommitRequest, LinkRow};
 use crate::store::event::{self, NewEvent};
+use crate::store::instance::Generation;
 use crate::store::instance::delete;
-use crate::store::link::{self, LinkUse, ResumeLinkTarget};
+use crate::store::link::{self, Created, LinkUse, NewLink, ResumeLinkTarget};
 use crate::store::request::IdempotencyKey;
 use crate::store::work::{self, AcceptedResume};
 use crate::store::{maintenance, token};
@@ -30,6 +31,7 @@ fn linking(mut request: CommitRequest, id: u128, uses: i32, event: Option<&str>)
         bookmark_id: event.is_none().then(|| "b".to_owned()),
         event: event.map(str::to_owned),
         uses,
+        signed_by: 1,
         lifetime: Some(DAY),
         expires_at: None,
     });
@@ -81,18 +83,29 @@ async fn a_commit_makes_its_links_and_a_lost_one_none() {
     let lost = linking(waiting(burst("i", Some(7)), "c", 7), 3, 1, None);
     assert_outcome!(writer.write(lost).await, CommitOutcome::VersionConflict);
     let (tenant, instance) = (TenantId::default(), InstanceId::new("i"));
-    let links = link::list(&writer.pool, &tenant, &instance).await.unwrap();
+    let list = async |before, limit| {
+        link::list(&writer.pool, &tenant, &instance, before, limit)
+            .await
+            .unwrap()
+    };
+    // Those of one commit in the order of their ids, the last one first.
+    let mut links = list(None, 10).await;
     assert_eq!(links.len(), 2);
+    let (first, second) = (list(None, 1).await, list(Some(links[0].id), 9).await);
+    assert_eq!((first[0].id, second.len(), second[0].id), (links[0].id, 1, links[1].id));
+    assert_eq!(list(Some(links[1].id), 9).await.len(), 0);
+    links.reverse();
     assert_eq!(
         links[0].expires_at,
         commit.committed_at + Duration::from_micros(DAY as u64)
     );
     assert_eq!((links[0].uses, links[0].uses_left, links[0].refusal), (2, 2, None));
     assert_eq!(links[1].target, ResumeLinkTarget::Event("Approved".to_owned()));
-    // A burst that is sent again, because its answer was lost, writes nothing again.
+    // A later burst that makes the same link, as a retry does, leaves it as it is.
     let again = linking(waiting(burst("i", Some(1)), "c", 7), 1, 9, None);
     writer.commits(again).await;
-    assert_eq!(link::list(&writer.pool, &tenant, &instance).await.unwrap()[0].uses, 2);
+    let links = list(None, 10).await;
+    assert_eq!((links.len(), links[1].uses), (2, 2));
     fixture.is_sound().await;
 }
 
@@ -263,10 +276,12 @@ async fn an_event_by_a_link_is_published_once() {
         .await
         .unwrap();
     assert_eq!((met.resumed, fixture.count(left).await), (1, 0));
+    assert!(!met.is_repeated);
     // Under its key it was published before; under another one the link is used up.
-    event::publish(&writer.pool, class, &by_link("b", true, 7))
+    let again = event::publish(&writer.pool, class, &by_link("b", true, 7))
         .await
         .unwrap();
+    assert!(again.is_repeated);
     let used = event::publish(&writer.pool, class, &by_link("c", true, 7))
         .await
         .unwrap_err();
@@ -301,7 +316,9 @@ async fn a_delete_takes_links_along_and_a_purge_what_is_old() {
     with_links(&writer, "i", &[(4, 1)]).await;
     assert_eq!(shown(&writer, 1).await, Some(AuditOutcome::Unknown));
     let day = Duration::from_secs(24 * 3600);
-    maintenance::purge_links(&writer.pool, day).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(day))
+        .await
+        .unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM audit").await, 1);
     fixture
         .execute("UPDATE audit SET at = now() - interval '25 hours'")
@@ -312,7 +329,9 @@ async fn a_delete_takes_links_along_and_a_purge_what_is_old() {
     fixture
         .execute("UPDATE resume_link SET expires_at = now() - interval '29 days' WHERE instance_id = 'j' AND id::text LIKE '%3'")
         .await;
-    maintenance::purge_links(&writer.pool, day).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(day))
+        .await
+        .unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM audit").await, 0);
     assert_eq!(shown(&writer, 2).await, Some(AuditOutcome::Unknown));
     assert_eq!(
@@ -329,23 +348,33 @@ async fn keys_are_added_one_by_one_and_the_one_that_signs_stays() {
     let writer = fixture.writer().await;
     let pool = &writer.pool;
     let day = Duration::from_secs(24 * 3600);
-    assert_eq!(token::retire(pool, 1, day).await.unwrap(), token::Retired::Signs);
+    let retire = async |id, is_forced| token::retire(pool, id, day, is_forced).await.unwrap();
+    assert_eq!(retire(1, true).await, token::Retired::Signs);
     assert_eq!(token::rotate(pool).await.unwrap(), Some(2));
     assert_eq!(
-        token::retire(pool, 1, day).await.unwrap(),
+        retire(1, true).await,
         token::Retired::Signs,
         "the next one is too young"
     );
     fixture
         .execute("UPDATE token_key SET created_at = created_at - interval '2 days'")
         .await;
-    assert_eq!(
-        token::retire(pool, 2, day).await.unwrap(),
-        token::Retired::Signs,
-        "the newest one"
+    assert_eq!(retire(2, true).await, token::Retired::Signs, "the newest one");
+    // Links that can be used keep it, unless an operator says so.
+    with_links(&writer, "i", &[(1, 1), (2, 1), (3, 1)]).await;
+    fixture
+        .execute("UPDATE resume_link SET uses_left = 0 WHERE id::text LIKE '%3'")
+        .await;
+    assert_eq!(retire(1, false).await, token::Retired::InUse(2));
+    assert_eq!(retire(1, true).await, token::Retired::Now);
+    let listed = link::list(pool, &TenantId::default(), &"i".into(), None, 9)
+        .await
+        .unwrap();
+    assert!(
+        listed.iter().all(|link| link.refusal == Some(AuditOutcome::Revoked)),
+        "{listed:?}"
     );
-    assert_eq!(token::retire(pool, 1, day).await.unwrap(), token::Retired::Now);
-    assert_eq!(token::retire(pool, 1, day).await.unwrap(), token::Retired::Unknown);
+    assert_eq!(retire(1, false).await, token::Retired::Unknown);
     for id in 3..=17 {
         assert_eq!(token::rotate(pool).await.unwrap(), Some(id));
     }
@@ -355,12 +384,39 @@ async fn keys_are_added_one_by_one_and_the_one_that_signs_stays() {
     assert_eq!(ids, (2..=17).rev().collect::<Vec<_>>());
     let distinct: std::collections::HashSet<_> = keys.iter().map(|key| key.key.clone()).collect();
     assert_eq!(distinct.len(), 16);
-    let at_once = futures_util::future::join_all((0..4).map(|_| async {
-        fixture.execute("DELETE FROM token_key WHERE id > 3").await;
-        token::rotate(pool).await
-    }));
-    // Of two at once one is refused, or both were made.
-    let refused = |outcome: &Result<Option<i32>>| outcome.as_ref().is_err_and(Error::is_conflict);
-    assert!(at_once.await.iter().all(|outcome| outcome.is_ok() || refused(outcome)));
+    // Each of several at once is made, or refused as one that exists.
+    fixture.execute("DELETE FROM token_key WHERE id > 3").await;
+    let at_once = futures_util::future::join_all((0..4).map(|_| token::rotate(pool))).await;
+    let mut made: Vec<i32> = at_once.iter().flatten().copied().flatten().collect();
+    made.sort_unstable();
+    assert_eq!(made, (4..4 + made.len() as i32).collect::<Vec<_>>());
+    let refused = at_once
+        .iter()
+        .filter(|outcome| outcome.as_ref().is_err_and(Error::is_conflict));
+    assert_eq!((made.is_empty(), refused.count()), (false, 4 - made.len()));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_request_makes_links_where_the_instance_waits_up_to_a_bound() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let commit = writer.commits(waiting(burst("i", None), "b", 7)).await;
+    let new = |id: u128, bookmark: &str| NewLink {
+        id: LinkId(Uuid::from_u128(id)),
+        instance: InstanceId::new("i"),
+        generation: Generation::of(commit.created_at),
+        bookmark: BookmarkId::new(bookmark),
+        lifetime: Duration::from_secs(60),
+        uses: 1,
+        signed_by: 1,
+    };
+    let create = async |link: NewLink| link::create(&writer.pool, &TenantId::default(), &link).await.unwrap();
+    assert!(matches!(create(new(1, "b")).await, Created::Until(_)));
+    assert_eq!(create(new(2, "c")).await, Created::NotWaiting);
+    let many = "INSERT INTO resume_link (id, tenant_id, instance_id, generation, event, uses, uses_left, expires_at, signed_by)
+                SELECT gen_random_uuid(), '', 'i', l.generation, 'E', 1, 1, now(), 1 FROM resume_link l, generate_series(1, 9999)";
+    fixture.execute(many).await;
+    assert_eq!(create(new(3, "b")).await, Created::TooMany);
     fixture.is_sound().await;
 }

@@ -127,7 +127,7 @@ const HOT: [Hot; 48] = [
         "4711, array[row(0,'','new','d','{}','start','k','',true,NULL,NULL,'a',sha256('7'),1)::start_request]",
         true
     ),
-    hot!("maintenance/purge_expired", "86400000000, array[now(), null, now(), null]", false),
+    hot!("maintenance/purge_expired", "86400000000, array[now(), null, now(), null], 9, 9", false),
     hot!(
         "work/next_supported_due",
         "array['']::text[], array['d9']::text[]",
@@ -449,7 +449,7 @@ fn hot() -> impl Iterator<Item = Hot> {
     });
     wholes
         .chain(scopes)
-        .chain(super::plan_routes::hot())
+        .chain(super::plan_links::hot().chain(super::plan_routes::hot()))
         .chain(super::plan_webhooks::hot())
         .chain(shapes)
         .chain(starts)
@@ -580,7 +580,7 @@ async fn reads_of_a_queue_pass_over_what_was_consumed_beside_a_held_snapshot() {
         hot!("fan_out/purge", "600000000, '2026-01-01 00:00:19.9Z'", false),
         hot!(
             "maintenance/purge_expired",
-            "86400000000, array[null, '2026-01-01 00:00:19.9Z'::timestamptz, null, null]",
+            "86400000000, array[null, '2026-01-01 00:00:19.9Z'::timestamptz, null, null], 1, 1",
             false
         ),
     ];

@@ -256,7 +256,9 @@ impl Case {
         }
         event::publish(&pool, class, &event).await.unwrap();
         self.fixture.execute("UPDATE inbox SET expires_at = now()").await;
-        maintenance::purge_expired(&pool, LIFETIME).await.unwrap();
+        maintenance::purge_expired(&pool, maintenance::Retention::of(LIFETIME))
+            .await
+            .unwrap();
         let id = self.writer.dead_letters().await[0].id;
         async move {
             let replayed = stimulus::replay(&pool, class, &TenantId::default(), id, LIFETIME).await;

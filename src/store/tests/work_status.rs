@@ -120,9 +120,12 @@ async fn an_unmatched_status_outlives_its_idempotency_key() {
     let insert = "INSERT INTO unmatched_work (tenant_id, work_id, ended_at)
                   VALUES ('', 1, now() - interval '24 hours 1 minute'), ('', 2, now() - interval '26 hours')";
     fixture.execute(insert).await;
-    maintenance::purge_expired(&writer.pool, std::time::Duration::from_secs(3600))
-        .await
-        .unwrap();
+    maintenance::purge_expired(
+        &writer.pool,
+        maintenance::Retention::of(std::time::Duration::from_secs(3600)),
+    )
+    .await
+    .unwrap();
     assert_eq!(fixture.count("SELECT count(*) FROM unmatched_work").await, 1);
     assert_eq!(work_status(&writer, "i", WorkId(1)).await, WorkStatus::Unmatched);
     assert_eq!(work_status(&writer, "i", WorkId(2)).await, WorkStatus::Consumed);

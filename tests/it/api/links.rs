@@ -5,24 +5,24 @@ use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::{KEY, literal};
-use crate::support::{Answer, Connection, Http, TestDatabase, assert_fields};
+use crate::support::{Answer, Connection, Http, LONG_TIMEOUT, TestDatabase, assert_fields, poll_until};
 
 /// A cluster of two nodes that asks for a key.
-struct Pair {
-    database: TestDatabase,
+pub(super) struct Pair {
+    pub(super) database: TestDatabase,
     client: Connection,
     _nodes: [Node; 2],
     /// Of people and systems that have links and no key.
-    one: Http,
-    two: Http,
+    pub(super) one: Http,
+    pub(super) two: Http,
     /// Of a client with the key.
-    api: Http,
+    pub(super) api: Http,
 }
 
 const PUBLIC: &str = "https://flows.example/base";
 
 impl Pair {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let database = TestDatabase::create().await;
         let settings = [
             "--check-in",
@@ -46,7 +46,7 @@ impl Pair {
     }
 
     /// Publishes a workflow of these activities, and starts an instance that waits.
-    async fn waiting(&self, name: &str, activities: Value) -> String {
+    pub(super) async fn waiting(&self, name: &str, activities: Value) -> String {
         let root = json!({"type": "Elsa.Sequence", "id": "root", "activities": activities});
         let model = json!({"definitionId": name, "name": name, "root": root,
             "outputs": [{"name": "Url", "type": "String"}]});
@@ -54,7 +54,7 @@ impl Pair {
         self.started(name).await
     }
 
-    async fn started(&self, name: &str) -> String {
+    pub(super) async fn started(&self, name: &str) -> String {
         let start = json!({"definitionId": name});
         let started = self.api.post("workflow-instances", &start).await.expect(200);
         let id = started["workflowInstanceId"].as_str().unwrap().to_owned();
@@ -63,7 +63,7 @@ impl Pair {
     }
 
     /// A link to the only bookmark of an instance: its id and its path.
-    async fn link(&self, instance: &str, fields: Value) -> (String, String) {
+    pub(super) async fn link(&self, instance: &str, fields: Value) -> (String, String) {
         let path = format!("workflow-instances/{instance}/resume-links");
         let made = self.api.post(&path, &fields).await.expect(200);
         let url = made["url"].as_str().unwrap();
@@ -71,7 +71,7 @@ impl Pair {
     }
 
     /// The outcomes of the attempts at a link, the oldest first.
-    async fn attempts(&self, link: &str) -> Vec<String> {
+    pub(super) async fn attempts(&self, link: &str) -> Vec<String> {
         let listed = self.api.get(&format!("audit?linkId={link}")).await.expect(200);
         let items = listed["items"].as_array().unwrap().iter().rev();
         items.map(|item| item["outcome"].as_str().unwrap().to_owned()).collect()
@@ -181,10 +181,19 @@ async fn a_link_shows_a_page_and_acts_once_when_it_is_posted() {
         ("origin", "null"),
         ("sec-fetch-site", "same-origin"),
     ];
-    let done = pair.two.upload(&link, &sent, b"in=%7B%22a%22%3A+1%7D".to_vec()).await;
+    let page = pair.two.get(&link).await;
+    let (_, rest) = page.body.as_str().unwrap().split_once("action=\"").unwrap();
+    let action = format!("{link}{}", rest.split('"').next().unwrap());
+    assert!(action.contains("?once="), "{action}");
+    let done = pair.two.upload(&action, &sent, b"in=%7B%22a%22%3A+1%7D".to_vec()).await;
     assert_eq!(done.status, 200);
     assert!(done.body.as_str().unwrap().contains("<h1>Done</h1>"), "{}", done.body);
     pair.api.instance_becomes(&id, "Finished").await;
+    // A double click is one use, at any node.
+    for http in [&pair.one, &pair.two] {
+        let clicked = http.upload(&action, &sent, b"in=%7B%22a%22%3A+1%7D".to_vec()).await;
+        assert_eq!(clicked.status, 200, "{}", clicked.body);
+    }
     // Replayed, at either node and in each form.
     for http in [&pair.one, &pair.two] {
         http.post(&link, &json!({})).await.assert_refused(410, "link-used");
@@ -196,12 +205,15 @@ async fn a_link_shows_a_page_and_acts_once_when_it_is_posted() {
         assert_eq!(form(http, &link, "").await.status, 410);
     }
     let attempts = pair.attempts(made["id"].as_str().unwrap()).await;
-    assert_eq!(attempts, ["Accepted", "Used", "Used", "Used", "Used", "Used", "Used"]);
-    let entry = &pair
+    let refused = ["Refused", "Refused", "Accepted", "Repeated", "Repeated"];
+    assert_eq!(attempts, [&refused[..], &["Used"; 6]].concat());
+    let entries = pair
         .api
         .get(&format!("audit?workflowInstanceId={id}"))
         .await
-        .expect(200)["items"][6];
+        .expect(200);
+    let entries = entries["items"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["outcome"] == "Accepted").unwrap();
     assert_fields!(entry, {"action": "ResumeLink", "clientAddress": "127.0.0.1", "workflowInstanceId": id, "linkId": made["id"]});
     assert_invariants(&pair.database).await;
 }
@@ -223,21 +235,21 @@ async fn a_forged_link_is_not_found() {
         "v1.e30.AAAA",
         &"A".repeat(48),
         &"A".repeat(5_000),
+        "%00",
+        "%FF",
+        &format!("{}%0A", &text[..47]),
     ] {
         for path in [
             format!("/workflows/resume/{forged}"),
             format!("/elsa/api/bookmarks/resume?t={forged}"),
             format!("/elsa/api/events/trigger?t={forged}"),
         ] {
-            let shown = pair.one.get(&path).await;
-            // An id in a path has a bound of its own.
-            let status = if forged.len() > 1_000 && path.starts_with("/workflows") {
-                400
-            } else {
-                404
-            };
-            assert_eq!(shown.status, status, "{path}");
-            if status == 404 {
+            for path in [
+                format!("{path}{}", if path.contains('?') { "&t=x&%FF" } else { "?%FF" }),
+                path,
+            ] {
+                let shown = pair.one.get(&path).await;
+                assert_eq!(shown.status, 404, "{path}");
                 pair.two
                     .post(&path, &json!({}))
                     .await
@@ -245,11 +257,16 @@ async fn a_forged_link_is_not_found() {
             }
         }
     }
+    // A genuine one is read before the rest is.
+    pair.one
+        .post(&format!("{link}?%FF"), &json!({}))
+        .await
+        .assert_refused(400, "invalid-query");
     pair.one
         .post("bookmarks/resume", &json!({}))
         .await
         .assert_refused(404, "no-such-link");
-    assert_eq!(pair.client.rows("audit").await, 0);
+    assert_eq!(pair.client.rows("audit").await, 1);
     pair.one.post(&link, &json!({})).await.expect(200);
     assert_invariants(&pair.database).await;
 }
@@ -381,8 +398,11 @@ async fn keys_rotate_and_a_key_that_is_deleted_ends_its_links() {
     pair.api.post("cluster/link-keys", &json!({})).await.expect(200);
     let (_, second) = pair.link(&id, json!({})).await;
     assert_ne!(first[..24], second[..24], "another key signs");
-    // The other node has read neither key.
-    assert_eq!(pair.two.get(&second).await.status, 200);
+    // The other node reads the keys before one signs; here their age is made up.
+    poll_until(LONG_TIMEOUT, "the other node to read the keys", async || {
+        (pair.two.get(&second).await.status == 200).then_some(())
+    })
+    .await;
     assert_eq!(pair.two.get(&first).await.status, 200);
     pair.two.post(&first, &json!({})).await.expect(200);
     pair.api
@@ -397,14 +417,35 @@ async fn keys_rotate_and_a_key_that_is_deleted_ends_its_links() {
         .delete("cluster/link-keys/3")
         .await
         .assert_refused(409, "key-signs");
-    assert_eq!(pair.api.delete("cluster/link-keys/1").await.status, 204);
+    pair.api
+        .delete("cluster/link-keys/1")
+        .await
+        .assert_refused(409, "key-in-use");
+    let forced = "cluster/link-keys/1?force=true";
+    assert_eq!(pair.api.delete(forced).await.status, 204);
+    let listed = pair
+        .api
+        .get(&format!("workflow-instances/{id}/resume-links"))
+        .await
+        .expect(200);
+    let statuses = listed["items"].as_array().unwrap().iter();
+    let statuses: Vec<&str> = statuses.map(|item| item["status"].as_str().unwrap()).collect();
+    assert_eq!(
+        statuses.iter().filter(|status| **status == "Revoked").count(),
+        2,
+        "{listed}"
+    );
     pair.one
         .post(&lost, &json!({}))
         .await
         .assert_refused(404, "no-such-link");
-    // The other node still has the key, unless it has read the keys in this moment, and the database decides.
-    let late = pair.two.post(&lost, &json!({})).await;
-    assert!(late.status == 404 || late.body["code"] == "link-revoked", "{late:?}");
+    // The other node still has the key until it reads the keys again; until then the database decides.
+    poll_until(LONG_TIMEOUT, "the other node to forget the key", async || {
+        let late = pair.two.post(&lost, &json!({})).await;
+        assert!(late.status == 404 || late.body["code"] == "link-revoked", "{late:?}");
+        (late.status == 404).then_some(())
+    })
+    .await;
     let (_, third) = pair.link(&id, json!({})).await;
     pair.two.post(&third, &json!({})).await.expect(200);
     let keys = pair.api.get("cluster/link-keys").await.expect(200);
@@ -513,7 +554,7 @@ async fn scripts_of_each_language_make_links_to_events_and_to_their_activity() {
             .get(&format!("workflow-instances/{id}/resume-links"))
             .await
             .expect(200);
-        assert_eq!(listed["count"], 2, "{language}: {listed}");
+        assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{language}: {listed}");
         let uses: Vec<i64> = listed["items"]
             .as_array()
             .unwrap()
@@ -552,35 +593,5 @@ async fn scripts_of_each_language_make_links_to_events_and_to_their_activity() {
     assert_eq!(failed.status, 500);
     let text = failed.body.to_string();
     assert!(text.contains("does not wait at that one"), "{text}");
-    assert_invariants(&pair.database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_audit_is_read_page_by_page() {
-    let pair = Pair::start().await;
-    let id = pair.waiting("w", json!([waits_for("A")])).await;
-    let (link, path) = pair.link(&id, json!({})).await;
-    for _ in 0..7 {
-        pair.one.post(&path, &json!({})).await;
-    }
-    let (mut seen, mut next) = (Vec::new(), None);
-    loop {
-        let before = next.map_or(String::new(), |next: i64| format!("&before={next}"));
-        let page = pair
-            .api
-            .get(&format!("audit?pageSize=3&linkId={link}{before}"))
-            .await
-            .expect(200);
-        let items = page["items"].as_array().unwrap();
-        assert!((1..=3).contains(&items.len()));
-        seen.extend(items.iter().map(|item| item["id"].as_i64().unwrap()));
-        next = page["next"].as_i64();
-        if next.is_none() {
-            break;
-        }
-    }
-    assert_eq!(seen.len(), 7);
-    assert!(seen.windows(2).all(|two| two[0] > two[1]), "{seen:?}");
-    assert_eq!(pair.one.get("audit").await.status, 401);
     assert_invariants(&pair.database).await;
 }

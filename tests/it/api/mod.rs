@@ -12,6 +12,7 @@ mod instance_files;
 mod instance_list;
 mod instance_variables;
 mod kept_events;
+mod link_audit;
 mod links;
 mod live;
 mod openapi;

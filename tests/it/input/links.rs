@@ -60,7 +60,10 @@ async fn requests_with_a_link_use_only_the_permits_of_links() {
     let mut open = Vec::new();
     for _ in 0..=LINK_PERMITS {
         let mut stream = node.connect().await;
-        stream.write_all(begun_resume(&path, 100).as_bytes()).await.unwrap();
+        // With the key: without it, a body has to arrive soon.
+        let key = format!("\r\nAuthorization: ApiKey {KEY}\r\nContent-Length:");
+        let request = begun_resume(&path, 100).replacen("\r\nContent-Length:", &key, 1);
+        stream.write_all(request.as_bytes()).await.unwrap();
         open.push(stream);
     }
     let answers = open.iter_mut().map(|stream| Box::pin(head(stream)));
@@ -101,6 +104,18 @@ async fn an_oversized_body_that_never_arrives_is_answered_at_the_body_timeout() 
     let (node, path) = node_with_link(&["--body-timeout", "1s"]).await;
     let answer = node.head_of(&begun_resume(&path, 300 * 1024)).await;
     assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_body_holds_a_place_for_links_for_seconds_and_with_a_dead_link_not_at_all() {
+    let (node, path) = node_with_link(&["--body-timeout", "10m"]).await;
+    let answer = node.head_of(&begun_resume(&path, 100)).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    let client = Http::new(&format!("http://{}", node.address));
+    client.post(&path, &json!({})).await.expect(200);
+    let answer = node.head_of(&begun_resume(&path, 100)).await;
+    assert!(answer.starts_with("HTTP/1.1 410 "), "{answer}");
+    node.assert_invariants();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

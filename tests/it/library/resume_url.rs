@@ -123,7 +123,7 @@ async fn an_activity_sends_links_to_its_bookmarks() {
     assert_eq!(uses(&links[1]).await.unwrap_err().code(), "link-ended");
     let state = test.finishes(&id).await;
     assert_eq!(state["output"]["By"], "Ann");
-    let listed = test.engine.resume_links(&id).await.unwrap();
+    let listed = test.engine.resume_links(&id, None, 100).await.unwrap();
     let made: Vec<(u32, Option<String>)> = listed
         .iter()
         .map(|link| (link.uses as u32, link.event_name.clone()))

@@ -61,7 +61,7 @@ fn full(name: &str) -> String {
         "RESUME_BY_QUERY" => "/elsa/api/bookmarks/resume".to_owned(),
         "TRIGGER_BY_TOKEN" => "/elsa/api/events/trigger".to_owned(),
         "WEBHOOKS" => "/elsa/api/webhooks".to_owned(),
-        "RESUME_BY_PATH" => "/workflows/resume/{token}".to_owned(),
+        "RESUME_BY_PATH" => "/workflows/resume/{link}".to_owned(),
         "LIVE" => "/health/live".to_owned(),
         "READY" => "/health/ready".to_owned(),
         "OPENAPI_JSON" => "/openapi.json".to_owned(),

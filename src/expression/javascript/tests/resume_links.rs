@@ -9,16 +9,11 @@ use crate::expression::script::{Evaluated, ScriptError, ScriptScope, WorkflowFac
 use crate::expression::script_options::ScriptOptions;
 use crate::expression::{ScriptEngine, ScriptErrorKind};
 
-const SOURCE: LinkSource = LinkSource {
-    execution: 4,
-    key: Some(7),
-    seed: 0,
-    before: 0,
-};
+const SOURCE: LinkSource = LinkSource { key: 7, before: 0 };
 
 fn signing() -> ResumeLinks {
     let links = ResumeLinks::default();
-    links.sign_with(|id, _| Some(format!("https://x/{id}")));
+    links.sign_with(|id, _| Some((format!("https://x/{id}"), 1)));
     links
 }
 
@@ -76,13 +71,13 @@ async fn a_repeated_script_makes_the_same_links_and_a_later_one_others() {
     let again = evaluate(&links, Some(SOURCE), script).await.unwrap();
     assert_eq!(first.value, again.value);
     assert_ne!(first.value[0], first.value[1]);
-    for other in [
-        LinkSource { before: 2, ..SOURCE },
-        LinkSource { key: Some(8), ..SOURCE },
-        LinkSource { key: None, ..SOURCE },
-    ] {
+    for other in [LinkSource { before: 2, ..SOURCE }, LinkSource { key: 8, ..SOURCE }] {
         let other = evaluate(&links, Some(other), script).await.unwrap();
         assert_ne!(other.value[0], first.value[0]);
+    }
+    for other in ["createEventTriggerUrl('B')", "createResumeUrl()"] {
+        let other = evaluate(&links, Some(SOURCE), other).await.unwrap();
+        assert_ne!(other.value, first.value[0], "a link does not lead elsewhere");
     }
 }
 

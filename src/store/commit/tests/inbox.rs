@@ -170,7 +170,9 @@ async fn a_correlation_that_loses_matches_nothing() {
 
 async fn expire(fixture: &Fixture, writer: &Writer) {
     fixture.execute("UPDATE inbox SET expires_at = now()").await;
-    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(DAY))
+        .await
+        .unwrap();
 }
 
 async fn replay(fixture: &Fixture, writer: &Writer, id: i64) -> Option<stimulus::ReplayedStimulus> {
@@ -267,7 +269,9 @@ async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
     let commits = fixture
         .begin("DELETE FROM inbox WHERE id = (SELECT min(id) FROM inbox)")
         .await;
-    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(DAY))
+        .await
+        .unwrap();
     assert_eq!(writer.dead_letters().await.len(), 1);
     commits.client.batch_execute("COMMIT").await.unwrap();
     // An expired stimulus is not matched, even before the purge.
@@ -275,7 +279,9 @@ async fn a_stimulus_about_to_expire_is_matched_or_dead_lettered_but_not_both() {
     fixture.execute(time_is_over).await;
     writer.commits(waiting(burst("i", None), "b", HASH)).await;
     assert_eq!(fixture.count(MATCHED).await, 0);
-    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(DAY))
+        .await
+        .unwrap();
     assert_eq!(writer.dead_letters().await.len(), 2);
     fixture.is_sound().await;
 }
@@ -295,7 +301,9 @@ async fn only_dead_letters_of_stimuli_are_purged_after_a_while() {
                 INSERT INTO dead_letter (tenant_id, instance_id, kind, reason, work_id, body, failures, crashes, created_at)
                 VALUES ('', 'i', 1, 'crashed', 7, '{}', 0, 3, now() - interval '9 years')";
     fixture.execute(ages).await;
-    maintenance::purge_expired(&writer.pool, DAY).await.unwrap();
+    maintenance::purge_expired(&writer.pool, maintenance::Retention::of(DAY))
+        .await
+        .unwrap();
     let left = writer.dead_letters().await;
     let kinds: Vec<_> = left.iter().map(|dead_letter| dead_letter.kind).collect();
     assert_eq!(kinds, ["resume", "stimulus"]);
