@@ -1038,11 +1038,11 @@ CREATE TABLE webhook_sink (
     retry_for interval NOT NULL,
     -- By the settings of a node; the API changes only whether it is paused.
     is_configured boolean NOT NULL DEFAULT false,
-    -- By an operator: events are written, and wait.
+    -- By an operator, or because it has left the settings: events are written, and wait.
     paused boolean NOT NULL DEFAULT false,
     -- The sink has answered that it is gone (410): nothing is written for it, and what was written is given up.
     disabled_at timestamptz,
-    -- Why it is disabled, or fails.
+    -- Why it is disabled, fails, or has left the settings.
     note text,
     -- Nothing is written or sent. The row is purged after the deliveries that were not sent.
     deleted_at timestamptz,

@@ -67,10 +67,10 @@ impl Catalogue {
     /// Errors: `invalid-settings`: another source has one of the same type.
     pub(crate) fn register_webhooks(&mut self, source: &WebhookSource) -> Result<&mut Self> {
         for event in &source.events {
-            let type_name = source.activity_type(&event.event_type);
+            let type_name = source.activity_type(event);
             if self.find(&type_name, 1).is_some() {
                 let message = format!(
-                    "the webhook source {:?} cannot be used: another activity has the type {type_name}; give the source another name",
+                    "the webhook source {:?} cannot be used: another activity has the type {type_name}; give the event another activityType",
                     source.name
                 );
                 return Err(Error::invalid("invalid-settings", message));

@@ -129,6 +129,17 @@ impl Fields {
         }
     }
 
+    /// A list of texts, where an empty one says something else than none.
+    pub(super) fn texts_if_any(&mut self, name: &str) -> Result<Option<Vec<String>>, ApiError> {
+        match self.any(name) {
+            None => Ok(None),
+            Some(value) => {
+                self.values.insert(name.to_owned(), value);
+                self.texts(name).map(Some)
+            }
+        }
+    }
+
     /// A list of texts whose entries may be null; those are left out.
     pub(super) fn texts_or_null(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
         match self.any(name) {
@@ -305,6 +316,7 @@ mod tests {
         wrong(body(json!({"f": 1})).text("f").unwrap_err());
         wrong(body(json!({"f": ["a", 1]})).texts("f").unwrap_err());
         wrong(body(json!({"f": "a"})).texts("f").unwrap_err());
+        wrong(body(json!({"f": [null]})).texts_if_any("f").unwrap_err());
         wrong(body(json!({"f": [1]})).object("f").unwrap_err());
         wrong(body(json!({"f": "1"})).number("f", 0).unwrap_err());
         wrong(body(json!({"f": -1})).number("f", 0).unwrap_err());
@@ -360,6 +372,9 @@ mod tests {
         let mut fields = body(json!({"CorrelationId": "c", "name": null}));
         assert_eq!(fields.text("correlationId").unwrap().as_deref(), Some("c"));
         assert_eq!(fields.text("name").unwrap(), None);
+        let mut lists = body(json!({"A": [], "b": null, "c": ["x"]}));
+        let read = ["a", "b", "c"].map(|name| lists.texts_if_any(name).unwrap());
+        assert_eq!(read, [Some(vec![]), None, Some(vec!["x".to_owned()])]);
     }
 
     #[test]

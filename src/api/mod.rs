@@ -125,6 +125,8 @@ impl Default for ApiOptions {
 struct Api {
     engine: Engine,
     body_limits: Arc<BodyLimits>,
+    /// Those of events, which anyone may send: they take nothing from requests with a key.
+    event_limits: Arc<BodyLimits>,
     /// The activity types of this node, as they are sent.
     descriptors: Arc<descriptors::ActivityDescriptors>,
     /// No API key is required.
@@ -139,6 +141,7 @@ impl Api {
         Self {
             engine: engine.for_clients(),
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
+            event_limits: Arc::new(BodyLimits::of_strangers(options.body_timeout)),
             descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
             studio_polls: options.studio_polls,

@@ -112,6 +112,7 @@ fn part(fields: &mut Fields) -> Result<(Option<String>, u32), crate::http::ApiEr
     responses(
         (status = 200, description = "They are pending again.", body = WebhooksReplayed),
         (status = 404, description = "`sink-not-found`: there is no such sink."),
+        (status = 409, description = "`sink-disabled`: it has answered that it is gone; set its isPaused to false first."),
     ))]
 pub(super) async fn replay_many(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -130,6 +131,7 @@ pub(super) async fn replay_many(State(api): State<Api>, Id(id): Id, body: Reques
     responses(
         (status = 200, description = "It is pending again.", body = WebhooksReplayed),
         (status = 404, description = "`sink-not-found`: there is no such sink. `delivery-not-found`: it has no such dead letter."),
+        (status = 409, description = "`sink-disabled`: it has answered that it is gone; set its isPaused to false first."),
     ))]
 pub(super) async fn replay(State(api): State<Api>, IdPair(sink, id): IdPair, _body: RequestBody) -> ApiResult {
     api.engine.replay_webhook(&sink, &id).await?;

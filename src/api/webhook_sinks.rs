@@ -93,7 +93,7 @@ struct RotatedSecret {
     secret: String,
 }
 
-/// Lists the sinks. None shows its secret.
+/// Lists the sinks, without how much waits for each. None shows its secret.
 #[utoipa::path(get, path = "/webhook-sinks", tag = "Webhooks",
     responses((status = 200, description = "All sinks.", body = SinkList)))]
 pub(super) async fn list(State(api): State<Api>) -> ApiResult {
@@ -109,7 +109,7 @@ pub(super) async fn list(State(api): State<Api>) -> ApiResult {
         (status = 201, description = "It is registered; its secret is not shown again.", body = RegisteredSink),
         (status = 400, description = "`invalid-sink`, `invalid-secret`: a field is wrong. `sink-url-denied`: the rules on targets deny \
             its URL."),
-        (status = 409, description = "`sink-exists`: another one has its id. `too-many-sinks`: there are 1,000."),
+        (status = 409, description = "`sink-exists`: another one has its id. `too-many-sinks`: there are 100."),
     ))]
 pub(super) async fn create(State(api): State<Api>, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
@@ -119,8 +119,8 @@ pub(super) async fn create(State(api): State<Api>, body: RequestBody) -> ApiResu
     let url = fields.text("url")?.unwrap_or_default();
     let mut sink = WebhookSink::new(id, url, secret);
     sink.name = fields.text("name")?;
-    sink.event_types = fields.texts_or_null("eventTypes")?;
-    sink.definitions = fields.texts_or_null("definitionIds")?;
+    sink.event_types = fields.texts("eventTypes")?;
+    sink.definitions = fields.texts("definitionIds")?;
     sink.paused = fields.flag("isPaused")?.unwrap_or(false);
     if let Some(seconds) = fields.number("retryForSeconds", 1)? {
         sink.retry_for = Duration::from_secs(seconds.into());
@@ -167,8 +167,8 @@ pub(super) async fn replace(State(api): State<Api>, Id(id): Id, body: RequestBod
     let mut change = WebhookSinkChange::default();
     change.name = Some(fields.text("name")?);
     change.url = Some(fields.text("url")?.unwrap_or_default());
-    change.event_types = Some(fields.texts_or_null("eventTypes")?);
-    change.definitions = Some(fields.texts_or_null("definitionIds")?);
+    change.event_types = Some(fields.texts("eventTypes")?);
+    change.definitions = Some(fields.texts("definitionIds")?);
     change.retry_for = Some(retry_for.map_or(DEFAULT_RETRY_FOR, |seconds| Duration::from_secs(seconds.into())));
     change.paused = Some(fields.flag("isPaused")?.unwrap_or(false));
     Ok(Json(api.engine.change_webhook_sink(&id, change).await?).into_response())
@@ -185,20 +185,15 @@ pub(super) async fn replace(State(api): State<Api>, Id(id): Id, body: RequestBod
         (status = 409, description = "`sink-configured`: it comes from the settings of a node, and can only be paused here."),
     ))]
 pub(super) async fn change(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
-    let has = |name: &str| {
-        body.value
-            .as_ref()
-            .and_then(Value::as_object)
-            .is_some_and(|fields| fields.keys().any(|key| key.eq_ignore_ascii_case(name)))
-    };
-    let (names, types, definitions) = (has("name"), has("eventTypes"), has("definitionIds"));
     let mut fields = Fields::from_body(body.value)?;
+    // Null says that it has none.
+    let has_name = fields.names().any(|name| name.eq_ignore_ascii_case("name"));
     no_secret(&mut fields)?;
     let mut change = WebhookSinkChange::default();
-    change.name = names.then_some(fields.text("name")?);
+    change.name = has_name.then_some(fields.text("name")?);
     change.url = fields.text("url")?;
-    change.event_types = types.then_some(fields.texts_or_null("eventTypes")?);
-    change.definitions = definitions.then_some(fields.texts_or_null("definitionIds")?);
+    change.event_types = fields.texts_if_any("eventTypes")?;
+    change.definitions = fields.texts_if_any("definitionIds")?;
     change.retry_for = fields
         .number("retryForSeconds", 1)?
         .map(|seconds| Duration::from_secs(seconds.into()));

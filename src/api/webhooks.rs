@@ -58,9 +58,11 @@ struct WebhookEventFields {
         (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
     ))]
 pub(super) async fn receive(State(api): State<Api>, request: Request) -> ApiResult {
-    let (body, bytes, headers) = RequestBody::read_signed(request, &api.body_limits, MAX_EVENT).await?;
-    let value = body.value.unwrap_or_default();
-    let mut fields = Fields::from_body(Some(value.clone()))?;
+    if !api.engine.has_webhook_sources() {
+        return Ok(StatusCode::OK.into_response());
+    }
+    let (mut body, bytes, headers) = RequestBody::read_signed(request, &api.event_limits, MAX_EVENT).await?;
+    let mut fields = Fields::from_body(body.value.take())?;
     let Some(event_type) = fields.text("eventType")?.filter(|text| !text.is_empty()) else {
         return Err(ApiError::invalid_field(
             "eventType",
@@ -73,7 +75,8 @@ pub(super) async fn receive(State(api): State<Api>, request: Request) -> ApiResu
         signature: header(&headers, SIGNATURE),
         body: &bytes,
         event_type: &event_type,
-        value: &value,
+        payload: fields.any("payload").unwrap_or_default(),
+        occurred_at: fields.any("timestamp").unwrap_or_default(),
     };
     match api.engine.receive_webhook(received).await? {
         WebhookReceipt::Accepted | WebhookReceipt::Ignored => Ok(StatusCode::OK.into_response()),

@@ -105,11 +105,13 @@ async fn run(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, rete
             maintenance::purge_expired(pool, retention).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
-            #[cfg(feature = "http")]
-            webhook::delivery::expire(pool, retention.dead_letters).await?;
             let lock_class = take_over.connector().schema().lock_class();
             activation::finish_all_publishes(pool, lock_class).await?;
-            route::purge(pool, lock_class).await
+            route::purge(pool, lock_class).await?;
+            // Last, so that its errors keep nothing from being purged.
+            #[cfg(feature = "http")]
+            webhook::delivery::expire(pool, retention.dead_letters).await?;
+            Ok(())
         }
         Job::CreatePartitions => maintenance::ensure_partitions(pool).await,
         Job::PurgeDefinitions => definition::delete::purge_all(pool).await.map(drop),

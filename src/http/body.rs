@@ -32,6 +32,9 @@ const NOT_COUNTED_BYTES: usize = 64 * 1024;
 const BODY: &str = "The body";
 /// Large bodies in use at the same time.
 const MAX_LARGE_BODIES: usize = 8;
+/// The same of strangers, and the memory of their parsed bodies in MiB.
+const STRANGERS_LARGE_BODIES: usize = 2;
+const STRANGERS_MEMORY: usize = 8;
 /// How much of a too large body is still read, in bytes: a client that is cut off while it sends sees a broken
 /// connection instead of the 413.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
@@ -51,6 +54,15 @@ impl BodyLimits {
             timeout,
             large: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
             memory: Arc::new(BodyMemory::of(memory)),
+        }
+    }
+
+    /// Limits of their own for senders that are not known before their body is read.
+    pub(crate) fn of_strangers(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            large: Arc::new(Semaphore::new(STRANGERS_LARGE_BODIES)),
+            memory: Arc::new(BodyMemory::of(STRANGERS_MEMORY)),
         }
     }
 

@@ -158,6 +158,24 @@ impl OutgoingClient {
         }
     }
 
+    /// The same without a lookup: of a name what the rules say of the name. Returns the address that a URL has in place of one.
+    /// Errors: Why not.
+    pub(crate) fn admits_unresolved(&self, url: &Url) -> std::result::Result<Option<IpAddr>, String> {
+        if url.as_str().len() > LONGEST_URL {
+            return Err(format!("the URL has more than {LONGEST_URL} bytes"));
+        }
+        let rules = &self.0.resolver.rules;
+        let host = url.host_str().unwrap_or_default();
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let address: Option<IpAddr> = bare.unwrap_or(host).parse().ok();
+        match address {
+            // The client connects to an address without a lookup.
+            Some(address) => rules.admit_address(&address.to_string(), address)?,
+            None => rules.admit_name(host)?,
+        }
+        Ok(address)
+    }
+
     async fn send_following(
         &self,
         request: OutgoingRequest,
@@ -215,19 +233,9 @@ impl OutgoingClient {
         clients: &'c Clients,
         url: &Url,
     ) -> std::result::Result<&'c reqwest::Client, SendError> {
-        if url.as_str().len() > LONGEST_URL {
-            return Err(SendError::Refused(format!("the URL has more than {LONGEST_URL} bytes")));
-        }
         let Shared { resolver, no_proxy, .. } = &*self.0;
         let host = url.host_str().unwrap_or_default();
-        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        let address: Option<IpAddr> = bare.unwrap_or(host).parse().ok();
-        let admitted = match address {
-            // The client connects to an address without a lookup.
-            Some(address) => resolver.rules.admit_address(&address.to_string(), address),
-            None => resolver.rules.admit_name(host),
-        };
-        admitted.map_err(SendError::Refused)?;
+        let address = self.admits_unresolved(url).map_err(SendError::Refused)?;
         let Some(proxied) = &clients.proxied else {
             return Ok(&clients.direct);
         };

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::EventType;
 use crate::elsa_json::timestamp_text;
 
-/// The id of an event: the same when the burst that causes it is repeated. `parts` say what caused it.
+/// The id of an event. `parts`: the burst that causes it, whose commit is sent again under the same id, and what of the burst it is.
 pub(crate) fn event_id(parts: &[&str]) -> Uuid {
     let mut hasher = Sha256::new();
     hasher.update(b"webhook");
@@ -25,9 +25,12 @@ pub(crate) fn event_id(parts: &[&str]) -> Uuid {
 }
 
 /// The body of a delivery, whose bytes are the same at each attempt. `payload` is JSON.
-pub(crate) fn body(event_type: &str, payload: &str, created_at: DateTime<Utc>) -> Vec<u8> {
+pub(crate) fn body(event_type: &str, mut payload: String, created_at: DateTime<Utc>) -> Vec<u8> {
     let (event_type, timestamp) = (json!(event_type), json!(timestamp_text(created_at)));
-    format!(r#"{{"eventType":{event_type},"payload":{payload},"timestamp":{timestamp}}}"#).into_bytes()
+    // Around the payload in place: it may be large.
+    payload.insert_str(0, &format!(r#"{{"eventType":{event_type},"payload":"#));
+    payload.push_str(&format!(r#","timestamp":{timestamp}}}"#));
+    payload.into_bytes()
 }
 
 /// What an event of an instance says: which one, and what it has come to; no values of it.
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn a_body_is_json_with_the_payload_as_it_is() {
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let text = String::from_utf8(body("a\"b", r#"{"n": 1.10}"#, at)).unwrap();
+        let text = String::from_utf8(body("a\"b", r#"{"n": 1.10}"#.to_owned(), at)).unwrap();
         assert!(text.contains(r#""payload":{"n": 1.10}"#), "{text}");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["eventType"], "a\"b");

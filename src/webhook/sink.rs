@@ -8,7 +8,7 @@ use super::{EventType, WebhookSecret, is_known};
 use crate::{Error, Result};
 
 /// The most sinks of a tenant.
-pub(crate) const MOST_SINKS: i64 = 1_000;
+pub(crate) const MOST_SINKS: i64 = 100;
 
 /// How long a delivery is tried, if nothing else is said.
 pub(crate) const DEFAULT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -17,6 +17,7 @@ pub(crate) const LONGEST_RETRY_FOR: Duration = Duration::from_secs(30 * 24 * 360
 const LONGEST_ID: usize = 128;
 const LONGEST_URL: usize = 2_048;
 const MOST_ENTRIES: usize = 256;
+const LONGEST_DEFINITION: usize = 255;
 
 /// A receiver of events. Its secret signs what it receives.
 #[derive(Clone, Debug)]
@@ -139,6 +140,14 @@ pub(crate) fn check_lists(event_types: Option<&[String]>, definitions: Option<&[
     if definitions.is_some_and(|ids| ids.len() > MOST_ENTRIES) {
         return Err(invalid("definitionIds", too_many));
     }
+    if definitions
+        .into_iter()
+        .flatten()
+        .any(|id| id.len() > LONGEST_DEFINITION)
+    {
+        let problem = format!("must have ids of at most {LONGEST_DEFINITION} bytes");
+        return Err(invalid("definitionIds", problem));
+    }
     Ok(())
 }
 
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert!(sink().check().is_ok());
-        let wrong: [(&str, fn(&mut WebhookSink)); 9] = [
+        let wrong: [(&str, fn(&mut WebhookSink)); 10] = [
             ("id", |sink| sink.id = "a/b".to_owned()),
             ("id", |sink| sink.id = "..".to_owned()),
             ("url", |sink| sink.url = String::new()),
@@ -169,6 +178,7 @@ mod tests {
             ("url", |sink| sink.url = "ftp://crm.example".to_owned()),
             ("url", |sink| sink.url = "https://u:s3cret@crm.example".to_owned()),
             ("eventTypes", |sink| sink.event_types = vec!["Elsa.Nothing".to_owned()]),
+            ("definitionIds", |sink| sink.definitions = vec!["d".repeat(256)]),
             ("name", |sink| sink.name = Some("\n".to_owned())),
             ("retryForSeconds", |sink| sink.retry_for = Duration::ZERO),
         ];

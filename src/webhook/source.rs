@@ -30,6 +30,8 @@ pub struct WebhookSourceEvent {
     pub display_name: Option<String>,
     /// What designers say of it.
     pub description: Option<String>,
+    /// The type of the activity that waits for it. Default: from the names of the source and of the event.
+    pub activity_type: Option<String>,
 }
 
 impl WebhookSourceEvent {
@@ -40,6 +42,7 @@ impl WebhookSourceEvent {
             payload_type: "Object".to_owned(),
             display_name: None,
             description: None,
+            activity_type: None,
         }
     }
 }
@@ -54,13 +57,16 @@ impl WebhookSource {
         }
     }
 
-    /// The type of the activity that waits for an event: `Webhooks.Shop.OrderPaid` for `order.paid`.
-    pub(crate) fn activity_type(&self, event_type: &str) -> String {
-        format!("{PREFIX}{}.{}", pascal(&self.name), pascal(event_type))
+    /// The type of the activity that waits for an event: `Webhooks.Shop.OrderPaid` for `order.paid`, unless it has another one.
+    pub(crate) fn activity_type(&self, event: &WebhookSourceEvent) -> String {
+        match &event.activity_type {
+            Some(type_name) => type_name.clone(),
+            None => format!("{PREFIX}{}.{}", pascal(&self.name), pascal(&event.event_type)),
+        }
     }
 
-    pub(crate) fn has(&self, event_type: &str) -> bool {
-        self.events.iter().any(|event| event.event_type == event_type)
+    pub(crate) fn find(&self, event_type: &str) -> Option<&WebhookSourceEvent> {
+        self.events.iter().find(|event| event.event_type == event_type)
     }
 
     /// Whether it can be used.
@@ -93,15 +99,18 @@ impl WebhookSource {
                     event.event_type
                 ));
             }
-            let of_type = self.activity_type(&event.event_type);
-            let earlier = self.events.iter().take(place);
-            if let Some(other) = earlier
-                .map(|other| &other.event_type)
-                .find(|other| self.activity_type(other) == of_type)
-            {
+            let of_type = self.activity_type(event);
+            let is_plain = |letter: char| letter.is_alphanumeric() || "._-".contains(letter);
+            if of_type.is_empty() || !of_type.chars().all(is_plain) {
                 return wrong(format!(
-                    "the event types {other:?} and {:?} have the same activity {of_type}",
-                    event.event_type
+                    "the activity type {of_type:?} needs letters or digits, and only . _ - beside them"
+                ));
+            }
+            let mut earlier = self.events.iter().take(place);
+            if let Some(other) = earlier.find(|other| self.activity_type(other) == of_type) {
+                return wrong(format!(
+                    "the event types {:?} and {:?} have the same activity {of_type}",
+                    other.event_type, event.event_type
                 ));
             }
         }
@@ -132,13 +141,16 @@ mod tests {
 
     #[test]
     fn an_activity_is_named_by_source_and_event() {
-        let shop = source("my shop", &["order.paid"]);
-        assert_eq!(shop.activity_type("order.paid"), "Webhooks.MyShop.OrderPaid");
-        assert_eq!(
-            source("Shop", &[]).activity_type("OrderPaid"),
-            "Webhooks.Shop.OrderPaid"
-        );
-        assert!(shop.has("order.paid") && !shop.has("order.Paid"));
+        let mut shop = source("my shop", &["order.paid", "OrderSent"]);
+        let types = |source: &WebhookSource| -> Vec<String> {
+            let events = source.events.iter();
+            events.map(|event| source.activity_type(event)).collect()
+        };
+        assert_eq!(types(&shop), ["Webhooks.MyShop.OrderPaid", "Webhooks.MyShop.OrderSent"]);
+        shop.events[1].activity_type = Some("Orders.Sent".to_owned());
+        assert_eq!(types(&shop), ["Webhooks.MyShop.OrderPaid", "Orders.Sent"]);
+        assert!(shop.check().is_ok());
+        assert!(shop.find("order.paid").is_some() && shop.find("order.Paid").is_none());
     }
 
     #[test]
@@ -146,8 +158,11 @@ mod tests {
         assert!(source("Shop", &["a", "b"]).check().is_ok());
         let mut open = source("Shop", &["a"]);
         open.secrets.clear();
+        let mut odd = source("Shop", &["a"]);
+        odd.events[0].activity_type = Some("a b".to_owned());
         for (source, part) in [
             (open, "no secret"),
+            (odd, "the activity type"),
             (source("-", &["a"]), "its name"),
             (source("Shop", &[]), "no event types"),
             (source("Shop", &["."]), "the event type"),

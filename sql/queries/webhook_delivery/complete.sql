@@ -2,13 +2,18 @@
 --          deliveries, that it fails (and waits, $5 microseconds), or that it is gone ($6: why)
 -- caller:  store::webhook::delivery
 -- index:   webhook_sink_pkey, webhook_delivery_pkey
--- locks:   sinks by number, then deliveries by id
--- $4: 0 nothing, 1 success, 2 failure, 3 gone. $9: 1 delivered, 0 to be tried after $12 microseconds, 2 given up.
--- A round that was sent before the sink began to wait counts once.
-WITH owned AS MATERIALIZED (
+-- locks:   revision if a sink is gone, then sinks by number, then deliveries by id
+-- $4: 0 nothing (it refuses what it was sent), 1 success, 2 failure, 3 gone. $9: 1 delivered, 0 to be tried after $12 microseconds, 2 given up.
+-- A round that was sent before the sink began to wait counts once, and ends no wait; one that was answered after it was disabled
+-- does not enable it. What was given up meanwhile and has arrived is delivered.
+WITH gone AS MATERIALIZED (
+    -- First, as whoever changes sinks locks it first.
+    UPDATE revision SET webhooks = webhooks + 1 WHERE only_row AND 3 = ANY ($4::smallint[]) RETURNING 1
+), owned AS MATERIALIZED (
     SELECT s.number, c.verdict, c.pause, c.note
     FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[]) c(number, claim_no, verdict, pause, note)
     JOIN webhook_sink s ON s.number = c.number AND s.claimed_by = $1 AND s.claim_no = c.claim_no
+    WHERE (SELECT count(*) FROM gone) >= 0
     ORDER BY s.number
     FOR NO KEY UPDATE OF s
 ), place AS MATERIALIZED (
@@ -17,7 +22,8 @@ WITH owned AS MATERIALIZED (
         r(sink, id, state, status, error, delay)
     CROSS JOIN LATERAL (
         SELECT d.ctid AS place FROM webhook_delivery d
-        WHERE d.id = r.id AND d.sink = r.sink AND d.state = 0 /* pending */ FOR UPDATE) l
+        WHERE d.id = r.id AND d.sink = r.sink
+          AND (d.state = 0 /* pending */ OR d.state = 2 /* dead letter */ AND r.state = 1 /* delivered */) FOR UPDATE) l
     WHERE CASE WHEN r.sink IN (SELECT o.number FROM owned o) THEN true ELSE false END
 ), ended AS (
     UPDATE webhook_delivery d
@@ -31,19 +37,15 @@ WITH owned AS MATERIALIZED (
                           THEN now() + $14::bigint * interval '1 microsecond' ELSE d.expires_at END
     FROM place p WHERE d.ctid = p.place
     RETURNING d.state
-), gone AS (
-    UPDATE revision SET webhooks = webhooks + 1
-    WHERE only_row AND EXISTS (SELECT 1 FROM owned o WHERE o.verdict = 3)
 ), judged AS (
     UPDATE webhook_sink s
     SET failures = CASE WHEN o.verdict = 1 THEN 0 WHEN s.retry_at <= now() THEN s.failures + 1 ELSE s.failures END,
         retry_at = CASE WHEN o.verdict = 1 THEN now()
                         WHEN s.retry_at <= now() THEN now() + o.pause * interval '1 microsecond' ELSE s.retry_at END,
         note = CASE WHEN o.verdict = 1 THEN NULL ELSE o.note END,
-        disabled_at = CASE WHEN o.verdict = 3 THEN now() END
+        disabled_at = CASE WHEN o.verdict = 3 THEN coalesce(s.disabled_at, now()) END
     FROM owned o
-    WHERE s.number = o.number AND (o.verdict >= 2 OR o.verdict = 1 AND s.failures > 0)
-    RETURNING 1
+    WHERE s.number = o.number AND (s.disabled_at IS NULL OR o.verdict = 3)
+      AND (o.verdict >= 2 OR o.verdict = 1 AND s.failures > 0 AND s.retry_at <= now())
 )
-SELECT (SELECT count(*) FROM ended e WHERE e.state = 2 /* dead letter */) AS dead_letters,
-       (SELECT count(*) FROM judged) AS judged
+SELECT count(*) AS dead_letters FROM ended e WHERE e.state = 2 /* dead letter */

@@ -1,5 +1,5 @@
--- purpose: read what is to be sent to claimed sinks: of each the oldest due deliveries, as many as it has room for and at most $7
---          bytes of payloads, but at least one; of a sink that fails only one. A sink that is not returned is not this node's
+-- purpose: read what is to be sent to claimed sinks: of each the oldest due deliveries, as many as it has room for and at most so
+--          many bytes of payloads ($7), but at least one; of a sink that fails only one. A sink that is not returned is not this node's
 --          any more, or must not be sent to
 -- caller:  store::webhook::delivery
 -- index:   webhook_delivery_due, webhook_sink_pkey
@@ -7,8 +7,8 @@
 WITH flight AS MATERIALIZED (
     SELECT f.sink, f.id FROM unnest($5::integer[], $6::uuid[]) f(sink, id)
 )
-SELECT c.number, s.failures, r.webhooks AS revision, now() AS now, d.id, d.event_type, d.payload, d.attempts, d.created_at
-FROM unnest($2::integer[], $3::bigint[], $4::integer[]) c(number, claim_no, room)
+SELECT c.number, s.failures, r.webhooks AS revision, now() AS now, d.id, d.event_type, d.payload::text AS payload, d.attempts, d.created_at
+FROM unnest($2::integer[], $3::bigint[], $4::integer[], $7::bigint[]) c(number, claim_no, room, bytes)
 CROSS JOIN revision r
 CROSS JOIN LATERAL (
     SELECT x.failures FROM webhook_sink x
@@ -25,5 +25,5 @@ LEFT JOIN LATERAL (
                   AND CASE WHEN (w.sink, w.id) IN (SELECT f.sink, f.id FROM flight f) THEN false ELSE true END
                 ORDER BY w.due_at
                 LIMIT CASE WHEN s.failures > 0 THEN least(c.room, 1) ELSE c.room END) o) m
-    WHERE m.place = 1 OR m.bytes <= $7::bigint) d ON true
+    WHERE m.place = 1 OR m.bytes <= c.bytes) d ON true
 ORDER BY c.number, d.due_at

@@ -15,6 +15,7 @@ WITH expired AS MATERIALIZED (
         SELECT d.ctid AS place FROM webhook_delivery d
         WHERE d.sink = s.number AND d.state = 0 /* pending */ LIMIT 1000 FOR UPDATE SKIP LOCKED) l
     WHERE s.deleted_at IS NOT NULL OR s.disabled_at IS NOT NULL
+    LIMIT 1000
 ), given_up AS (
     UPDATE webhook_delivery d
     SET state = 2 /* dead letter */, ended_at = now(), expires_at = now() + $1::bigint * interval '1 microsecond',

@@ -1,5 +1,6 @@
 -- purpose: claim sinks that have deliveries to be sent, and that no node sends to: at most $2 of them. While the cluster is
---          paused none is claimed
+--          paused none is claimed. $3: those that this node holds; another one that has its claim is one whose answer was lost,
+--          and is claimed again
 -- caller:  store::webhook::delivery
 -- index:   webhook_delivery_due, webhook_sink_pkey
 -- locks:   sinks by number; locked ones are skipped
@@ -7,7 +8,8 @@
 WITH ready AS MATERIALIZED (
     SELECT s.number
     FROM webhook_sink s
-    WHERE coalesce(s.claimed_by, 0) = 0 AND NOT s.paused AND s.disabled_at IS NULL AND s.deleted_at IS NULL AND s.retry_at <= now()
+    WHERE (coalesce(s.claimed_by, 0) = 0 OR s.claimed_by = $1 AND s.number <> ALL ($3::integer[]))
+      AND NOT s.paused AND s.disabled_at IS NULL AND s.deleted_at IS NULL AND s.retry_at <= now()
       AND (SELECT true FROM webhook_delivery d
            WHERE d.sink = s.number AND d.state = 0 /* pending */ AND d.due_at <= now() LIMIT 1)
       AND (SELECT p.mode = 0 /* running */ FROM cluster_pause p WHERE p.only_row)

@@ -201,6 +201,7 @@ fn every_field_that_is_read_is_described() {
             "id",
             "texts",
             "texts_or_null",
+            "texts_if_any",
             "object",
             "number",
             "flag",

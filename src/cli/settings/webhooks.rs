@@ -102,13 +102,17 @@ struct SourceFields {
 #[serde(untagged)]
 enum EventFields {
     Name(String),
-    #[serde(rename_all = "camelCase")]
-    Described {
-        event_type: String,
-        payload_type: Option<String>,
-        display_name: Option<String>,
-        description: Option<String>,
-    },
+    Described(DescribedFields),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DescribedFields {
+    event_type: String,
+    activity_type: Option<String>,
+    payload_type: Option<String>,
+    display_name: Option<String>,
+    description: Option<String>,
 }
 
 /// Errors: What is wrong, in one line and without a value: it may be a secret.
@@ -157,18 +161,14 @@ fn source(fields: SourceFields) -> Result<WebhookSource, String> {
     let first = secret(&of, fields.secret.as_deref())?;
     let events = fields.event_types.into_iter().map(|event| match event {
         EventFields::Name(event_type) => WebhookSourceEvent::new(event_type),
-        EventFields::Described {
-            event_type,
-            payload_type,
-            display_name,
-            description,
-        } => {
-            let mut event = WebhookSourceEvent::new(event_type);
-            if let Some(type_name) = payload_type {
+        EventFields::Described(fields) => {
+            let mut event = WebhookSourceEvent::new(fields.event_type);
+            if let Some(type_name) = fields.payload_type {
                 event.payload_type = type_name;
             }
-            event.display_name = display_name;
-            event.description = description;
+            event.activity_type = fields.activity_type;
+            event.display_name = fields.display_name;
+            event.description = fields.description;
             event
         }
     });
@@ -191,7 +191,7 @@ mod tests {
         let text = r#"{
             "sinks": [{"id": "crm", "url": "https://crm.example/hooks", "secret": "SECRET", "eventTypes": ["Elsa.RunTask"], "retryForSeconds": 60}],
             "sources": [{"name": "Shop", "secret": "SECRET", "furtherSecrets": ["SECRET"],
-                         "eventTypes": ["order.paid", {"eventType": "order.sent", "payloadType": "ObjectDictionary"}]}]
+                         "eventTypes": ["order.paid", {"eventType": "order.sent", "payloadType": "ObjectDictionary", "activityType": "Orders.Sent"}]}]
         }"#;
         let read = parsed(&text.replace("SECRET", SECRET)).unwrap();
         let sinks = read.sinks.unwrap();
@@ -200,7 +200,11 @@ mod tests {
             ("crm", Duration::from_secs(60))
         );
         assert_eq!(read.sources[0].secrets.len(), 2);
-        assert_eq!(read.sources[0].events[1].payload_type, "ObjectDictionary");
+        let sent = &read.sources[0].events[1];
+        assert_eq!(
+            (sent.payload_type.as_str(), sent.activity_type.as_deref()),
+            ("ObjectDictionary", Some("Orders.Sent"))
+        );
         assert!(parsed("{}").unwrap().sinks.is_none());
     }
 
@@ -215,6 +219,11 @@ mod tests {
             (source(""), "has no secret"),
             (source(r#", "secret": ["s3cret"]"#), "wrong type"),
             ("{".to_owned(), "not valid JSON"),
+            (
+                source(&format!(r#", "secret": "{SECRET}""#))
+                    .replace(r#""a""#, r#"{"eventType": "a", "payloadTyp": "Object"}"#),
+                "unknown",
+            ),
             (
                 sink(&format!(r#", "secret": "{SECRET}", "eventTypes": ["x"]"#)),
                 "no such event",

@@ -233,6 +233,8 @@ impl NodeContext {
             self.schedules.timer.wake_now();
             self.claims.fan_outs.notify_one();
             self.inbox_matches.notify_one();
+            #[cfg(feature = "http")]
+            self.webhooks.may_be_due();
         }
     }
 

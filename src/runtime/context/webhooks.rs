@@ -5,10 +5,10 @@
 //! - What is kept here decides only whether a burst has anything to write for sinks. The statement that writes reads the table: an
 //!   event goes to no sink that was deleted, disabled or changed so that it does not want it.
 //! - A hint, and the revision that every check-in reads, have the sinks read again. So an event may miss a sink that was registered
-//!   or widened less than a check-in interval before, at another node, if the hint was lost; nothing else depends on it.
+//!   or widened less than a check-in interval before, at another node; nothing else depends on it.
 //! - Whoever sends compares the revision that it read with the deliveries, and reads the sinks first if that is newer.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -101,6 +101,8 @@ pub(crate) struct Webhooks {
     reading: Semaphore,
     /// Notified when something may be due, or the sinks may have changed.
     pub(crate) due: Notify,
+    /// Something may be due for a sink that this node has not claimed.
+    unclaimed: AtomicBool,
     /// Those that this node has claimed.
     claimed: Mutex<HashSet<SinkNumber>>,
 }
@@ -117,6 +119,7 @@ impl Default for Webhooks {
             read: AtomicU64::new(0),
             reading: Semaphore::new(1),
             due: Notify::new(),
+            unclaimed: AtomicBool::new(false),
             claimed: Mutex::default(),
         }
     }
@@ -131,7 +134,23 @@ impl Webhooks {
     /// The sinks may have changed.
     pub(crate) fn expire(&self) {
         self.expired.fetch_add(1, SeqCst);
+        self.may_be_due();
+    }
+
+    /// Something may be due, for any sink.
+    pub(crate) fn may_be_due(&self) {
+        self.unclaimed.store(true, SeqCst);
         self.due.notify_one();
+    }
+
+    /// Whether something may be due for a sink that this node has not claimed, since this was asked last.
+    pub(crate) fn take_unclaimed(&self) -> bool {
+        self.unclaimed.swap(false, SeqCst)
+    }
+
+    /// What the sinks are complete up to.
+    pub(crate) fn revision(&self) -> i64 {
+        self.revision.load(SeqCst)
     }
 
     pub(crate) fn has_sinks(&self) -> bool {
@@ -172,9 +191,11 @@ impl Webhooks {
         Arc::clone(&self.sinks.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether any sink wants such an event, as far as this node knows.
-    pub(crate) fn wants(&self, tenant: &TenantId, event: EventType, definition: &str) -> bool {
-        self.has_sinks() && self.sinks().values().any(|sink| sink.wants(tenant, event, definition))
+    /// The sinks that want such an event, as far as this node knows.
+    pub(crate) fn wanting(&self, tenant: &TenantId, event: EventType, definition: &str) -> Vec<SinkNumber> {
+        let sinks = self.sinks();
+        let wanting = sinks.values().filter(|sink| sink.wants(tenant, event, definition));
+        wanting.map(|sink| sink.number).collect()
     }
 
     pub(crate) fn sink(&self, number: SinkNumber) -> Option<Arc<Sink>> {
@@ -201,11 +222,23 @@ impl Webhooks {
             .any(|sink| !sink.paused && !claimed.contains(&sink.number))
     }
 
-    /// This node has written deliveries: it sends them, or notifies the node that has claimed their sink.
-    pub(crate) fn written(&self, wake: &WakeSender) {
-        self.due.notify_one();
-        if self.has_unclaimed() {
+    /// This node has written deliveries for these sinks: it sends them, or notifies the node that has claimed one of them.
+    pub(crate) fn written(&self, written: &BTreeSet<SinkNumber>, wake: &WakeSender) {
+        let sinks = self.sinks();
+        let is_sent = |number: &&SinkNumber| sinks.get(*number).is_some_and(|sink| !sink.paused);
+        let claimed = self.claimed();
+        let (mut is_own, mut is_other) = (false, false);
+        for number in written.iter().filter(is_sent) {
+            let claimed = claimed.contains(number);
+            is_own |= claimed;
+            is_other |= !claimed;
+        }
+        drop(claimed);
+        if is_other {
+            self.may_be_due();
             wake.notify([WakeNotification::Deliveries]);
+        } else if is_own {
+            self.due.notify_one();
         }
     }
 }

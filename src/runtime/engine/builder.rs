@@ -429,8 +429,16 @@ impl EngineBuilder {
                 return Err(Error::invalid("invalid-settings", message));
             }
         }
-        for source in &self.settings.webhook_sources {
+        for (place, source) in self.settings.webhook_sources.iter().enumerate() {
             source.check()?;
+            // Whoever sends the events of one could send those of the other.
+            let shares = |other: &&WebhookSource| other.secrets.iter().any(|secret| source.secrets.contains(secret));
+            if let Some(other) = self.settings.webhook_sources.iter().take(place).find(shares) {
+                let (one, two) = (&other.name, &source.name);
+                let message =
+                    format!("the webhook sources {one:?} and {two:?} have a secret in common; give each its own");
+                return Err(Error::invalid("invalid-settings", message));
+            }
             self.catalogue.register_webhooks(source)?;
         }
         Ok(())

@@ -144,6 +144,9 @@ pub(crate) struct Inner {
     pub(crate) refused_tokens: RefusedTokens,
     /// Counts attempts at links that cannot be used.
     pub(super) refused_links: RefusedLinks,
+    /// Counts webhooks that were ignored or refused.
+    #[cfg(feature = "http")]
+    refused_webhooks: webhook_events::RefusedWebhooks,
     /// Tests of activities and of expressions that may run.
     tests: Semaphore,
     /// One refresh of all definitions at a time.
@@ -235,6 +238,8 @@ impl Engine {
             token_keys,
             refused_tokens: RefusedTokens::default(),
             refused_links: RefusedLinks::default(),
+            #[cfg(feature = "http")]
+            refused_webhooks: webhook_events::RefusedWebhooks::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
             refreshes: Arc::new(Semaphore::new(1)),
             supervisor: Mutex::new(Some(task)),

@@ -12,7 +12,7 @@ use crate::elsa_json;
 use crate::id::InstanceId;
 use crate::runtime::context::request::Page;
 use crate::store::code::DeliveryState;
-use crate::store::webhook::delivery::{self, DeliveryCursor, DeliveryFilter, DeliveryRow};
+use crate::store::webhook::delivery::{self, DeliveryCursor, DeliveryFilter, Replayed, ShownDelivery};
 use crate::wake::WakeNotification;
 use crate::{Error, Result};
 
@@ -88,7 +88,7 @@ impl Engine {
         cursor: Option<&str>,
         page_size: u32,
     ) -> Result<WebhookDeliveryList> {
-        let filter = DeliveryFilter::Instance(instance.as_str(), state.map(number));
+        let filter = DeliveryFilter::Instance(instance.as_str(), state.map(DeliveryState::from));
         self.list_webhooks(filter, cursor, page_size).await
     }
 
@@ -122,7 +122,7 @@ impl Engine {
         let mut rows = delivery::list(node.database.reads.lists(), &self.inner.tenant, filter, after, limit).await?;
         let has_more = rows.len() > size as usize;
         rows.truncate(size as usize);
-        let place = |row: &DeliveryRow| match filter {
+        let place = |row: &ShownDelivery| match filter {
             DeliveryFilter::Instance(..) => row.created_at,
             DeliveryFilter::PendingFor(_) => row.due_at,
             DeliveryFilter::DeadFor(_) => row.ended_at.unwrap_or(row.created_at),
@@ -134,7 +134,8 @@ impl Engine {
         })
     }
 
-    /// Sends a dead letter again, under its id. Errors: `sink-not-found`, `delivery-not-found`: it is no dead letter of the sink.
+    /// Sends a dead letter again, under its id.
+    /// Errors: `sink-not-found`, `sink-disabled`, `delivery-not-found`: it is no dead letter of the sink.
     pub async fn replay_webhook(&self, sink: &str, id: &str) -> Result<()> {
         let uuid = delivery::delivery_id(id)?;
         if self.replay(sink, Some(uuid), 1).await? == 0 {
@@ -145,7 +146,7 @@ impl Engine {
     }
 
     /// Sends the oldest dead letters of a sink again, at most `limit` and at most 1,000 of them; returns how many.
-    /// Errors: `sink-not-found`.
+    /// Errors: `sink-not-found`, `sink-disabled`.
     pub async fn replay_webhooks(&self, sink: &str, limit: u32) -> Result<u64> {
         let limit = i64::from(limit).clamp(1, MOST_REPLAYED);
         let replayed = self.replay(sink, None, limit).await?;
@@ -155,9 +156,16 @@ impl Engine {
     async fn replay(&self, sink: &str, id: Option<Uuid>, limit: i64) -> Result<i64> {
         let node = self.accepting()?;
         let replayed = delivery::replay(&node.database.pool, &self.inner.tenant, sink, id, limit).await?;
-        let replayed = replayed.ok_or_else(|| no_sink(sink))?;
+        let replayed = match replayed {
+            Replayed::Dead(replayed) => replayed,
+            Replayed::NoSink => return Err(no_sink(sink)),
+            Replayed::Disabled => {
+                let message = format!("the webhook sink {sink:?} is disabled: set its isPaused to false first");
+                return Err(Error::conflict("sink-disabled", message));
+            }
+        };
         if replayed > 0 {
-            node.webhooks.due.notify_one();
+            node.webhooks.may_be_due();
             node.notifications.wake.notify([WakeNotification::Deliveries]);
             tracing::info!(sink, replayed, "dead letters of a webhook sink are sent again");
         }
@@ -165,25 +173,33 @@ impl Engine {
     }
 }
 
-fn number(state: WebhookDeliveryState) -> DeliveryState {
-    match state {
-        WebhookDeliveryState::Pending => DeliveryState::Pending,
-        WebhookDeliveryState::Delivered => DeliveryState::Delivered,
-        WebhookDeliveryState::DeadLetter => DeliveryState::DeadLetter,
+impl From<WebhookDeliveryState> for DeliveryState {
+    fn from(state: WebhookDeliveryState) -> Self {
+        match state {
+            WebhookDeliveryState::Pending => Self::Pending,
+            WebhookDeliveryState::Delivered => Self::Delivered,
+            WebhookDeliveryState::DeadLetter => Self::DeadLetter,
+        }
     }
 }
 
-fn shown(row: DeliveryRow) -> WebhookDelivery {
+impl From<DeliveryState> for WebhookDeliveryState {
+    fn from(state: DeliveryState) -> Self {
+        match state {
+            DeliveryState::Pending => Self::Pending,
+            DeliveryState::Delivered => Self::Delivered,
+            DeliveryState::DeadLetter => Self::DeadLetter,
+        }
+    }
+}
+
+fn shown(row: ShownDelivery) -> WebhookDelivery {
     WebhookDelivery {
         id: row.id.to_string(),
         sink_id: row.sink_id,
         event_type: row.event_type,
         workflow_instance_id: Some(row.instance).filter(|id| !id.is_empty()).map(InstanceId::new),
-        state: match row.state {
-            DeliveryState::Pending => WebhookDeliveryState::Pending,
-            DeliveryState::Delivered => WebhookDeliveryState::Delivered,
-            DeliveryState::DeadLetter => WebhookDeliveryState::DeadLetter,
-        },
+        state: row.state.into(),
         attempts: u32::try_from(row.attempts).unwrap_or(0),
         due_at: row.due_at,
         created_at: row.created_at,
@@ -193,7 +209,7 @@ fn shown(row: DeliveryRow) -> WebhookDelivery {
     }
 }
 
-fn written_cursor(at: DateTime<Utc>, row: &DeliveryRow) -> String {
+fn written_cursor(at: DateTime<Utc>, row: &ShownDelivery) -> String {
     URL_SAFE_NO_PAD.encode(format!("{}|{}|{}", at.timestamp_micros(), row.id, row.sink.0))
 }
 

@@ -10,16 +10,17 @@ use super::events::event_published;
 use super::start::request_key;
 use crate::activity::webhook_key;
 use crate::execution::stimulus_hash;
+use crate::refusals::Refusals;
 use crate::runtime::context::request::Idempotency;
 use crate::store::event::{self, NewEvent};
-use crate::webhook::{SignatureProblem, WebhookSource, verify};
+use crate::webhook::{SignatureProblem, WebhookSource, WebhookSourceEvent, verify};
 use crate::{Error, Result};
 
 /// The longest id of an event that is accepted, in bytes.
 const LONGEST_ID: usize = 255;
 
 /// An event as it was received, whose signature is not checked yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ReceivedWebhook<'a> {
     pub(crate) id: &'a str,
     pub(crate) timestamp: &'a str,
@@ -27,8 +28,9 @@ pub(crate) struct ReceivedWebhook<'a> {
     /// What was signed.
     pub(crate) body: &'a [u8],
     pub(crate) event_type: &'a str,
-    /// The body as JSON.
-    pub(crate) value: &'a Value,
+    pub(crate) payload: Value,
+    /// When it happened, as its sender says.
+    pub(crate) occurred_at: Value,
 }
 
 /// What became of a received event.
@@ -42,15 +44,44 @@ pub(crate) enum WebhookReceipt {
     Refused(SignatureProblem),
 }
 
+/// The events that were ignored or refused: anyone can send them.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedWebhooks(Refusals);
+
+impl RefusedWebhooks {
+    fn note(&self, reason: &'static str) {
+        metrics::counter!("mainspring_webhooks_refused_total", "reason" => reason).increment(1);
+        if let Some(refused) = self.0.count() {
+            tracing::warn!(
+                reason,
+                refused,
+                "webhooks were ignored or refused; the reason is that of the last one"
+            );
+        }
+    }
+}
+
 impl Engine {
+    /// Whether there is anyone whose events are accepted.
+    pub(crate) fn has_webhook_sources(&self) -> bool {
+        !self.inner.settings.webhook_sources.is_empty()
+    }
+
     /// Publishes an event of a webhook source, once for its id: to each instance that waits for it and each workflow that it
     /// starts, or else into the inbox. An event without a source is ignored, as in Elsa. Errors: `invalid-webhook`.
     pub(crate) async fn receive_webhook(&self, received: ReceivedWebhook<'_>) -> Result<WebhookReceipt> {
         let all = &self.inner.settings.webhook_sources;
-        let sources: Vec<&WebhookSource> = all.iter().filter(|source| source.has(received.event_type)).collect();
+        let sources = all
+            .iter()
+            .filter_map(|source| Some((source, source.find(received.event_type)?)));
+        let sources: Vec<SourceEvent<'_>> = sources.collect();
         if sources.is_empty() {
-            tracing::debug!(event = ?received.event_type, "a webhook without a source was ignored");
+            self.inner.refused_webhooks.note("unknown");
             return Ok(WebhookReceipt::Ignored);
+        }
+        if received.signature.is_empty() {
+            self.inner.refused_webhooks.note("signature");
+            return Ok(WebhookReceipt::Refused(SignatureProblem::Wrong));
         }
         let node = self.accepting()?;
         let is_plain = !received.id.is_empty()
@@ -66,15 +97,18 @@ impl Engine {
             let passed = i64::try_from(report.received.elapsed().as_secs()).unwrap_or(i64::MAX);
             report.check_in.clock.timestamp().saturating_add(passed)
         };
-        let source = match genuine(&sources, &received, now) {
-            Ok(source) => source,
+        let (source, event) = match genuine(&sources, &received, now) {
+            Ok(found) => found,
             Err(problem) => {
-                metrics::counter!("mainspring_webhooks_refused_total").increment(1);
+                self.inner.refused_webhooks.note(match problem {
+                    SignatureProblem::Wrong => "signature",
+                    SignatureProblem::Stale => "stale",
+                });
                 return Ok(WebhookReceipt::Refused(problem));
             }
         };
-        self.checked("payload", received.value)?;
-        let type_name = source.activity_type(received.event_type);
+        self.checked("payload", &received.payload)?;
+        let type_name = source.activity_type(event);
         let hash = stimulus_hash(&type_name, &webhook_key(received.event_type), None);
         let given = Idempotency {
             // Two sources may give two events one id.
@@ -88,8 +122,8 @@ impl Engine {
             name: type_name,
             payload: Some(json!({
                 "eventType": received.event_type,
-                "payload": received.value.get("payload"),
-                "timestamp": received.value.get("timestamp"),
+                "payload": received.payload,
+                "timestamp": received.occurred_at,
             })),
             correlation_id: None,
             instance: None,
@@ -112,17 +146,19 @@ impl Engine {
     }
 }
 
+type SourceEvent<'s> = (&'s WebhookSource, &'s WebhookSourceEvent);
+
 /// The source whose signature an event has.
 fn genuine<'s>(
-    sources: &[&'s WebhookSource],
+    sources: &[SourceEvent<'s>],
     received: &ReceivedWebhook<'_>,
     now: i64,
-) -> std::result::Result<&'s WebhookSource, SignatureProblem> {
+) -> std::result::Result<SourceEvent<'s>, SignatureProblem> {
     let headers = (received.id, received.timestamp, received.signature);
     let mut problem = SignatureProblem::Wrong;
-    for source in sources {
+    for found @ (source, _) in sources {
         match verify(&source.secrets, headers, received.body, now) {
-            Ok(()) => return Ok(source),
+            Ok(()) => return Ok(*found),
             Err(SignatureProblem::Stale) => problem = SignatureProblem::Stale,
             Err(SignatureProblem::Wrong) => {}
         }

@@ -66,10 +66,12 @@ pub struct WebhookSinkSummary {
     /// Until when the secret before the current one signs as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_secret_until: Option<DateTime<Utc>>,
-    /// What waits to be sent, counted up to 10,001.
-    pub pending: u64,
-    /// What was given up, counted up to 10,001.
-    pub dead_letters: u64,
+    /// What waits to be sent, counted up to 10,001; only of a sink that is shown by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<u64>,
+    /// What was given up, counted up to 10,001; only of a sink that is shown by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<u64>,
     /// When it was registered.
     #[serde(serialize_with = "elsa_json::timestamp")]
     pub created_at: DateTime<Utc>,
@@ -111,7 +113,8 @@ impl Engine {
         rows.into_iter().next().map(summary).ok_or_else(|| no_sink(id))
     }
 
-    /// Registers a receiver. It receives what is committed from then on; at other nodes after a moment, and at most one check-in.
+    /// Registers a receiver. It receives what this node commits from then on, and what other nodes commit from their next check-in on
+    /// at the latest.
     /// Errors: `invalid-sink`, `sink-url-denied`, `sink-exists`, `too-many-sinks`.
     pub async fn add_webhook_sink(&self, sink: &WebhookSink) -> Result<WebhookSinkSummary> {
         let node = self.accepting()?;
@@ -192,27 +195,28 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the sinks of the settings those that this node has been given.
+    /// Makes the sinks of the settings those that this node has been given. No name is looked up: that can take long, and every
+    /// connection is checked anyway.
     pub(super) async fn configure_webhooks(&self) -> Result<()> {
         let Some(sinks) = &self.inner.settings.webhook_sinks else {
             return Ok(());
         };
         let node = self.node()?;
         for sink in sinks {
-            self.admits_sink(&sink.url).await?;
+            let admitted = self.http_services().outgoing.admits_unresolved(&check_url(&sink.url)?);
+            admitted.map_err(denied)?;
         }
-        sink::configure(&node.database.pool, &self.inner.tenant, sinks).await?;
+        let left = sink::configure(&node.database.pool, &self.inner.tenant, sinks).await?;
+        if !left.is_empty() {
+            tracing::warn!(sinks = ?left, "webhook sinks that the settings do not have any more are paused");
+        }
         sinks_changed(&node).await;
         Ok(())
     }
 
     async fn admits_sink(&self, url: &str) -> Result<()> {
         let url = check_url(url)?;
-        let admitted = self.http_services().outgoing.admits(&url).await;
-        admitted.map_err(|reason| {
-            let message = format!("the webhook sink cannot be used: {reason}");
-            Error::invalid("sink-url-denied", message).field("url", "leads to a target that this server denies")
-        })
+        self.http_services().outgoing.admits(&url).await.map_err(denied)
     }
 
     async fn sink_shown(&self, node: &NodeContext, id: &str) -> Result<WebhookSinkSummary> {
@@ -241,6 +245,11 @@ async fn sinks_changed(node: &NodeContext) {
     }
 }
 
+fn denied(reason: String) -> Error {
+    let message = format!("the webhook sink cannot be used: {reason}");
+    Error::invalid("sink-url-denied", message).field("url", "leads to a target that this server denies")
+}
+
 pub(super) fn no_sink(id: &str) -> Error {
     Error::not_found("sink-not-found", format!("there is no webhook sink {id:?}"))
 }
@@ -266,8 +275,8 @@ fn summary(row: ShownSink) -> WebhookSinkSummary {
         retry_at: row.retry_at,
         retry_for_seconds: count(row.retry_for),
         previous_secret_until: row.previous_until,
-        pending: count(row.pending),
-        dead_letters: count(row.dead_letters),
+        pending: row.pending.map(count),
+        dead_letters: row.dead_letters.map(count),
         created_at: row.created_at,
         updated_at: row.updated_at,
     }

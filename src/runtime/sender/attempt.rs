@@ -1,20 +1,19 @@
 //! One attempt to deliver: a signed request to a sink, which follows no redirect.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-
-use hyper::body::Bytes;
-use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use uuid::Uuid;
 
 use crate::failpoint;
 use crate::outgoing::{OutgoingBody, OutgoingClient, OutgoingRequest, OutgoingResponse, SendError};
 use crate::runtime::context::webhooks::Sink;
 use crate::store::clock::DatabaseClock;
 use crate::store::webhook::delivery::{Attempt, DueDelivery, Marked};
-use crate::store::webhook::sink::SinkNumber;
 use crate::webhook::{SIGNATURE, TIMESTAMP, WEBHOOK_ID, body, delivery_pause, retry_after, signatures};
+use futures_util::FutureExt;
+use hyper::body::Bytes;
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
 /// How much of an answer is read, in bytes, so that its connection can be used again. Nothing of it is kept.
 const MOST_READ: usize = 64 << 10;
@@ -34,27 +33,21 @@ pub(super) struct Sending {
 /// A delivery that has landed, or not.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub(super) sink: SinkNumber,
-    pub(super) id: Uuid,
-    pub(super) attempt: Attempt,
+    pub(super) marked: Marked,
     /// How long the receiver asks to be left alone.
     pub(super) asked: Option<Duration>,
 }
 
-impl Sent {
-    pub(super) fn marked(&self) -> Marked {
-        Marked {
-            sink: self.sink,
-            id: self.id,
-            attempt: self.attempt.clone(),
-        }
-    }
-}
-
 impl Sending {
     /// Sends it. If the future is dropped, the receiver may have it, and receives it again under its id.
-    pub(super) async fn send(self) -> Sent {
-        let answered = self.request().await;
+    pub(super) async fn send(mut self) -> Sent {
+        let answered = AssertUnwindSafe(self.request()).catch_unwind().await;
+        let panicked = |_| {
+            Err(SendError::Failed(
+                "the sending panicked; the log of the node says where".to_owned(),
+            ))
+        };
+        let answered = answered.unwrap_or_else(panicked);
         let (attempt, asked) = match answered {
             Ok(response) => self.judge(&response),
             Err(error) => (self.failed(None, &error.to_string(), None), None),
@@ -66,18 +59,19 @@ impl Sending {
         };
         metrics::counter!("mainspring_webhook_attempts_total", "result" => result).increment(1);
         tracing::debug!(sink = self.sink.id, delivery = %self.due.id, ?attempt, "a webhook was sent");
-        Sent {
+        let marked = Marked {
             sink: self.sink.number,
             id: self.due.id,
             attempt,
-            asked,
-        }
+        };
+        Sent { marked, asked }
     }
 
-    async fn request(&self) -> Result<OutgoingResponse, SendError> {
+    async fn request(&mut self) -> Result<OutgoingResponse, SendError> {
         let injected = |error: crate::Error| SendError::Failed(error.to_string());
         failpoint::hit("webhook.sending").await.map_err(injected)?;
-        let body = body(&self.due.event_type, &self.due.payload, self.due.created_at);
+        let payload = std::mem::take(&mut self.due.payload);
+        let body = body(&self.due.event_type, payload, self.due.created_at);
         let (id, timestamp) = (self.due.id.to_string(), self.clock.now().timestamp());
         let signature = signatures(self.sink.secrets(), &id, timestamp, &body);
         let mut headers = HeaderMap::new();

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //!
-//! - What is in memory is bounded: of a sink at most [`round::MOST_OF_SINK`] deliveries and [`BYTES_OF_SINK`] of payloads, of a sink
-//!   that fails one delivery, and of all together [`round::MOST`] and one for each sink.
+//! - What is in memory is bounded: of a sink at most [`round::MOST_OF_SINK`] deliveries and [`round::BYTES_OF_SINK`] of payloads, and of
+//!   all together [`round::MOST`] and [`round::MOST_BYTES`], beside one delivery for each sink.
 //! - A sink that is slow, hangs or fails holds no more than that, and delays no other.
 //! - The loop waits for the database only with a deadline, and never for a receiver.
 //!
@@ -26,18 +26,17 @@ use std::time::{Duration, Instant};
 
 use attempt::{Sending, Sent};
 use round::ClaimedSinks;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::Result;
+use crate::cluster::CheckInReport;
 use crate::failpoint;
 use crate::id::Incarnation;
 use crate::outgoing::OutgoingClient;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::clock::DatabaseClock;
 use crate::store::webhook::delivery::{self, Retention};
-use crate::{Error, Result};
-
-/// The bytes of the payloads that are read for a sink at once.
-const BYTES_OF_SINK: i64 = 4 << 20;
 
 /// How long the first result of a round waits for others, so that they are marked together.
 const GATHER: Duration = Duration::from_millis(2);
@@ -51,27 +50,38 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How long a node that drains waits for what it is sending.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// How often a hint has the database asked for other sinks, at most.
+/// How often a hint has the database asked for what is due, at most.
 const POLL_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long claims that find nothing are apart, at most: what is written for a sink that is down lets every node try one.
+const CLAIM_PAUSE: Duration = Duration::from_millis(250);
 
 /// Sends until the incarnation drains or stops; returns when it closes or stops.
 pub(crate) async fn run(node: Arc<NodeContext>, has_workers: bool) {
     let mut sender = Sender::new(&node);
     let mut reports = node.lifecycle.reports.clone();
+    let mut taken_over = node.lifecycle.taken_over.clone();
     let mut pause: Option<Instant> = None;
     loop {
-        let wakes = pause.or_else(|| sender.gathered_at());
+        let wakes = pause.or_else(|| sender.wakes_at());
         // All are cancellation safe.
         tokio::select! {
             () = node.lifecycle.stop.cancelled() => return,
             () = node.lifecycle.draining.cancelled() => break,
             () = node.webhooks.due.notified() => sender.polls = true,
+            changed = taken_over.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                taken_over.borrow_and_update();
+                sender.look();
+            }
             changed = reports.changed() => {
                 if changed.is_err() {
                     break;
                 }
                 node.webhooks.verify(reports.borrow_and_update().check_in.webhooks);
-                sender.polls = true;
+                sender.look();
             }
             Some(sent) = sender.sends.join_next() => sender.ended(sent),
             () = sleep_until(wakes), if wakes.is_some() => pause = None,
@@ -90,14 +100,36 @@ pub(crate) async fn run(node: Arc<NodeContext>, has_workers: bool) {
         };
         if let Err(error) = stepped {
             tracing::warn!(%error, "webhooks cannot be sent now; they are tried again soon");
-            sender.polls = true;
+            sender.look();
             pause = Some(Instant::now() + RETRY);
         }
     }
     if let Err(error) = sender.leave(&node).await {
         tracing::debug!(%error, "the webhook sinks of this node could not be released; other nodes take them over");
     }
-    node.lifecycle.drained().await;
+    refresh_until_closed(&node, reports).await;
+}
+
+/// What the last bursts cause is written by what this node knows of the sinks.
+async fn refresh_until_closed(node: &NodeContext, mut reports: watch::Receiver<CheckInReport>) {
+    let closed = node.lifecycle.drained();
+    tokio::pin!(closed);
+    loop {
+        // All are cancellation safe.
+        tokio::select! {
+            () = &mut closed => return,
+            () = node.webhooks.due.notified() => {}
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    return closed.await;
+                }
+                node.webhooks.verify(reports.borrow_and_update().check_in.webhooks);
+            }
+        }
+        if let Err(error) = node.webhooks.refresh(&node.database.pool).await {
+            tracing::debug!(%error, "the webhook sinks are read again later");
+        }
+    }
 }
 
 async fn sleep_until(at: Option<Instant>) {
@@ -120,6 +152,38 @@ struct Sender {
     /// Something may be due that this node has not read.
     polls: bool,
     polled: Option<Instant>,
+    claims: Claims,
+    /// That of the sinks when they were looked at last.
+    revision: i64,
+}
+
+/// When sinks are claimed.
+struct Claims {
+    /// Something may be due for one that this node has not claimed.
+    wanted: bool,
+    last: Option<Instant>,
+    /// After the last one.
+    pause: Duration,
+}
+
+impl Claims {
+    fn next(&self) -> Option<Instant> {
+        self.last.filter(|_| self.wanted).map(|last| last + self.pause)
+    }
+
+    fn is_due(&self) -> bool {
+        self.wanted && self.last.is_none_or(|last| last.elapsed() >= self.pause)
+    }
+
+    /// So many were found.
+    fn found(&mut self, count: usize) {
+        self.wanted |= count == delivery::MOST_CLAIMED;
+        self.pause = if count == 0 {
+            (self.pause * 2).min(CLAIM_PAUSE)
+        } else {
+            POLL_PAUSE
+        };
+    }
 }
 
 impl Sender {
@@ -135,14 +199,27 @@ impl Sender {
             since: None,
             polls: true,
             polled: None,
+            claims: Claims {
+                wanted: true,
+                last: None,
+                pause: POLL_PAUSE,
+            },
+            revision: 0,
         }
     }
 
+    /// Anything may have changed.
+    fn look(&mut self) {
+        self.polls = true;
+        self.claims.wanted = true;
+        self.claims.pause = POLL_PAUSE;
+    }
+
     /// When the results are to be marked, at the latest, or the database is to be asked again.
-    fn gathered_at(&self) -> Option<Instant> {
+    fn wakes_at(&self) -> Option<Instant> {
         let marks = self.since.map(|since| since + GATHER);
         let polls = self.polled.filter(|_| self.polls).map(|polled| polled + POLL_PAUSE);
-        marks.into_iter().chain(polls).min()
+        [marks, polls, self.claims.next()].into_iter().flatten().min()
     }
 
     fn ended(&mut self, sent: std::result::Result<Sent, tokio::task::JoinError>) {
@@ -151,8 +228,8 @@ impl Sender {
                 self.ended.push(sent);
                 self.since.get_or_insert_with(Instant::now);
             }
-            // Its delivery stays in flight here, and is sent by the next node that has the sink.
-            Err(error) => tracing::error!(%error, "the sending of a webhook failed"),
+            // A panic is a result; this one was aborted, and the next node that has the sink sends it.
+            Err(error) => tracing::debug!(%error, "the sending of a webhook ended"),
         }
     }
 
@@ -161,21 +238,27 @@ impl Sender {
         while let Some(sent) = self.sends.try_join_next() {
             self.ended(sent);
         }
+        let revision = node.webhooks.revision();
+        if revision != std::mem::replace(&mut self.revision, revision) {
+            self.look();
+        }
         let is_due = self.since.is_some_and(|since| since.elapsed() >= GATHER);
         if is_due || self.ended.len() >= ENOUGH || (!self.ended.is_empty() && self.sends.is_empty()) {
             self.mark(node).await?;
         }
-        if !self.ended.is_empty() && !self.polls {
+        self.claims.wanted |= node.webhooks.take_unclaimed();
+        if !self.ended.is_empty() && !self.polls && !self.claims.is_due() {
             return Ok(());
         }
+        self.claim(node).await?;
         self.send(node).await?;
         self.release(node, self.sinks.releasable(Instant::now())).await
     }
 
     async fn mark(&mut self, node: &NodeContext) -> Result<()> {
         let verdicts = verdict::of(&self.ended, |number| self.sinks.find(number));
-        let marked: Vec<_> = self.ended.iter().map(Sent::marked).collect();
-        let dead = delivery::complete(&node.database.pool, self.incarnation, &verdicts, &marked, self.kept).await?;
+        let marked = self.ended.iter().map(|sent| &sent.marked);
+        let dead = delivery::complete(&node.database.pool, self.incarnation, &verdicts, marked, self.kept).await?;
         failpoint::hit("webhook.marked").await?;
         if dead > 0 {
             tracing::error!(
@@ -184,36 +267,45 @@ impl Sender {
             );
         }
         for (claim, outcome) in &verdicts {
-            self.sinks.judge(claim.number, outcome);
+            self.sinks.judge(claim.number, outcome, Instant::now());
         }
-        for sent in self.ended.drain(..) {
-            self.sinks.landed(sent.sink, sent.id);
+        for Sent { marked, .. } in self.ended.drain(..) {
+            self.sinks.landed(marked.sink, marked.id);
         }
         self.since = None;
         Ok(())
     }
 
+    /// Claims sinks, if any may have something due. A claim whose answer is lost here is claimed again.
+    async fn claim(&mut self, node: &NodeContext) -> Result<()> {
+        if !self.claims.is_due() {
+            return Ok(());
+        }
+        self.claims.wanted = false;
+        self.claims.last = Some(Instant::now());
+        if node.webhooks.has_unclaimed() {
+            let held: Vec<_> = self.sinks.numbers().collect();
+            let claims = delivery::claim(&node.database.pool, self.incarnation, &held).await?;
+            failpoint::hit("webhook.claimed").await?;
+            self.claims.found(claims.len());
+            self.sinks.claimed(&claims);
+            node.webhooks.set_claimed(self.sinks.numbers());
+        }
+        Ok(())
+    }
+
     async fn send(&mut self, node: &NodeContext) -> Result<()> {
         let pool = &node.database.pool;
-        let may_poll = self.polled.is_none_or(|polled| polled.elapsed() >= POLL_PAUSE);
-        if self.polls && may_poll && node.webhooks.has_sinks() {
+        if self.polls && self.polled.is_none_or(|polled| polled.elapsed() >= POLL_PAUSE) {
             self.polls = false;
             self.polled = Some(Instant::now());
-            if node.webhooks.has_unclaimed() {
-                let claims = delivery::claim(pool, self.incarnation).await?;
-                failpoint::hit("webhook.claimed").await?;
-                self.sinks.claimed(&claims);
-                node.webhooks.set_claimed(self.sinks.numbers());
-            }
             self.sinks.ask_all();
-        } else if self.polls && !node.webhooks.has_sinks() {
-            self.polls = false;
         }
-        let rooms = self.sinks.rooms();
+        let rooms = self.sinks.rooms(Instant::now());
         if rooms.is_empty() {
             return Ok(());
         }
-        let due = delivery::due(pool, self.incarnation, &rooms, BYTES_OF_SINK).await?;
+        let due = delivery::due(pool, self.incarnation, &rooms).await?;
         failpoint::hit("webhook.read").await?;
         if let Some(revision) = due.revision {
             node.webhooks.verify(revision);
@@ -226,7 +318,7 @@ impl Sender {
                 continue;
             };
             for due in of_sink.deliveries {
-                self.sinks.took_off(of_sink.number, due.id);
+                self.sinks.took_off(of_sink.number, due.id, due.payload.len());
                 let sending = Sending {
                     client: self.client.clone(),
                     sink: Arc::clone(&sink),
@@ -262,10 +354,12 @@ impl Sender {
         // What has not landed is sent again by another node.
         let _ = tokio::time::timeout(LEAVE, landed).await;
         self.sends.abort_all();
-        if !self.ended.is_empty() {
-            self.mark(node).await?;
-        }
+        let marked = if self.ended.is_empty() {
+            Ok(())
+        } else {
+            self.mark(node).await
+        };
         self.release(node, self.sinks.all()).await?;
-        Ok::<(), Error>(())
+        marked
     }
 }

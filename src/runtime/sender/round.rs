@@ -1,6 +1,6 @@
 //! The sinks that this node has claimed: what is being sent to each, and how much more may be.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -15,23 +15,66 @@ const FIRST_OF_SINK: usize = 8;
 /// The most deliveries that are sent at once, beside one for each sink.
 pub(super) const MOST: usize = 1_024;
 
+/// The most bytes of payloads that are in memory at once: of one sink, and of all; beside one delivery for each sink.
+pub(super) const BYTES_OF_SINK: usize = 4 << 20;
+pub(super) const MOST_BYTES: usize = 64 << 20;
+
 /// How long a sink for which nothing is due stays claimed.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// What is to be asked for a sink.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    /// More may be due than was read.
+    More,
+    /// Nothing more was due then.
+    Nothing(Instant),
+    /// It fails, and one delivery asks whether it is back: what that has come to decides.
+    Probes,
+    /// It is not sent to before then; `None`: it is not this node's any more, or must not be sent to.
+    Rests(Option<Instant>),
+}
 
 #[derive(Debug)]
 struct ClaimedSink {
     claim: SinkClaim,
-    in_flight: HashSet<Uuid>,
+    /// With the bytes of their payloads.
+    in_flight: HashMap<Uuid, usize>,
     /// How many may be in flight.
     width: usize,
     /// Rounds in a row without a success.
     failures: u32,
-    /// More may be due than was read.
-    has_more: bool,
-    /// It is not this node's any more, or must not be sent to.
-    is_over: bool,
-    /// Since when nothing is due for it.
-    idle: Option<Instant>,
+    ask: Ask,
+}
+
+impl ClaimedSink {
+    fn bytes(&self) -> usize {
+        self.in_flight.values().sum()
+    }
+
+    /// How many more it may be sent, if a sink may have so many at once.
+    fn room(&self, widest: usize, now: Instant) -> usize {
+        let flying = self.in_flight.len();
+        match self.ask {
+            Ask::Nothing(_) | Ask::Probes | Ask::Rests(None) => return 0,
+            Ask::Rests(Some(until)) if now < until => return 0,
+            Ask::More | Ask::Rests(_) => {}
+        }
+        if self.bytes() >= BYTES_OF_SINK {
+            return 0;
+        }
+        // What it was sent before it failed may hang on.
+        if self.failures > 0 {
+            return usize::from(flying < MOST_OF_SINK);
+        }
+        // With half of it free, so that a read is worth it.
+        let width = self.width.min(widest);
+        if flying * 2 <= width {
+            width.saturating_sub(flying)
+        } else {
+            0
+        }
+    }
 }
 
 /// The sinks that this node has claimed.
@@ -43,12 +86,10 @@ impl ClaimedSinks {
         for claim in claims {
             let sink = ClaimedSink {
                 claim: *claim,
-                in_flight: HashSet::new(),
+                in_flight: HashMap::new(),
                 width: FIRST_OF_SINK,
                 failures: 0,
-                has_more: true,
-                is_over: false,
-                idle: None,
+                ask: Ask::More,
             };
             self.0.insert(claim.number, sink);
         }
@@ -56,7 +97,11 @@ impl ClaimedSinks {
 
     /// Something may have become due for any of them.
     pub(super) fn ask_all(&mut self) {
-        self.0.values_mut().for_each(|sink| sink.has_more = true);
+        for sink in self.0.values_mut() {
+            if let Ask::Nothing(_) = sink.ask {
+                sink.ask = Ask::More;
+            }
+        }
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = SinkNumber> {
@@ -73,60 +118,60 @@ impl ClaimedSinks {
     }
 
     /// What is to be read, for each sink that has room for it.
-    pub(super) fn rooms(&self) -> Vec<SinkRoom> {
+    pub(super) fn rooms(&self, now: Instant) -> Vec<SinkRoom> {
         let mut left = MOST.saturating_sub(self.0.values().map(|sink| sink.in_flight.len()).sum());
+        let bytes_left = MOST_BYTES.saturating_sub(self.0.values().map(ClaimedSink::bytes).sum());
+        let sinks = self.0.len().max(1);
+        let share = BYTES_OF_SINK.min(bytes_left / sinks);
+        // So that a few that are slow leave places to the others.
+        let widest = FIRST_OF_SINK.max(MOST / sinks);
         let mut rooms = Vec::new();
-        for sink in self.0.values().filter(|sink| sink.has_more && !sink.is_over) {
-            let flying = sink.in_flight.len();
-            let width = if sink.failures > 0 { 1 } else { sink.width };
-            // With half of it free, so that a read is worth it.
-            let room = if flying * 2 <= width {
-                width.saturating_sub(flying)
-            } else {
-                0
-            };
+        for sink in self.0.values() {
+            let room = sink.room(widest, now);
             // A sink to which nothing is being sent is never left out.
-            let room = if flying == 0 {
-                room.min(left.max(1))
-            } else {
-                room.min(left)
+            let room = match (sink.in_flight.is_empty(), share) {
+                (true, 0) => room.min(1),
+                (true, _) => room.min(left.max(1)),
+                (false, 0) => 0,
+                (false, _) => room.min(left),
             };
             if room > 0 {
+                let bytes = BYTES_OF_SINK.saturating_sub(sink.bytes()).min(share);
                 left = left.saturating_sub(room);
                 rooms.push(SinkRoom {
                     claim: sink.claim,
                     room: i32::try_from(room).unwrap_or(i32::MAX),
-                    in_flight: sink.in_flight.iter().copied().collect(),
+                    bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+                    in_flight: sink.in_flight.keys().copied().collect(),
                 });
             }
         }
         rooms
     }
 
-    /// What a read has found: less than there is room for means that no more is due.
+    /// What a read has found: nothing for a sink means that no more is due. Fewer than there is room for may also have been as many
+    /// bytes as are read at once.
     pub(super) fn answered(&mut self, rooms: &[SinkRoom], found: &[DueSink]) {
         for room in rooms {
             let Some(sink) = self.0.get_mut(&room.claim.number) else {
                 continue;
             };
             let Some(due) = found.iter().find(|due| due.number == room.claim.number) else {
-                sink.is_over = true;
+                sink.ask = Ask::Rests(None);
                 continue;
             };
             sink.failures = due.failures;
-            // Fewer may also have been as many bytes as are read at once.
-            sink.has_more = !due.deliveries.is_empty();
-            sink.idle = if due.deliveries.is_empty() && sink.in_flight.is_empty() {
-                sink.idle.or_else(|| Some(Instant::now()))
-            } else {
-                None
+            sink.ask = match (due.deliveries.is_empty(), due.failures) {
+                (true, _) => Ask::Nothing(Instant::now()),
+                (false, 0) => Ask::More,
+                (false, _) => Ask::Probes,
             };
         }
     }
 
-    pub(super) fn took_off(&mut self, number: SinkNumber, id: Uuid) {
+    pub(super) fn took_off(&mut self, number: SinkNumber, id: Uuid, bytes: usize) {
         if let Some(sink) = self.0.get_mut(&number) {
-            sink.in_flight.insert(id);
+            sink.in_flight.insert(id, bytes);
         }
     }
 
@@ -137,24 +182,42 @@ impl ClaimedSinks {
     }
 
     /// What a round says of a sink. One that fails or is gone is released once nothing is being sent to it.
-    pub(super) fn judge(&mut self, number: SinkNumber, outcome: &SinkOutcome) {
+    pub(super) fn judge(&mut self, number: SinkNumber, outcome: &SinkOutcome, now: Instant) {
         let Some(sink) = self.0.get_mut(&number) else { return };
         match outcome {
+            // What it took before it asked for a pause, or failed, ends neither.
+            SinkOutcome::Takes | SinkOutcome::Refuses if matches!(sink.ask, Ask::Rests(_)) => {}
             SinkOutcome::Takes => {
                 sink.failures = 0;
                 sink.width = (sink.width * 2).min(MOST_OF_SINK);
+                sink.ask = Ask::More;
             }
-            SinkOutcome::Fails { .. } | SinkOutcome::Gone => sink.is_over = true,
+            SinkOutcome::Refuses => sink.ask = Ask::More,
+            SinkOutcome::Fails { pause, .. } => {
+                sink.failures = sink.failures.max(1);
+                let until = now + *pause;
+                sink.ask = match sink.ask {
+                    Ask::Rests(None) => Ask::Rests(None),
+                    // A round that was sent before it began to rest counts once.
+                    Ask::Rests(Some(since)) if now < since => Ask::Rests(Some(since)),
+                    _ => Ask::Rests(Some(until)),
+                };
+            }
+            SinkOutcome::Gone => sink.ask = Ask::Rests(None),
         }
     }
 
     /// The claims that this node needs no longer.
     pub(super) fn releasable(&self, now: Instant) -> Vec<SinkClaim> {
-        let is_idle = |sink: &ClaimedSink| sink.idle.is_some_and(|since| now.duration_since(since) >= IDLE);
+        let is_over = |sink: &ClaimedSink| match sink.ask {
+            Ask::More => false,
+            Ask::Nothing(since) => now.duration_since(since) >= IDLE,
+            Ask::Probes | Ask::Rests(_) => true,
+        };
         let ends = self
             .0
             .values()
-            .filter(|sink| sink.in_flight.is_empty() && (sink.is_over || is_idle(sink)));
+            .filter(|sink| sink.in_flight.is_empty() && is_over(sink));
         ends.map(|sink| sink.claim).collect()
     }
 

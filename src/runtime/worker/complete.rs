@@ -1,5 +1,7 @@
 //! What follows a commit: notifications and replies, the end of a cancelled instance, and the release of a lost burst's claims.
 
+#[cfg(feature = "http")]
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,6 +15,8 @@ use crate::runtime::context::replies::Reply;
 use crate::store::claim::{ClaimedRow, InstanceKey, Release, ReleaseCause};
 use crate::store::clock::DatabaseClock;
 use crate::store::commit::{Claim, Commit, CommitOutcome, Effects};
+#[cfg(feature = "http")]
+use crate::store::webhook::sink::SinkNumber;
 use crate::store::work;
 
 /// What a commit has made that is to be known at once.
@@ -21,9 +25,9 @@ pub(super) struct AfterCommit {
     works: usize,
     /// Events that it publishes.
     events: u64,
-    /// It writes deliveries to the sinks of webhooks.
+    /// The sinks of webhooks that it writes deliveries for.
     #[cfg(feature = "http")]
-    delivers: bool,
+    sinks: BTreeSet<SinkNumber>,
     next_timer: NextTimer,
 }
 
@@ -55,7 +59,7 @@ impl AfterCommit {
             works: effects.children.len() + usize::from(wakes || goes_on),
             events: effects.events.len() as u64,
             #[cfg(feature = "http")]
-            delivers: !effects.deliveries.is_empty(),
+            sinks: effects.delivery_sinks.iter().copied().map(SinkNumber).collect(),
             next_timer: NextTimer {
                 delay: created.iter().filter_map(|bookmark| bookmark.delay).min(),
                 due: created.iter().filter_map(|bookmark| bookmark.due).min(),
@@ -82,8 +86,8 @@ impl AfterCommit {
             metrics::counter!("mainspring_events_total").increment(self.events);
         }
         #[cfg(feature = "http")]
-        if self.delivers {
-            node.webhooks.written(&node.notifications.wake);
+        if !self.sinks.is_empty() {
+            node.webhooks.written(&self.sinks, &node.notifications.wake);
         }
         if let Some(due) = self.next_timer.due_at(commit.committed_at) {
             // By the database's clock, which this node's estimate never exceeds.

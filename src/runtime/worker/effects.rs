@@ -119,6 +119,7 @@ pub(crate) fn of(result: &BurstResult, stimuli: Vec<StimulusRow>, inbox_lifetime
         answers: Vec::new(),
         links: result.links.iter().map(link).collect(),
         deliveries: Vec::new(),
+        delivery_sinks: Vec::new(),
     })
 }
 

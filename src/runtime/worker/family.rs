@@ -257,6 +257,7 @@ impl Family {
             continues: false,
             ..effects::of(&result, Vec::new(), node.inbox_lifetime)?
         };
+        let id = BurstId::random();
         #[cfg(feature = "http")]
         webhook_events::add(
             node,
@@ -265,8 +266,7 @@ impl Family {
                 instance: &child.id,
                 definition: &definition,
                 name: program.name(),
-                // Its id is that of one activity of one generation of its parent.
-                cause: "child".to_owned(),
+                id,
                 is_first: true,
                 had_ended: false,
                 has_met: true,
@@ -279,7 +279,7 @@ impl Family {
             tenant: tenant.clone(),
             instance: child.id.clone(),
             expected: None,
-            burst: BurstId::random(),
+            burst: id,
             definition,
             claims: Vec::new(),
             nested: Some(Box::new(NestedBurst {

@@ -17,8 +17,6 @@ use crate::execution::{
 };
 use crate::failpoint;
 use crate::id::BurstId;
-#[cfg(feature = "http")]
-use crate::id::InstanceVersion;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::ClaimedRow;
@@ -141,6 +139,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         answers: requests::kept_answers(&result.ended_requests, node.database.incarnation),
         ..effects::of(&result, stimuli, node.inbox_lifetime)?
     };
+    let id = BurstId::random();
     #[cfg(feature = "http")]
     webhook_events::add(
         node,
@@ -149,7 +148,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
             instance: &locked.key.1,
             definition: &definition,
             name: program.name(),
-            cause: cause(child_seed, expected, &rows),
+            id,
             is_first: expected.is_none(),
             had_ended,
             has_met: unmatched.len() < rows.len(),
@@ -162,7 +161,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         tenant: locked.key.0,
         instance: locked.key.1,
         expected,
-        burst: BurstId::random(),
+        burst: id,
         definition: definition.clone(),
         claims: rows.iter().map(|row| row.claim.clone()).collect(),
         nested: None,
@@ -189,14 +188,6 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         ended_requests,
         lock: locked.lock,
     })))
-}
-
-/// What sets a burst off, as the ids of its events have it: the same when it is repeated, and no other burst's.
-#[cfg(feature = "http")]
-fn cause(generation: i64, expected: Option<InstanceVersion>, rows: &[ClaimedRow]) -> String {
-    let version = expected.map_or(0, |version| version.0);
-    let first = rows.first().map(|row| origin(row, generation).row);
-    format!("{generation}|{version}|{}", first.unwrap_or_default())
 }
 
 /// The row that an instruction comes from, which is the same when the burst is repeated. Ids of bookmarks repeat in the next

@@ -31,7 +31,7 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::Poll => {
                     polls = true;
                     #[cfg(feature = "http")]
-                    node.webhooks.due.notify_one();
+                    node.webhooks.may_be_due();
                 }
                 WakeNotification::Schedules => schedules.timer.wake_now(),
                 // A burst that runs the instance wakes the poller at its end.
@@ -45,7 +45,7 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::WorkDone(work) => node.notifications.replies.reply_elsewhere(*work),
                 WakeNotification::RequestEnded(id) => node.notifications.requests.ended_elsewhere(*id),
                 #[cfg(feature = "http")]
-                WakeNotification::Deliveries => node.webhooks.due.notify_one(),
+                WakeNotification::Deliveries => node.webhooks.may_be_due(),
                 #[cfg(feature = "http")]
                 WakeNotification::SinksChanged => node.webhooks.expire(),
                 // A build without HTTP sends no webhooks.

@@ -2,9 +2,10 @@
 
 use crate::activity::RUN_TASK;
 use crate::execution::{BurstResult, Status, SubStatus};
-use crate::id::{InstanceId, TenantId};
+use crate::id::{BurstId, InstanceId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::commit::{DefinitionRef, DeliveryRow, Effects};
+use crate::store::webhook::sink::SinkNumber;
 use crate::webhook::{EventType, InstanceEvent, event_id};
 use crate::weight;
 
@@ -15,8 +16,8 @@ pub(super) struct BurstOf<'a> {
     pub(super) definition: &'a DefinitionRef,
     /// The name of the definition.
     pub(super) name: Option<&'a str>,
-    /// What set it off: the same when it is repeated.
-    pub(super) cause: String,
+    /// By which its commit is known.
+    pub(super) id: BurstId,
     /// The instance begins with it.
     pub(super) is_first: bool,
     /// The instance had ended before it.
@@ -31,7 +32,7 @@ pub(super) fn add(node: &NodeContext, burst: &BurstOf<'_>, result: &BurstResult,
         return;
     }
     let definition = burst.definition.definition_id.as_str();
-    let wants = |event: EventType| node.webhooks.wants(burst.tenant, event, definition);
+    let sinks = |event: EventType| node.webhooks.wanting(burst.tenant, event, definition);
     let about = InstanceEvent {
         instance: burst.instance.as_str(),
         definition,
@@ -44,16 +45,16 @@ pub(super) fn add(node: &NodeContext, burst: &BurstOf<'_>, result: &BurstResult,
         sub_status: result.sub_status.as_str(),
         incidents: result.incident_count,
     };
-    let id = |what: &str| event_id(&[burst.tenant.as_str(), burst.instance.as_str(), &burst.cause, what]);
-    for event in events(burst, result)
-        .into_iter()
-        .flatten()
-        .filter(|event| wants(*event))
-    {
+    let id = |what: &str| event_id(&[&burst.id.0.to_string(), what]);
+    for event in events(burst, result).into_iter().flatten() {
         let text = event.as_str();
-        effects.deliveries.push(row(text, id(text), about.payload(event)));
+        let of_event = sinks(event);
+        if !of_event.is_empty() {
+            push(effects, &of_event, row(text, id(text), about.payload(event)));
+        }
     }
-    if wants(EventType::RunTask) {
+    let of_tasks = sinks(EventType::RunTask);
+    if !of_tasks.is_empty() {
         for task in result
             .bookmarks_created
             .iter()
@@ -62,16 +63,20 @@ pub(super) fn add(node: &NodeContext, burst: &BurstOf<'_>, result: &BurstResult,
             let field = |name: &str| task.payload.get(name).unwrap_or(&serde_json::Value::Null);
             let payload = about.task(field("taskId"), field("taskName"), field("payload"));
             let execution = task.activity_execution_id.as_str();
-            effects
-                .deliveries
-                .push(row(EventType::RunTask.as_str(), id(execution), payload));
+            push(
+                effects,
+                &of_tasks,
+                row(EventType::RunTask.as_str(), id(execution), payload),
+            );
         }
     }
-    let payloads = effects
-        .deliveries
-        .iter()
-        .map(|delivery| weight::json(&delivery.payload));
-    effects.payload_bytes += payloads.sum::<usize>();
+}
+
+/// Adds an event, with the weight of the rows that its sinks make of it.
+fn push(effects: &mut Effects, sinks: &[SinkNumber], event: DeliveryRow) {
+    effects.payload_bytes += weight::json(&event.payload).saturating_mul(sinks.len());
+    effects.delivery_sinks.extend(sinks.iter().map(|sink| sink.0));
+    effects.deliveries.push(event);
 }
 
 fn row(event_type: &str, id: uuid::Uuid, payload: serde_json::Value) -> DeliveryRow {

@@ -145,8 +145,10 @@ pub(crate) struct Effects {
     pub(crate) answers: Vec<AnswerRow>,
     /// The resume links that it makes.
     pub(crate) links: Vec<LinkRow>,
-    /// What it causes, for the sinks of webhooks. Their payloads count as payload.
+    /// What it causes, for the sinks of webhooks. Their payloads count as payload, once for each sink.
     pub(crate) deliveries: Vec<DeliveryRow>,
+    /// The sinks that want them, as far as this node knows: one entry for each row that the statement makes of them.
+    pub(crate) delivery_sinks: Vec<i32>,
 }
 
 /// A bookmark that waits for a stimulus.
@@ -283,6 +285,7 @@ impl CommitRequest {
                     + effects.answers.len()
                     + effects.links.len()
                     + effects.deliveries.len()
+                    + effects.delivery_sinks.len()
                     + self.claims.len()
                     + self.nested.as_ref().map_or(0, |nested| nested.claims.len()))
     }

@@ -86,7 +86,20 @@ async fn rows_postponed_beyond_any_pause_are_due_again_except_timers() {
                     ('', 'both', 'b', now() + interval '10 minutes', now() + interval '1 hour')",
         )
         .await;
-    assert_eq!(maintenance::advance_postponed(&writer.pool).await.unwrap(), 3);
+    fixture
+        .execute(
+            "INSERT INTO webhook_sink (tenant_id, id, url, event_types, definitions, secret, retry_for, retry_at)
+             VALUES ('', 'far', '', '{}', '{}', '', '1 day', now() + interval '2 hours'),
+                    ('', 'near', '', '{}', '{}', '', '1 day', now() + interval '50 minutes');
+             INSERT INTO webhook_delivery (id, sink, tenant_id, instance_id, event_type, payload, due_at, expires_at)
+             SELECT gen_random_uuid(), s.number, '', '', 'Elsa.RunTask', '{}', s.retry_at, now() + interval '1 day'
+             FROM webhook_sink s",
+        )
+        .await;
+    assert_eq!(maintenance::advance_postponed(&writer.pool).await.unwrap(), 5);
+    let due = "SELECT count(*) FROM webhook_sink s JOIN webhook_delivery d ON d.sink = s.number
+               WHERE s.retry_at <= now() AND d.due_at <= now() AND s.id = 'far'";
+    assert_eq!(fixture.count(due).await, 1);
     let due = "SELECT count(*) FROM work WHERE available_at <= now() AND instance_id = 'late'";
     assert_eq!(fixture.count(due).await, 1);
     let due = "SELECT count(*) FROM timer WHERE instance_id = 'again' AND available_at <= now()

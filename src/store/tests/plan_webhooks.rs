@@ -13,12 +13,12 @@ const HOT: [(&str, &str, &str); 6] = [
     (
         "webhook_sink/claim",
         include_str!("../../../sql/queries/webhook_sink/claim.sql"),
-        "4711, 64",
+        "4711, 64, array[7]",
     ),
     (
         "webhook_delivery/due",
         include_str!("../../../sql/queries/webhook_delivery/due.sql"),
-        "4711, array[7,8], array[1,1]::bigint[], array[64,64], array[7], array[gen_random_uuid()], 4194304",
+        "4711, array[7,8], array[1,1]::bigint[], array[64,64], array[7], array[gen_random_uuid()], array[4194304,4194304]::bigint[]",
     ),
     (
         "webhook_delivery/complete",

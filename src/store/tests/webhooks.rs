@@ -8,7 +8,7 @@ use crate::id::TenantId;
 use crate::store::commit::{DeliveryRow, Effects};
 use crate::store::node::removal::RemovalCause;
 use crate::store::webhook::delivery::{
-    self, Attempt, DeliveryFilter, Marked, Retention, SinkClaim, SinkOutcome, SinkRoom,
+    self, Attempt, DeliveryFilter, Marked, Replayed, Retention, SinkClaim, SinkOutcome, SinkRoom,
 };
 use crate::store::webhook::sink::{self, SinkChange};
 use crate::testing::store::{Fixture, Writer, burst};
@@ -46,10 +46,16 @@ async fn commit(writer: &Writer, instance: &str, event_type: &str) -> Uuid {
     id
 }
 
+/// Claims sinks as a node that holds none.
+async fn claimed(writer: &Writer) -> Vec<SinkClaim> {
+    delivery::claim(&writer.pool, writer.incarnation, &[]).await.unwrap()
+}
+
 fn room(claim: SinkClaim, in_flight: &[Uuid]) -> SinkRoom {
     SinkRoom {
         claim,
         room: 10,
+        bytes: 1 << 20,
         in_flight: in_flight.to_vec(),
     }
 }
@@ -57,9 +63,7 @@ fn room(claim: SinkClaim, in_flight: &[Uuid]) -> SinkRoom {
 /// The events that are due for a claimed sink; `None`: it must not be sent to.
 async fn due(writer: &Writer, claim: SinkClaim, in_flight: &[Uuid]) -> Option<Vec<Uuid>> {
     let rooms = [room(claim, in_flight)];
-    let found = delivery::due(&writer.pool, writer.incarnation, &rooms, 1 << 20)
-        .await
-        .unwrap();
+    let found = delivery::due(&writer.pool, writer.incarnation, &rooms).await.unwrap();
     let of_sink = found.sinks.first()?;
     Some(of_sink.deliveries.iter().map(|delivery| delivery.id).collect())
 }
@@ -70,9 +74,15 @@ async fn mark(writer: &Writer, claim: SinkClaim, outcome: SinkOutcome, id: Uuid,
         id,
         attempt,
     }];
-    delivery::complete(&writer.pool, writer.incarnation, &[(claim, outcome)], &marked, KEPT)
-        .await
-        .unwrap();
+    delivery::complete(
+        &writer.pool,
+        writer.incarnation,
+        &[(claim, outcome)],
+        marked.iter(),
+        KEPT,
+    )
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -108,19 +118,16 @@ async fn one_node_has_a_sink_until_it_releases_it_or_is_removed() {
     let fixture = Fixture::new().await;
     let (one, two) = (fixture.writer().await, fixture.writer().await);
     register(&one, "crm", &[]).await;
-    assert!(
-        delivery::claim(&one.pool, one.incarnation).await.unwrap().is_empty(),
-        "nothing is due"
-    );
+    assert!(claimed(&one).await.is_empty(), "nothing is due");
     let id = commit(&one, "i1", "Elsa.RunTask").await;
-    let claims = delivery::claim(&one.pool, one.incarnation).await.unwrap();
+    let claims = claimed(&one).await;
     let [claim] = claims[..] else { panic!("{claims:?}") };
-    assert!(delivery::claim(&two.pool, two.incarnation).await.unwrap().is_empty());
+    assert!(claimed(&two).await.is_empty());
     assert_eq!(due(&one, claim, &[]).await, Some(vec![id]));
     assert_eq!(due(&one, claim, &[id]).await, Some(vec![]), "it is in flight");
     assert_eq!(due(&two, claim, &[]).await, None);
     fixture.remove(one.incarnation, RemovalCause::Replaced).await;
-    let claims = delivery::claim(&two.pool, two.incarnation).await.unwrap();
+    let claims = claimed(&two).await;
     let [again] = claims[..] else { panic!("{claims:?}") };
     assert!(again.claim_no > claim.claim_no);
     // What the removed node has sent is sent again: it marks nothing any more.
@@ -144,7 +151,7 @@ async fn a_sink_that_fails_rests_and_what_is_too_old_is_given_up_and_replayed() 
     let writer = fixture.writer().await;
     register(&writer, "crm", &[]).await;
     let id = commit(&writer, "i1", "Elsa.RunTask").await;
-    let claim = delivery::claim(&writer.pool, writer.incarnation).await.unwrap()[0];
+    let claim = claimed(&writer).await[0];
     let failed = |pause: u64| Attempt::Failed {
         status: Some(500),
         error: "no".to_owned(),
@@ -161,19 +168,14 @@ async fn a_sink_that_fails_rests_and_what_is_too_old_is_given_up_and_replayed() 
     let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
     assert_eq!(
         (shown[0].failures, shown[0].note.as_deref(), shown[0].pending),
-        (1, Some("no"), 1)
+        (1, Some("no"), Some(1))
     );
     delivery::release(&writer.pool, writer.incarnation, &[claim])
         .await
         .unwrap();
-    assert!(
-        delivery::claim(&writer.pool, writer.incarnation)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(claimed(&writer).await.is_empty());
     fixture.execute("UPDATE webhook_sink SET retry_at = now()").await;
-    let claim = delivery::claim(&writer.pool, writer.incarnation).await.unwrap()[0];
+    let claim = claimed(&writer).await[0];
     // The next attempt would come too late.
     mark(&writer, claim, fails(), id, failed(4 * 24 * 3600)).await;
     let of = tenant();
@@ -183,12 +185,12 @@ async fn a_sink_that_fails_rests_and_what_is_too_old_is_given_up_and_replayed() 
     let replayed = delivery::replay(&writer.pool, &tenant(), "crm", Some(id), 1)
         .await
         .unwrap();
-    assert_eq!(replayed, Some(1));
+    assert_eq!(replayed, Replayed::Dead(1));
     assert_eq!(
         delivery::replay(&writer.pool, &tenant(), "none", None, 1)
             .await
             .unwrap(),
-        None
+        Replayed::NoSink
     );
     assert!(dead().await.unwrap().is_empty());
     // What waits behind a sink that is down is given up when its time is over, and purged later.
@@ -215,8 +217,8 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
     let writer = fixture.writer().await;
     register(&writer, "crm", &[]).await;
     let first = commit(&writer, "i1", "Elsa.RunTask").await;
-    commit(&writer, "i2", "Elsa.RunTask").await;
-    let claim = delivery::claim(&writer.pool, writer.incarnation).await.unwrap()[0];
+    let second = commit(&writer, "i2", "Elsa.RunTask").await;
+    let claim = claimed(&writer).await[0];
     let (before, _) = sink::list(&writer.pool).await.unwrap();
     mark(&writer, claim, SinkOutcome::Gone, first, Attempt::Gone).await;
     let (after, sinks) = sink::list(&writer.pool).await.unwrap();
@@ -230,10 +232,125 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
     );
     commit(&writer, "i3", "Elsa.RunTask").await;
     assert_eq!(fixture.count("SELECT count(*) FROM webhook_delivery").await, 2);
+    let replayed = delivery::replay(&writer.pool, &tenant(), "crm", None, 9).await.unwrap();
+    assert_eq!(replayed, Replayed::Disabled);
+    // Answers that come after it change nothing of that, but what has arrived is delivered.
+    let fails = SinkOutcome::Fails {
+        pause: Duration::ZERO,
+        note: "late".to_owned(),
+    };
+    mark(&writer, claim, fails, Uuid::new_v4(), Attempt::Delivered(200)).await;
+    mark(&writer, claim, SinkOutcome::Takes, second, Attempt::Delivered(200)).await;
+    assert!(
+        sink::list(&writer.pool).await.unwrap().1.is_empty(),
+        "it is still disabled"
+    );
+    let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
+    assert!(shown[0].disabled_at.is_some() && shown[0].note.as_deref().unwrap().contains("410"));
+    let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 1";
+    assert_eq!(fixture.count(delivered).await, 1);
     let change = SinkChange {
         paused: Some(false),
         ..SinkChange::default()
     };
     assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
     assert_eq!(sink::list(&writer.pool).await.unwrap().1.len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_made_again() {
+    let fixture = Fixture::new().await;
+    let (one, two) = (fixture.writer().await, fixture.writer().await);
+    register(&one, "crm", &[]).await;
+    let id = commit(&one, "i1", "Elsa.RunTask").await;
+    let lost = claimed(&one).await[0];
+    assert!(claimed(&two).await.is_empty());
+    let again = claimed(&one).await[0];
+    assert_eq!((again.number, again.claim_no), (lost.number, lost.claim_no + 1));
+    assert_eq!(due(&one, lost, &[]).await, None, "the lost one is fenced");
+    assert_eq!(due(&one, again, &[]).await, Some(vec![id]));
+    // What it knows that it holds is not claimed.
+    let held = delivery::claim(&one.pool, one.incarnation, &[again.number])
+        .await
+        .unwrap();
+    assert!(held.is_empty());
+}
+
+#[tokio::test]
+async fn a_pause_that_a_sink_asked_for_is_not_ended_by_what_it_took_before() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    register(&writer, "crm", &[]).await;
+    let (first, second) = (
+        commit(&writer, "i1", "Elsa.RunTask").await,
+        commit(&writer, "i2", "Elsa.RunTask").await,
+    );
+    let claim = claimed(&writer).await[0];
+    let fails = SinkOutcome::Fails {
+        pause: Duration::from_secs(600),
+        note: "busy".to_owned(),
+    };
+    let failed = Attempt::Failed {
+        status: Some(429),
+        error: "busy".to_owned(),
+        pause: Duration::ZERO,
+    };
+    mark(&writer, claim, fails, first, failed.clone()).await;
+    mark(&writer, claim, SinkOutcome::Takes, second, Attempt::Delivered(200)).await;
+    assert_eq!(due(&writer, claim, &[]).await, None, "it rests");
+    let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 1";
+    assert_eq!(fixture.count(delivered).await, 1);
+    // A refusal is the delivery's own.
+    fixture
+        .execute("UPDATE webhook_sink SET retry_at = now(), failures = 0")
+        .await;
+    let refused = Attempt::Failed {
+        status: Some(422),
+        error: "no".to_owned(),
+        pause: Duration::from_secs(60),
+    };
+    mark(&writer, claim, SinkOutcome::Refuses, first, refused).await;
+    assert_eq!(due(&writer, claim, &[]).await, Some(vec![]), "only the delivery waits");
+    let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
+    assert_eq!(shown[0].failures, 0);
+}
+
+#[tokio::test]
+async fn the_settings_change_their_sinks_and_nothing_of_how_they_fare() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    let made = |id: &str| WebhookSink::new(id, "https://crm.example", WebhookSecret::random());
+    let configure = async |sinks: &[WebhookSink]| sink::configure(&writer.pool, &tenant(), sinks).await.unwrap();
+    let (mut one, two) = (made("one"), made("two"));
+    assert!(configure(&[one.clone(), two.clone()]).await.is_empty());
+    // As many as there may be: those of the settings can still begin.
+    fixture
+        .execute(
+            "INSERT INTO webhook_sink (tenant_id, id, url, event_types, definitions, secret, retry_for)
+             SELECT '', 's' || n, 'https://crm.example', '{}', '{}', 'x', '1 day' FROM generate_series(1, 98) n;
+             UPDATE webhook_sink SET failures = 3, note = 'down', retry_at = now() + interval '1 hour'",
+        )
+        .await;
+    let old = one.secret.clone();
+    one.secret = WebhookSecret::random();
+    configure(&[one.clone(), two.clone()]).await;
+    let shown = async |id: &'static str| sink::show(&writer.pool, &tenant(), Some(id)).await.unwrap().remove(0);
+    let of_one = shown("one").await;
+    assert_eq!((of_one.failures, of_one.note.as_deref()), (3, Some("down")));
+    let (_, sinks) = sink::list(&writer.pool).await.unwrap();
+    let listed = sinks.iter().find(|sink| sink.id == "one").unwrap();
+    assert_eq!(listed.secret, one.secret);
+    assert_eq!(listed.previous.as_ref().map(|(secret, _)| secret), Some(&old));
+    // One that has left the settings waits, and can be deleted; one that comes back is sent to.
+    commit(&writer, "i1", "Elsa.RunTask").await;
+    assert_eq!(configure(std::slice::from_ref(&one)).await, ["two"]);
+    let left = shown("two").await;
+    assert!(left.paused && !left.is_configured && left.note.is_some());
+    assert_eq!(left.pending, Some(1));
+    configure(&[one.clone(), two]).await;
+    let back = shown("two").await;
+    assert!(!back.paused && back.is_configured && back.note.is_none());
+    configure(&[one]).await;
+    assert!(sink::delete(&writer.pool, &tenant(), "two").await.unwrap());
+    assert!(!sink::delete(&writer.pool, &tenant(), "one").await.unwrap());
 }

@@ -22,7 +22,7 @@ const REPLAY: &str = include_str!("../../../sql/queries/webhook_delivery/replay.
 const EXPIRE: &str = include_str!("../../../sql/queries/webhook_delivery/expire.sql");
 
 /// The most sinks of one claim.
-const MOST_CLAIMED: i64 = 64;
+pub(crate) const MOST_CLAIMED: usize = 64;
 
 /// The rows of a page of [`expire`], of each kind.
 const PAGE: i64 = 1_000;
@@ -35,9 +35,12 @@ pub(crate) struct SinkClaim {
     pub(crate) claim_no: i64,
 }
 
-/// Claims sinks that have deliveries to be sent.
-pub(crate) async fn claim(pool: &Pool, incarnation: Incarnation) -> Result<Vec<SinkClaim>> {
-    let rows = pool.query(CLAIM, &[&incarnation.0, &MOST_CLAIMED]).await?;
+/// Claims sinks that have deliveries to be sent; `held`: those that this node has.
+pub(crate) async fn claim(pool: &Pool, incarnation: Incarnation, held: &[SinkNumber]) -> Result<Vec<SinkClaim>> {
+    let held: Vec<i32> = held.iter().map(|number| number.0).collect();
+    let rows = pool
+        .query(CLAIM, &[&incarnation.0, &(MOST_CLAIMED as i64), &held])
+        .await?;
     let at = columns!(rows; number, claim_no)?;
     let claim = |row: &tokio_postgres::Row| SinkClaim {
         number: SinkNumber(row.get(at.number)),
@@ -62,6 +65,8 @@ fn claim_columns(claims: &[SinkClaim]) -> (Vec<i32>, Vec<i64>) {
 pub(crate) struct SinkRoom {
     pub(crate) claim: SinkClaim,
     pub(crate) room: i32,
+    /// The most bytes of payloads; one delivery may have more.
+    pub(crate) bytes: i64,
     /// What is being sent.
     pub(crate) in_flight: Vec<Uuid>,
 }
@@ -97,32 +102,11 @@ pub(crate) struct DueDeliveries {
     pub(crate) now: Option<DateTime<Utc>>,
 }
 
-/// A payload as its text.
-struct JsonText(String);
-
-impl<'a> postgres_types::FromSql<'a> for JsonText {
-    fn from_sql(
-        _: &postgres_types::Type,
-        raw: &'a [u8],
-    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(std::str::from_utf8(raw)?.to_owned()))
-    }
-
-    fn accepts(of_type: &postgres_types::Type) -> bool {
-        *of_type == postgres_types::Type::JSON
-    }
-}
-
-/// Reads what is to be sent, at most `bytes` of payloads for each sink but at least one delivery.
-pub(crate) async fn due(
-    pool: &Pool,
-    incarnation: Incarnation,
-    rooms: &[SinkRoom],
-    bytes: i64,
-) -> Result<DueDeliveries> {
+/// Reads what is to be sent, at least one delivery for each sink that has any.
+pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom]) -> Result<DueDeliveries> {
     let claims: Vec<SinkClaim> = rooms.iter().map(|room| room.claim).collect();
     let (numbers, claim_nos) = claim_columns(&claims);
-    let room: Vec<i32> = rooms.iter().map(|room| room.room).collect();
+    let (room, bytes): (Vec<i32>, Vec<i64>) = rooms.iter().map(|room| (room.room, room.bytes)).unzip();
     let flight = rooms
         .iter()
         .flat_map(|room| room.in_flight.iter().map(|id| (room.claim.number.0, *id)));
@@ -157,7 +141,7 @@ pub(crate) async fn due(
             sink.deliveries.push(DueDelivery {
                 id,
                 event_type: row.get(at.event_type),
-                payload: row.get::<_, JsonText>(at.payload).0,
+                payload: row.get(at.payload),
                 attempts: u32::try_from(row.get::<_, i32>(at.attempts)).unwrap_or(0),
                 created_at: row.get(at.created_at),
             });
@@ -194,6 +178,8 @@ pub(crate) struct Marked {
 pub(crate) enum SinkOutcome {
     /// It takes deliveries.
     Takes,
+    /// It has answered, and refuses what it was sent: that is no fault of the sink as a whole.
+    Refuses,
     /// It took none, and is left alone for a while.
     Fails { pause: Duration, note: String },
     /// It has answered that it is gone.
@@ -216,13 +202,14 @@ pub(crate) async fn complete(
     pool: &Pool,
     incarnation: Incarnation,
     sinks: &[(SinkClaim, SinkOutcome)],
-    marked: &[Marked],
+    marked: impl Iterator<Item = &Marked>,
     kept: Retention,
 ) -> Result<i64> {
     let claims: Vec<SinkClaim> = sinks.iter().map(|(claim, _)| *claim).collect();
     let (numbers, claim_nos) = claim_columns(&claims);
     let judged = sinks.iter().map(|(_, outcome)| match outcome {
-        SinkOutcome::Takes => (1i16, 0, None),
+        SinkOutcome::Refuses => (0i16, 0, None),
+        SinkOutcome::Takes => (1, 0, None),
         SinkOutcome::Fails { pause, note } => (2, micros(*pause), Some(note.clone())),
         SinkOutcome::Gone => {
             let note = "it has answered that it is gone (410); once it receives again, set isPaused to false";
@@ -236,7 +223,7 @@ pub(crate) async fn complete(
         notes.push(note);
     }
     let mut rows = AttemptColumns::default();
-    marked.iter().for_each(|marked| rows.add(marked));
+    marked.for_each(|marked| rows.add(marked));
     let (delivered, dead) = (micros(kept.delivered), micros(kept.dead));
     let params: [&(dyn ToSql + Sync); 14] = [
         &incarnation.0,
@@ -300,7 +287,7 @@ impl AttemptColumns {
 
 /// A delivery as clients see it.
 #[derive(Clone, Debug)]
-pub(crate) struct DeliveryRow {
+pub(crate) struct ShownDelivery {
     pub(crate) id: Uuid,
     pub(crate) sink: SinkNumber,
     /// `None`: its sink is deleted.
@@ -340,7 +327,7 @@ pub(crate) async fn list(
     filter: DeliveryFilter<'_>,
     after: Option<DeliveryCursor>,
     limit: i64,
-) -> Result<Vec<DeliveryRow>> {
+) -> Result<Vec<ShownDelivery>> {
     let [of_instance, pending, dead] = &*LISTS;
     let (text, of, state) = match filter {
         DeliveryFilter::Instance(id, state) => (of_instance, id, state),
@@ -356,7 +343,7 @@ pub(crate) async fn list(
     let params: [&(dyn ToSql + Sync); 7] = [&tenant.as_str(), &of, &state, &at, &id, &sink, &limit];
     let rows = pool.query(text.as_str(), &params).await?;
     let at = columns!(rows; id, instance_id, event_type, state, attempts, due_at, created_at, ended_at, last_status, last_error, sink_id, sink)?;
-    let row = |row: &tokio_postgres::Row| DeliveryRow {
+    let row = |row: &tokio_postgres::Row| ShownDelivery {
         id: row.get(at.id),
         sink: SinkNumber(row.get(at.sink)),
         sink_id: row.get(at.sink_id),
@@ -374,17 +361,31 @@ pub(crate) async fn list(
     Ok(rows.iter().map(row).collect())
 }
 
-/// Makes dead letters of a sink pending again: one, or the oldest `limit` of them; returns how many. `None`: there is no such sink.
+/// What a replay has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replayed {
+    /// So many dead letters are pending again.
+    Dead(i64),
+    /// The sink is disabled: what is pending for it would be given up again.
+    Disabled,
+    NoSink,
+}
+
+/// Makes dead letters of a sink pending again: one, or the oldest `limit` of them.
 pub(crate) async fn replay(
     pool: &Pool,
     tenant: &TenantId,
     sink: &str,
     id: Option<Uuid>,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Replayed> {
     let row = pool.query_one(REPLAY, &[&tenant.as_str(), &sink, &id, &limit]).await?;
-    let at = columns!(row; has_sink, replayed)?;
-    Ok(row.get::<_, bool>(at.has_sink).then(|| row.get(at.replayed)))
+    let at = columns!(row; is_disabled, replayed)?;
+    Ok(match row.get(at.is_disabled) {
+        Some(false) => Replayed::Dead(row.get(at.replayed)),
+        Some(true) => Replayed::Disabled,
+        None => Replayed::NoSink,
+    })
 }
 
 /// Gives up what was not delivered in time, and purges what has ended long ago and what deleted sinks have left, page by page.

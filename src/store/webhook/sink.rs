@@ -16,6 +16,11 @@ const INSERT: &str = include_str!("../../../sql/queries/webhook_sink/insert.sql"
 const UPDATE: &str = include_str!("../../../sql/queries/webhook_sink/update.sql");
 const ROTATE: &str = include_str!("../../../sql/queries/webhook_sink/rotate.sql");
 const DELETE: &str = include_str!("../../../sql/queries/webhook_sink/delete.sql");
+const LEAVE: &str = include_str!("../../../sql/queries/webhook_sink/leave.sql");
+
+/// Why a sink is paused that has left the settings.
+const LEFT: &str =
+    "the webhooks-file of the node that began last does not have it, so it is paused; add it there again, or delete it";
 
 /// By which deliveries name a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,10 +88,10 @@ pub(crate) struct ShownSink {
     /// In seconds.
     pub(crate) retry_for: i64,
     pub(crate) previous_until: Option<DateTime<Utc>>,
-    /// Counted up to 10,001.
-    pub(crate) pending: i64,
-    /// Counted up to 10,001.
-    pub(crate) dead_letters: i64,
+    /// Counted up to 10,001, for a single sink.
+    pub(crate) pending: Option<i64>,
+    /// Counted up to 10,001, for a single sink.
+    pub(crate) dead_letters: Option<i64>,
 }
 
 /// The sinks in the order of their ids: all, or that of an id.
@@ -212,38 +217,39 @@ pub(crate) async fn rotate(
 
 /// Deletes a sink of the API; false: as of [`update`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: &str) -> Result<bool> {
-    let none: Option<Vec<String>> = None;
-    let row = pool.query_opt(DELETE, &[&tenant.as_str(), &id, &false, &none]).await?;
+    let row = pool.query_opt(DELETE, &[&tenant.as_str(), &id]).await?;
     Ok(row.is_some())
 }
 
 /// Makes the sinks of the settings those that are given. Those of the API stay; one of them with the id of a setting becomes one
-/// of the settings.
-pub(crate) async fn configure(pool: &Pool, tenant: &TenantId, sinks: &[WebhookSink]) -> Result<()> {
+/// of the settings. One that the settings had before is paused, and left to the API; returns the ids of these.
+pub(crate) async fn configure(pool: &Pool, tenant: &TenantId, sinks: &[WebhookSink]) -> Result<Vec<String>> {
     for sink in sinks {
+        let change = SinkChange {
+            name: Some(sink.name.clone()),
+            url: Some(sink.url.clone()),
+            event_types: Some(sink.event_types.clone()),
+            definitions: Some(sink.definitions.clone()),
+            retry_for: Some(sink.retry_for),
+            // An operator may have paused it.
+            paused: sink.paused.then_some(true),
+            secret: Some(sink.secret.clone()),
+            is_configured: Some(true),
+        };
+        if update(pool, tenant, &sink.id, &change).await? {
+            continue;
+        }
         match insert(pool, tenant, sink, true).await? {
             Registered::Made => {}
+            // By another node, meanwhile.
+            Registered::Taken => drop(update(pool, tenant, &sink.id, &change).await?),
             Registered::Full => {
                 let message = format!("there are {MOST_SINKS} webhook sinks already; delete some by the API");
                 return Err(crate::Error::invalid("too-many-sinks", message));
             }
-            Registered::Taken => {
-                let change = SinkChange {
-                    name: Some(sink.name.clone()),
-                    url: Some(sink.url.clone()),
-                    event_types: Some(sink.event_types.clone()),
-                    definitions: Some(sink.definitions.clone()),
-                    retry_for: Some(sink.retry_for),
-                    // An operator may have paused it.
-                    paused: sink.paused.then_some(true),
-                    secret: Some(sink.secret.clone()),
-                    is_configured: Some(true),
-                };
-                update(pool, tenant, &sink.id, &change).await?;
-            }
         }
     }
     let ids: Vec<&str> = sinks.iter().map(|sink| sink.id.as_str()).collect();
-    pool.query(DELETE, &[&tenant.as_str(), &"", &true, &Some(ids)]).await?;
-    Ok(())
+    let rows = pool.query(LEAVE, &[&tenant.as_str(), &ids, &LEFT]).await?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
 }

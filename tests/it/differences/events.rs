@@ -112,9 +112,9 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         what: "The type of the activity of a webhook event",
         elsa: "what the binding of the source names",
-        here: "`Webhooks.<Source>.<Event>`, made of both names: `Webhooks.Shop.OrderPaid` for `order.paid`",
+        here: "`Webhooks.<Source>.<Event>`, made of both names (`Webhooks.Shop.OrderPaid` for `order.paid`), unless the file says another one",
         why: "two sources never have one type, and Elsa's older servers named it so",
-        other: "name source and event so",
+        other: "`activityType` of the event in the webhooks-file",
         test: "it::webhooks::sources::an_event_starts_and_resumes_workflows_once_for_its_id",
     },
 ];

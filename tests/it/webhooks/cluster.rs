@@ -89,8 +89,16 @@ async fn the_sinks_of_a_file_are_those_of_the_last_start() {
         .iter()
         .map(|sink| (&sink["id"], &sink["isPaused"]))
         .collect();
-    // An operator has paused it, and the settings do not say otherwise.
-    assert_eq!(shown, [(&json!("one"), &json!(true)), (&json!("own"), &json!(false))]);
+    // An operator has paused one, and the settings do not say otherwise; another one has left them.
+    let paused = |id: &'static str, is_paused: bool| (json!(id), json!(is_paused));
+    let expected = [paused("one", true), paused("own", false), paused("two", true)];
+    let shown: Vec<(Value, Value)> = shown
+        .into_iter()
+        .map(|(id, paused)| (id.clone(), paused.clone()))
+        .collect();
+    assert_eq!(shown, expected);
+    assert!(sink(&http, "two").await["note"].is_string());
+    http.delete("webhook-sinks/two").await.expect(204);
     for path in [first, second] {
         std::fs::remove_file(path).unwrap();
     }

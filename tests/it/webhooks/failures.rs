@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::receiver::{Receiver, Reply};
 use super::{register, short, sink};
-use crate::support::Http;
+use crate::support::node::Node;
 use crate::support::single_node::SingleNode;
-use crate::support::wait_until;
+use crate::support::{Http, TestDatabase, wait_until};
 
 /// A node with a sink for the ends of instances.
 async fn with_sink(receiver: &Receiver, settings: &[&str], more: Value) -> SingleNode {
@@ -163,6 +163,10 @@ async fn a_receiver_that_is_gone_is_sent_nothing_until_it_is_enabled() {
     let client = node.database.connect().await;
     node.http.execute("short", &json!({})).await;
     assert_eq!(client.rows("webhook_delivery").await, 1);
+    node.http
+        .post("webhook-sinks/crm/deliveries/replay", &json!({}))
+        .await
+        .assert_refused(409, "sink-disabled");
     receiver.answer(|_| Reply::ok());
     change(&node.http, json!({"isPaused": false})).await;
     let replayed = node
@@ -231,4 +235,56 @@ async fn a_receiver_that_is_away_is_tried_until_it_is_back() {
         .unwrap()
         .expect(200);
     assert_eq!(back.wait_for(1).await[0].id(), healthy.received()[0].id());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_a_receiver_refuses_delays_no_other() {
+    let receiver = Receiver::answering(|received| {
+        let is_start = received.event() == "WorkflowInstance.Started";
+        Reply::status(if is_start { 422 } else { 200 })
+    })
+    .await;
+    let events = json!({"eventTypes": ["WorkflowInstance.Started", "WorkflowInstance.Finished"]});
+    let node = with_sink(&receiver, &[], events).await;
+    for _ in 0..30 {
+        node.http.execute("short", &json!({})).await;
+    }
+    let client = node.database.connect().await;
+    client.wait_for_rows("webhook_delivery WHERE state = 1", 30).await;
+    let shown = sink(&node.http, "crm").await;
+    assert_eq!(
+        (&shown["state"], &shown["pending"]),
+        (&json!("active"), &json!(30)),
+        "{shown}"
+    );
+    let refused = "webhook_delivery WHERE state = 0 AND attempts > 0 AND last_status = 422";
+    client.wait_for_rows(refused, 30).await;
+    node.assert_invariants();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_while_a_delivery_is_sent_is_a_failure_of_its_sink() {
+    let receiver = Receiver::start().await;
+    let database = TestDatabase::create().await;
+    let node = Node::start_with(&database, "one", &["--check-in", "200ms"], "webhook.sending=panic");
+    let http = node.http.clone().unwrap();
+    let ends = json!({"eventTypes": ["WorkflowInstance.Finished"]});
+    register(&http, "crm", receiver.url(), ends).await;
+    http.publish(&short("short")).await;
+    http.execute("short", &json!({})).await;
+    wait_until("the sink to fail", async || {
+        sink(&http, "crm").await["state"] == json!("failing")
+    })
+    .await;
+    assert!(sink(&http, "crm").await["note"].as_str().unwrap().contains("panicked"));
+    // It is released, and another node sends to it.
+    drop((node, http));
+    let other = Node::start(&database, "two");
+    let pause = json!({"isPaused": false});
+    change(other.http.as_ref().unwrap(), pause).await;
+    let client = database.connect().await;
+    client
+        .run("UPDATE mainspring.webhook_delivery SET due_at = now()")
+        .await;
+    receiver.wait_for(1).await;
 }

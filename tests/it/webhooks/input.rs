@@ -67,6 +67,18 @@ async fn a_sink_that_cannot_be_used_is_refused() {
             "invalid-field",
             "isPaused",
         ),
+        (
+            json!({"id": "a", "url": url, "eventTypes": [null]}),
+            400,
+            "invalid-field",
+            "eventTypes",
+        ),
+        (
+            json!({"id": "a", "url": url, "definitionIds": ["d".repeat(256)]}),
+            400,
+            "invalid-sink",
+            "255",
+        ),
     ] {
         let answer = node.http.post("webhook-sinks", &sink).await;
         let text = answer.body.to_string();
@@ -122,4 +134,18 @@ async fn a_sink_that_cannot_be_used_is_refused() {
         (&changed["url"], &changed["state"]),
         (&json!("http://127.0.0.1:10/"), &json!("active"))
     );
+    // Null is no list, so it widens nothing.
+    let patch = json!({"eventTypes": null, "name": "A"});
+    let changed = node
+        .http
+        .send(reqwest::Method::PATCH, "webhook-sinks/a", &[], Some(&patch))
+        .await;
+    let changed = changed.unwrap().expect(200);
+    assert_eq!(
+        (&changed["eventTypes"], &changed["name"], &changed["pending"]),
+        (&json!(["Elsa.RunTask"]), &json!("A"), &json!(0))
+    );
+    let list = node.http.get("webhook-sinks").await.expect(200);
+    assert_eq!(list["items"][0]["id"], "a");
+    assert!(list["items"][0].get("pending").is_none(), "only of a single one");
 }

@@ -1,4 +1,5 @@
 //! A node that is killed between the commit that causes an event and the mark of its delivery: another one sends it, under its id.
+//! A node that loses an answer of the database on that way sends it itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,4 +93,29 @@ async fn a_kill_between_claim_and_mark_loses_no_delivery() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_around_the_commit_loses_no_delivery() {
     assert_none_is_missing(&["burst.after", "commit.written", "commit.committed", "commit.answered"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_lost_stops_no_sink() {
+    for point in ["webhook.claimed", "webhook.read", "webhook.marked"] {
+        let receiver = Receiver::start().await;
+        let database = TestDatabase::create().await;
+        let node = Node::start_with(&database, "one", &["--check-in", "200ms"], &format!("{point}=cut"));
+        let http = node.http.clone().unwrap();
+        // The first claim finds something, and its answer is lost: the node has the sink, and does not know it.
+        let paused = json!({"eventTypes": ["WorkflowInstance.Finished"], "isPaused": true});
+        register(&http, "crm", receiver.url(), paused).await;
+        http.publish(&short("short")).await;
+        http.execute("short", &json!({})).await;
+        let patch = json!({"isPaused": false});
+        let changed = http
+            .send(reqwest::Method::PATCH, "webhook-sinks/crm", &[], Some(&patch))
+            .await;
+        changed.unwrap().expect(200);
+        receiver.wait_for(1).await;
+        let client = database.connect().await;
+        client.wait_for_rows("webhook_delivery WHERE state = 1", 1).await;
+        node.child.wait_for_log("webhooks cannot be sent now").await;
+        assert_invariants(&database).await;
+    }
 }

@@ -11,6 +11,8 @@ use crate::support::{Answer, Child, Http, TestDatabase, wait_until};
 
 const OTHER: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
+const THIRD: &str = "whsec_ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
+
 struct Sources(PathBuf);
 
 impl Sources {
@@ -18,7 +20,8 @@ impl Sources {
         let content = json!({"sources": [
             {"name": "Shop", "secret": SECRET, "furtherSecrets": [OTHER],
              "eventTypes": ["order.paid", {"eventType": "order.sent", "payloadType": "ObjectDictionary", "displayName": "Order sent"}]},
-            {"name": "Other shop", "secret": OTHER, "eventTypes": ["order.paid"]},
+            {"name": "Other shop", "secret": THIRD,
+             "eventTypes": ["order.paid", {"eventType": "order.lost", "activityType": "Orders.Lost"}]},
         ]});
         let path = std::env::temp_dir().join(format!("mainspring-sources-{}.json", uuid::Uuid::new_v4()));
         std::fs::write(&path, content.to_string()).unwrap();
@@ -96,7 +99,7 @@ async fn an_event_starts_and_resumes_workflows_once_for_its_id() {
         .find(|output| output["name"] == "Payload")
         .unwrap();
     assert!(payload["typeName"].as_str().unwrap().contains("ObjectDictionary") || payload["typeName"].is_string());
-    assert!(of_type("Webhooks.OtherShop.OrderPaid").is_some());
+    assert!(of_type("Webhooks.OtherShop.OrderPaid").is_some() && of_type("Orders.Lost").is_some());
     for _ in 0..3 {
         send(&node, SECRET, "msg-1", now(), &paid(7)).await.expect(200);
     }
@@ -108,7 +111,8 @@ async fn an_event_starts_and_resumes_workflows_once_for_its_id() {
     send(&node, SECRET, "msg-1", now(), &paid(8))
         .await
         .assert_refused(422, "idempotency-key-reused");
-    let sent = json!({"eventType": "order.sent", "payload": {"by": "ship"}});
+    // As in Elsa, the case of a name does not matter.
+    let sent = json!({"EventType": "order.sent", "Payload": {"by": "ship"}});
     // A further secret, while one replaces the other.
     send(&node, OTHER, "msg-2", now(), &sent).await.expect(200);
     client
@@ -143,6 +147,9 @@ async fn an_event_that_no_secret_signs_starts_nothing() {
     unsigned
         .post("webhooks", &paid(1))
         .await
+        .assert_refused(401, "wrong-signature");
+    send(&node, SECRET, "", now(), &paid(1))
+        .await
         .assert_refused(400, "invalid-webhook");
     let headers = [
         ("webhook-id", "m1"),
@@ -174,22 +181,37 @@ async fn an_event_that_no_secret_signs_starts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_source_without_a_secret_is_refused_at_the_start() {
+async fn sources_that_cannot_be_told_apart_are_refused_at_the_start() {
     let database = TestDatabase::create().await;
-    let path = std::env::temp_dir().join(format!("mainspring-open-{}.json", uuid::Uuid::new_v4()));
-    std::fs::write(
-        &path,
-        json!({"sources": [{"name": "Shop", "eventTypes": ["order.paid"]}]}).to_string(),
-    )
-    .unwrap();
-    let url = database.url();
-    let file = path.to_str().unwrap();
-    let mut child = Child::start(
-        &["serve", "--database-url", &url, "--listen", "127.0.0.1:0"],
-        &[("MAINSPRING_WEBHOOKS_FILE", file)],
-    );
-    let status = child.wait(crate::support::TIMEOUT);
-    assert_eq!(status.code(), Some(2));
-    assert!(child.logs("the source \"Shop\" has no secret"), "{:?}", child.stderr());
-    std::fs::remove_file(&path).unwrap();
+    for (sources, part) in [
+        (
+            json!([{"name": "Shop", "eventTypes": ["order.paid"]}]),
+            "the source \"Shop\" has no secret",
+        ),
+        (
+            json!([
+                {"name": "Shop", "secret": SECRET, "furtherSecrets": [OTHER], "eventTypes": ["a"]},
+                {"name": "Other", "secret": OTHER, "eventTypes": ["b"]},
+            ]),
+            "have a secret in common",
+        ),
+    ] {
+        let path = std::env::temp_dir().join(format!("mainspring-open-{}.json", uuid::Uuid::new_v4()));
+        std::fs::write(&path, json!({ "sources": sources }).to_string()).unwrap();
+        let url = database.url();
+        let file = path.to_str().unwrap();
+        let mut child = Child::start(
+            &["serve", "--database-url", &url, "--listen", "127.0.0.1:0"],
+            &[("MAINSPRING_WEBHOOKS_FILE", file)],
+        );
+        let status = child.wait(crate::support::TIMEOUT);
+        assert!(!status.success() && child.logs(part), "{part}: {:?}", child.stderr());
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_sources_events_are_not_read() {
+    let node = SingleNode::start(&[]).await;
+    node.http.post("webhooks", &json!(["no event"])).await.expect(200);
 }
