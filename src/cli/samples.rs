@@ -14,7 +14,7 @@ macro_rules! sample {
     };
 }
 
-const SAMPLES: [(&str, &str); 15] = [
+const SAMPLES: [(&str, &str); 16] = [
     sample!("hello-world"),
     sample!("shopping-list"),
     sample!("countdown"),
@@ -30,6 +30,7 @@ const SAMPLES: [(&str, &str); 15] = [
     sample!("scripts"),
     sample!("web-greeting"),
     sample!("web-order"),
+    sample!("approval-by-mail"),
 ];
 
 /// Imports and publishes the samples that the engine lacks, and returns the ids of all. Changed samples stay as they are.

@@ -27,12 +27,7 @@ pub(super) fn conceal(values: &mut Map<String, Value>, descriptor: Option<&Descr
         match (name.as_str(), value) {
             ("Authorization", value) => conceal_all(value),
             ("Url", Value::String(url)) => conceal_user(url),
-            ("Attachments", Value::String(url)) => conceal_user_of_web(url),
-            ("Attachments", Value::Array(items)) => items.iter_mut().for_each(|item| {
-                if let Value::String(url) = item {
-                    conceal_user_of_web(url);
-                }
-            }),
+            ("Attachments", value) => conceal_attachments(value),
             ("Headers" | "RequestHeaders" | "ResponseHeaders", Value::Object(fields)) => conceal_fields(fields),
             ("Response" | "Result", Value::Object(message)) => {
                 if let Some(Value::Object(fields)) = message.get_mut("headers") {
@@ -54,6 +49,26 @@ fn conceal_fields(fields: &mut Map<String, Value>) {
     let is_credential = |name: &str| CREDENTIALS.iter().any(|it| name.eq_ignore_ascii_case(it));
     let credentials = fields.iter_mut().filter(|(name, _)| is_credential(name));
     credentials.for_each(|(_, value)| conceal_all(value));
+}
+
+/// Conceals the users of URLs among attachments, also where a text is JSON of them.
+fn conceal_attachments(value: &mut Value) {
+    match value {
+        Value::String(text) if text.trim_start().starts_with(['[', '{']) => {
+            let read = serde_json::from_str::<Value>(text).map(|mut read| {
+                conceal_attachments(&mut read);
+                read.to_string()
+            });
+            *text = read.unwrap_or_else(|_| CONCEALED.to_owned());
+        }
+        Value::String(url) => conceal_user_of_web(url),
+        Value::Array(items) => items.iter_mut().for_each(|item| {
+            if let Value::String(url) = item {
+                conceal_user_of_web(url);
+            }
+        }),
+        _ => {}
+    }
 }
 
 /// The same for a text that may be something else than a URL.
@@ -105,6 +120,24 @@ mod tests {
                 "Attachments": ["https://***@example.org/a", {"content": "kept"}, "{\"a\": \"b@c\"}"],
             })
         );
+    }
+
+    #[test]
+    fn attachments_that_are_json_in_a_text_are_concealed_within_it() {
+        for (given, concealed) in [
+            (json!("https://me:hunter2@h/a"), json!("https://***@h/a")),
+            (
+                json!(" [\"https://me:hunter2@h/a\", {\"content\": \"aGk=\"}]"),
+                json!("[\"https://***@h/a\",{\"content\":\"aGk=\"}]"),
+            ),
+            (json!("[\"https://me:hunter2@h/a\""), json!("***")),
+            (json!("{\"content\":\"aGk=\"}"), json!("{\"content\":\"aGk=\"}")),
+            (json!("aGk="), json!("aGk=")),
+        ] {
+            let mut values = Map::from_iter([("Attachments".to_owned(), given.clone())]);
+            conceal(&mut values, None);
+            assert_eq!(values["Attachments"], concealed, "{given}");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use lettre::message::Mailbox;
 use lettre::transport::smtp::client::{Certificate, TlsParameters};
 use tokio::sync::{Notify, OnceCell, Semaphore, SemaphorePermit};
 
-use super::mail_error::{MailError, MailErrorKind, Stage};
+use super::address::address;
+use super::mail_error::{MailError, Stage};
 use super::options::MailOptions;
 use super::server_url::ServerUrl;
 use super::session::SmtpSession;
@@ -20,6 +21,12 @@ use crate::{Error, Result};
 
 /// How many mails of a node are sent at once: servers refuse more connections of one client.
 const CONNECTIONS: usize = 8;
+
+/// How many MiB of content are sent at once; a mail with more is sent alone. While a mail is written, it is in memory four times.
+const CONTENT_MIB: u32 = 32;
+
+/// The most that a mail may be allowed to attach, in bytes.
+const MOST_ATTACHED: u64 = 100 << 20;
 
 /// The longest timeout of a mail.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -40,12 +47,15 @@ pub(crate) struct MailClient(Arc<Shared>);
 struct Shared {
     options: MailOptions,
     server: ServerUrl,
+    sender: Option<Mailbox>,
     root_certificates: Option<Certificate>,
     /// Made for the first connection: it reads the certificates of the system.
     tls: OnceCell<TlsParameters>,
     connections: Semaphore,
+    /// In MiB, of the mails that are sent.
+    content: Semaphore,
     /// Why the server is away, if it is.
-    away: Mutex<Option<String>>,
+    away: Mutex<Option<MailError>>,
     /// A mail has found it away.
     lost: Notify,
 }
@@ -65,24 +75,26 @@ impl MailClient {
             Error::invalid("invalid-settings", message)
         };
         let server = ServerUrl::parse(&options.url).map_err(|problem| invalid("smtp-url", problem))?;
-        if let Some(from) = &options.from
-            && (from.contains(['\r', '\n']) || from.parse::<Mailbox>().is_err())
-        {
-            let problem = format!("{from:?} is no mail address; write it as Shop <shop@example.org>");
-            return Err(invalid("mail-from", problem));
-        }
+        let sender = options.from.as_deref().map(address).transpose();
+        let sender = sender.map_err(|problem| invalid("mail-from", problem))?;
         if options.timeout.is_zero() || options.timeout > LONGEST {
             let problem = "it must be longer than zero, and at most 10 minutes".to_owned();
             return Err(invalid("smtp-timeout", problem));
+        }
+        if options.attachment_bytes > MOST_ATTACHED {
+            let problem = format!("it is at most {}", MOST_ATTACHED >> 20);
+            return Err(invalid("mail-attachment-mib", problem));
         }
         let roots = options.root_certificates.as_deref().map(roots).transpose();
         let root_certificates = roots.map_err(|problem| invalid("smtp-root-certificates", problem))?;
         Ok(Self(Arc::new(Shared {
             options,
             server,
+            sender,
             root_certificates,
             tls: OnceCell::new(),
             connections: Semaphore::new(CONNECTIONS),
+            content: Semaphore::new(CONTENT_MIB as usize),
             away: Mutex::default(),
             lost: Notify::new(),
         })))
@@ -92,22 +104,43 @@ impl MailClient {
         &self.0.options
     }
 
-    /// Waits for one of the connections of this node. Cancellation safe.
-    /// Errors: other mails have all of them for longer than the timeout.
-    pub(crate) async fn place(&self) -> std::result::Result<MailPlace<'_>, MailError> {
+    /// Who sends mails that name no sender.
+    pub(crate) fn sender(&self) -> Option<&Mailbox> {
+        self.0.sender.as_ref()
+    }
+
+    /// Waits for one of the connections of this node, for a mail of so many bytes. Cancellation safe.
+    /// Errors: other mails have all of them for longer than the timeout, or the server is away. Only the watch tries it again then:
+    /// each mail would wait for it in vain, or log in once more with a password that is refused.
+    pub(crate) async fn place(&self, bytes: u64) -> std::result::Result<MailPlace<'_>, MailError> {
+        self.refuse_if_away()?;
         let limit = self.0.options.timeout;
-        match tokio::time::timeout(limit, self.0.connections.acquire()).await {
-            Ok(permit) => Ok(MailPlace {
-                client: self,
-                _permit: permit.ok(),
-            }),
-            Err(_) => Err(MailError::timed_out(&Stage::Waiting, limit)),
-        }
+        let mib = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+        let waiting = async {
+            // In this order, so that a mail that waits for memory has no connection.
+            let content = self.0.content.acquire_many(mib.clamp(1, CONTENT_MIB)).await.ok();
+            (content, self.0.connections.acquire().await.ok())
+        };
+        let waited = tokio::time::timeout(limit, waiting).await;
+        let (content, connection) = waited.map_err(|_| MailError::timed_out(&Stage::Waiting, limit))?;
+        self.refuse_if_away()?;
+        Ok(MailPlace {
+            client: self,
+            _content: content,
+            _connection: connection,
+        })
+    }
+
+    /// Errors: the server is away.
+    pub(crate) fn refuse_if_away(&self) -> std::result::Result<(), MailError> {
+        let away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.as_ref().map_or(Ok(()), |cause| Err(cause.of_away()))
     }
 
     /// Why the server is away, if it is, as far as this node knows.
     pub(crate) fn away(&self) -> Option<String> {
-        self.0.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.as_ref().map(ToString::to_string)
     }
 
     /// Finds out whether the server is there: at once, again and again while it is not, and when a mail has not found it. It does
@@ -122,7 +155,7 @@ impl MailClient {
     async fn await_server(&self) {
         let mut pause = FIRST_PAUSE;
         while let Err((stage, error)) = self.probe().await {
-            self.note(Some(error.to_string()));
+            self.note(Some(error));
             let next = if stage == Stage::LoggingIn {
                 LONGEST_PAUSE
             } else {
@@ -159,11 +192,11 @@ impl MailClient {
     }
 
     /// Notes whether the server is away; a change is logged.
-    fn note(&self, cause: Option<String>) {
+    fn note(&self, cause: Option<MailError>) {
         let mut away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
         let server = format!("{}:{}", self.0.server.host, self.0.server.port);
         match (&*away, &cause) {
-            (None, Some(cause)) => tracing::warn!(server, cause, "the mail server is away; mails of workflows fail"),
+            (None, Some(cause)) => tracing::warn!(server, %cause, "the mail server is away; mails of workflows fail"),
             (Some(_), None) => tracing::info!(server, "the mail server is back"),
             _ => {}
         }
@@ -176,7 +209,8 @@ impl MailClient {
 #[derive(Debug)]
 pub(crate) struct MailPlace<'c> {
     client: &'c MailClient,
-    _permit: Option<SemaphorePermit<'c>>,
+    _content: Option<SemaphorePermit<'c>>,
+    _connection: Option<SemaphorePermit<'c>>,
 }
 
 impl MailPlace<'_> {
@@ -192,24 +226,17 @@ impl MailPlace<'_> {
             Ok::<_, MailError>(session)
         };
         let sent = tokio::time::timeout(limit, sending).await;
-        match sent.unwrap_or_else(|_| Err(MailError::timed_out(&stage, limit))) {
-            Ok(session) => {
-                client.note(None);
-                session.close().await;
-                Ok(())
+        let sent = sent.unwrap_or_else(|_| Err(MailError::timed_out(&stage, limit)));
+        match &sent {
+            Err(error) if stage.is_of_server() => {
+                client.note(Some(error.clone()));
+                client.0.lost.notify_one();
             }
-            Err(error) => {
-                match error.kind {
-                    MailErrorKind::Unreachable | MailErrorKind::TimedOut => {
-                        client.note(Some(error.to_string()));
-                        client.0.lost.notify_one();
-                    }
-                    MailErrorKind::Deferred | MailErrorKind::Rejected => client.note(None),
-                    MailErrorKind::InDoubt => {}
-                }
-                Err(error)
-            }
+            // It was there, whatever has become of the mail.
+            _ => client.note(None),
         }
+        sent?.close().await;
+        Ok(())
     }
 }
 
@@ -245,6 +272,7 @@ fn roots(file: &Path) -> std::result::Result<Certificate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mail::MailErrorKind;
 
     #[test]
     fn settings_that_cannot_be_used_are_named_and_not_quoted() {
@@ -255,7 +283,7 @@ mod tests {
         };
         assert!(of(&|_| {}).is_ok());
         assert!(of(&|options| options.from = Some("Shop <shop@example.org>".to_owned())).is_ok());
-        let cases: [(&str, &dyn Fn(&mut MailOptions)); 6] = [
+        let cases: [(&str, &dyn Fn(&mut MailOptions)); 7] = [
             ("smtp-url", &|options| {
                 options.url = "imap://u:hunter2@mail.example".to_owned()
             }),
@@ -263,6 +291,7 @@ mod tests {
             ("mail-from", &|options| {
                 options.from = Some("shop@example.org\r\nX: y".to_owned())
             }),
+            ("mail-attachment-mib", &|options| options.attachment_bytes = 101 << 20),
             ("smtp-timeout", &|options| options.timeout = Duration::ZERO),
             ("smtp-timeout", &|options| options.timeout = Duration::from_secs(601)),
             ("smtp-root-certificates", &|options| {
@@ -278,5 +307,38 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn mails_wait_for_memory_as_well_as_for_connections() {
+        let mut options = MailOptions::new("smtp://mail.example");
+        options.timeout = Duration::from_millis(20);
+        let client = MailClient::new(options).unwrap();
+        let large = client.place(100 << 20).await.unwrap();
+        let waited = client.place(1).await.unwrap_err();
+        assert_eq!(waited.kind, MailErrorKind::TimedOut);
+        assert!(waited.to_string().contains("memory"), "{waited}");
+        drop(large);
+        let mut small = Vec::new();
+        for _ in 0..CONNECTIONS {
+            small.push(client.place(1).await.unwrap());
+        }
+        assert!(client.place(1).await.is_err());
+        small.pop();
+        assert!(client.place(1).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_away_gets_no_mail_until_it_is_back() {
+        let client = MailClient::new(MailOptions::new("smtp://mail.example")).unwrap();
+        client.note(Some(MailError::timed_out(&Stage::Connecting, Duration::from_secs(9))));
+        let refused = client.place(1).await.unwrap_err();
+        assert_eq!(refused.kind, MailErrorKind::TimedOut);
+        assert!(
+            refused.to_string().contains("is away") && refused.to_string().contains("9s"),
+            "{refused}"
+        );
+        client.note(None);
+        assert!(client.place(1).await.is_ok());
     }
 }

@@ -58,7 +58,7 @@ pub(super) enum Stage {
 
 impl Stage {
     /// Whether the server itself is what fails, and not the mail.
-    fn is_of_server(&self) -> bool {
+    pub(super) fn is_of_server(&self) -> bool {
         matches!(self, Self::Connecting | Self::Encrypting | Self::LoggingIn)
     }
 }
@@ -66,7 +66,7 @@ impl Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Waiting => f.write_str("waiting for one of the connections of this node"),
+            Self::Waiting => f.write_str("waiting for one of the connections of this node, and for memory"),
             Self::Connecting => f.write_str("connecting to the mail server"),
             Self::Encrypting => f.write_str("encrypting the connection to the mail server"),
             Self::LoggingIn => f.write_str("logging in to the mail server with the user of smtp-url"),
@@ -116,6 +116,17 @@ impl MailError {
             stage,
             &format!("no answer came within {limit:?} (the setting smtp-timeout)"),
         )
+    }
+
+    /// The same for a mail that was not given to the server, because of this.
+    pub(super) fn of_away(&self) -> Self {
+        Self {
+            kind: self.kind,
+            message: format!(
+                "the mail server is away, and tried again by itself (see /health/ready): {}",
+                self.message
+            ),
+        }
     }
 
     fn at(kind: MailErrorKind, stage: &Stage, reason: &str) -> Self {

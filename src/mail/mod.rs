@@ -4,10 +4,11 @@
 //! or for none. Nothing is sent again here: a server that has the whole mail, and whose answer is lost, may have accepted it.
 //!
 //! # Layout
-//! `client`: sends a mail, and knows whether the server is away · `session`: one connection · `line_stream`: what it reads before
-//! it is encrypted · `server_url`: where the server is, and how it is reached · `options`: the settings · `mail_error`: why a mail is
-//! not sent.
+//! `address`: an address, and what stands in a header · `client`: sends a mail, and knows whether the server is away · `session`:
+//! one connection · `line_stream`: what it reads before it is encrypted · `server_url`: where the server is, and how it is reached ·
+//! `options`: the settings · `mail_error`: why a mail is not sent.
 
+mod address;
 mod client;
 mod line_stream;
 mod mail_error;
@@ -15,6 +16,7 @@ mod options;
 mod server_url;
 mod session;
 
+pub(crate) use address::{address, one_line};
 pub(crate) use client::MailClient;
 pub(crate) use mail_error::{MailError, MailErrorKind};
 pub use options::MailOptions;

@@ -15,9 +15,10 @@ pub struct MailOptions {
     pub from: Option<String>,
     /// A PEM file of certificates of authorities that are trusted besides those of the system.
     pub root_certificates: Option<PathBuf>,
-    /// How long a mail may wait for one of the connections of the node, and then how long it may take to send it. Default: 60 s.
+    /// How long a mail may wait for one of the connections of the node and for memory, and then how long it may take to send it.
+    /// Default: 60 s.
     pub timeout: Duration,
-    /// The most bytes of all attachments of one mail. Default: 25 MiB.
+    /// The most bytes of all attachments of one mail, at most 100 MiB. Default: 25 MiB.
     pub attachment_bytes: u64,
 }
 

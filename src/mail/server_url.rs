@@ -39,17 +39,12 @@ impl ServerUrl {
         };
         for (name, value) in url.query_pairs() {
             encryption = match (&*name, &*value, encryption) {
-                ("tls", "required", given) => given,
                 ("tls", "none", Encryption::StartTls) => Encryption::None,
                 ("tls", "none", _) => {
                     return Err("smtps is encrypted: leave tls=none out, or begin with smtp://".to_owned());
                 }
-                ("tls", ..) => return Err("tls is `required` or `none`".to_owned()),
-                _ => {
-                    return Err(format!(
-                        "its query has something else than tls=none or tls=required; {FORMS}"
-                    ));
-                }
+                ("tls", ..) => return Err("tls is `none`, or left out: the connection is encrypted then".to_owned()),
+                _ => return Err(format!("its query has something else than tls=none; {FORMS}")),
             };
         }
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
@@ -105,13 +100,7 @@ mod tests {
         for (text, host, port, encryption, has_user) in [
             ("smtp://u:p@mail.example", "mail.example", 587, StartTls, true),
             ("smtp://mail.example:25", "mail.example", 25, StartTls, false),
-            (
-                "smtp://mail.example/?tls=required",
-                "mail.example",
-                587,
-                StartTls,
-                false,
-            ),
+            ("smtp://mail.example/", "mail.example", 587, StartTls, false),
             (
                 "smtps://u%40x:p%2f%23@mail.example",
                 "mail.example",
@@ -135,7 +124,7 @@ mod tests {
             ("http://u:hunter2@mail.example", "neither smtp nor smtps"),
             ("smtp://u:hunter2@mail.example?tls=none", "encrypted connections only"),
             ("smtps://mail.example?tls=none", "smtps is encrypted"),
-            ("smtp://mail.example?tls=maybe", "`required` or `none`"),
+            ("smtp://mail.example?tls=required", "tls is `none`"),
             ("smtp://mail.example?hunter2=1", "something else"),
             ("smtp://u:hunter2/x@mail.example", "no URL"),
             ("smtp://u@mail.example", "without the other"),

@@ -13,6 +13,7 @@ use crate::activity::http::{
     FileValue, HttpServices, Unanswered, check_content_type, fetch_file, media_type_of, octets, parse_url,
 };
 use crate::activity::{ActivityContext, AnswerBody, Fault};
+use crate::mail::one_line;
 
 /// The most attachments of one mail.
 const MOST: usize = 50;
@@ -130,16 +131,7 @@ fn field<'f>(fields: &'f Map<String, Value>, name: &str) -> Option<&'f Value> {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    if name.contains(['\r', '\n']) {
-        return Err(format!(
-            "the name {name:?} of an attachment has a line break; remove it"
-        ));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(format!(
-            "the name {name:?} of an attachment has a control character; remove it"
-        ));
-    }
+    one_line(name).map_err(|problem| format!("the name {name:?} of an attachment {problem}"))?;
     if name.len() > LONGEST_NAME {
         return Err(format!(
             "the name of an attachment has more than {LONGEST_NAME} bytes; shorten it"

@@ -3,15 +3,19 @@
 use lettre::message::Mailbox;
 use serde_json::{Map, Value};
 
-use super::addresses::{address, addresses};
+use super::addresses::addresses;
 use super::invalid_input;
 use crate::activity::{ActivityContext, Fault};
+use crate::mail::{address, one_line};
 
 /// The most recipients of one mail: every server takes as many.
 const MOST_RECIPIENTS: usize = 100;
 
 /// The longest subject, in bytes.
 const LONGEST_SUBJECT: usize = 2_000;
+
+/// The longest word of it, in bytes: it is on a line of its own, with the name of the field, and a line has at most 998.
+const LONGEST_WORD: usize = 900;
 
 /// The inputs that have recipients.
 const RECIPIENTS: [&str; 3] = ["To", "Cc", "Bcc"];
@@ -33,11 +37,11 @@ pub(super) struct Draft {
 impl Draft {
     /// Reads the inputs. `default_sender`: of mails that name none.
     /// Errors: names the input that no mail can have.
-    pub(super) fn read(context: &ActivityContext<'_>, default_sender: Option<&str>) -> Result<Self, Fault> {
+    pub(super) fn read(context: &ActivityContext<'_>, default_sender: Option<&Mailbox>) -> Result<Self, Fault> {
         let text = |name: &str| context.text(name).filter(|text| !text.trim().is_empty());
         let from = match (text("From"), default_sender) {
             (Some(given), _) => address(&given).map_err(|problem| invalid_input("From", &problem))?,
-            (None, Some(sender)) => address(sender).map_err(|problem| invalid_input("From", &problem))?,
+            (None, Some(sender)) => sender.clone(),
             (None, None) => {
                 let problem =
                     "it is empty, and this server has no sender of its own; set the input, or the setting mail-from";
@@ -71,15 +75,15 @@ fn check_count(recipients: usize) -> Result<(), String> {
 }
 
 fn check_subject(subject: &str) -> Result<(), String> {
-    if subject.contains(['\r', '\n']) {
-        return Err("it has a line break, which no subject can have; remove it".to_owned());
-    }
-    if subject.chars().any(|c| c.is_control() && c != '\t') {
-        return Err("it has a control character, which no subject can have; remove it".to_owned());
-    }
+    one_line(subject).map_err(|problem| format!("it {problem}"))?;
     if subject.len() > LONGEST_SUBJECT {
         return Err(format!(
             "it has more than {LONGEST_SUBJECT} bytes; put the rest into the body"
+        ));
+    }
+    if subject.split(' ').any(|word| word.len() > LONGEST_WORD) {
+        return Err(format!(
+            "it has a word of more than {LONGEST_WORD} bytes, for which no line of a mail is long enough; put it into the body"
         ));
     }
     Ok(())

@@ -38,7 +38,7 @@ pub(super) fn write(draft: Draft, files: Vec<LoadedFile>, id: &str) -> Result<Wr
     // It is in the envelope only.
     let builder = bcc.into_iter().fold(builder, MessageBuilder::bcc);
     let text = match body {
-        Some(html) => SinglePart::html(html),
+        Some(html) => SinglePart::html(with_whole_ends(&html)),
         None => SinglePart::plain(String::new()),
     };
     let message = if files.is_empty() {
@@ -55,6 +55,13 @@ pub(super) fn write(draft: Draft, files: Vec<LoadedFile>, id: &str) -> Result<Wr
         envelope: message.envelope().clone(),
         bytes: message.formatted(),
     })
+}
+
+/// A text whose lines all end with CR and LF. A CR alone would be sent as it is, and some servers take it for the end of a line: a
+/// dot between two of them would end the mail, and what follows would be commands.
+fn with_whole_ends(text: &str) -> String {
+    let parts = text.split("\r\n").map(|part| part.replace(['\r', '\n'], "\r\n"));
+    parts.collect::<Vec<_>>().join("\r\n")
 }
 
 fn part(file: LoadedFile) -> SinglePart {

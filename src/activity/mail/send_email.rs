@@ -11,7 +11,7 @@ use super::attachments;
 use super::draft::{self, Draft};
 use super::message::{message_id, write};
 use super::{MAIL, NotSent, invalid_input};
-use crate::activity::http::{HttpServices, reads_bytes};
+use crate::activity::http::{FileValue, HttpServices, reads_bytes};
 use crate::activity::{
     Activity, ActivityContext, ActivityKind, Descriptor, EndedChild, Fault, InputDescriptor, SentFailure, Step, UiHint,
 };
@@ -91,16 +91,18 @@ impl Activity for SendEmail {
 impl SendEmail {
     async fn send(&self, client: &MailClient, context: &mut ActivityContext<'_>) -> Result<(), NotSent> {
         let options = client.options();
-        let draft = Draft::read(context, options.from.as_deref())?;
+        let draft = Draft::read(context, client.sender())?;
         let is_bytes = reads_bytes(context, "Attachments");
         let attached = attachments::attachments(context.input("Attachments"), is_bytes);
         let attached = attached.map_err(|problem| invalid_input("Attachments", &problem))?;
+        // Before anything is got for a mail that is not sent.
+        client.refuse_if_away().map_err(not_sent)?;
         let files = attachments::fetch(attached, options.attachment_bytes, context, &self.http).await?;
         let id = message_id(&context.idempotency_key(), draft.from.email.domain());
-        let is_large = files.iter().any(|file| file.length > LARGE);
-        let place = client.place().await.map_err(not_sent)?;
+        let bytes = size(&draft, &files);
+        let place = client.place(bytes).await.map_err(not_sent)?;
         let loaded = attachments::load(files, options.attachment_bytes, &self.http).await?;
-        let written = compute::run(is_large, move || write(draft, loaded, &id)).await;
+        let written = compute::run(bytes > LARGE, move || write(draft, loaded, &id)).await;
         let written = written.map_err(Fault::from)?;
         let mail =
             written.map_err(|error| Fault::new(format!("The mail cannot be written: {error}")).category(MAIL))?;
@@ -108,6 +110,13 @@ impl SendEmail {
         count("sent");
         Ok(())
     }
+}
+
+/// How many bytes a mail carries.
+fn size(draft: &Draft, files: &[FileValue]) -> u64 {
+    let body = draft.body.as_ref().map_or(0, String::len);
+    let lengths = files.iter().map(|file| file.length);
+    lengths.fold(u64::try_from(body).unwrap_or(u64::MAX), u64::saturating_add)
 }
 
 fn count(result: &'static str) {

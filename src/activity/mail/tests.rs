@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::addresses::{address, addresses};
+use super::addresses::addresses;
 use super::attachments::{Attachment, LoadedFile, attachments};
 use super::draft::{Draft, problems};
 use super::message::{message_id, write};
 use crate::activity::http::{FileContent, FileValue};
+use crate::mail::address;
 
 fn file(attachment: &Attachment) -> &FileValue {
     match attachment {
@@ -157,6 +158,14 @@ fn wrong_inputs_are_known_before_the_publish() {
         ),
         (json!({"Subject": "x".repeat(2001)}), "2000 bytes"),
         (
+            json!({"Subject": format!("a {}", "x".repeat(901))}),
+            "a word of more than 900 bytes",
+        ),
+        (
+            json!({"Subject": "a\tb"}),
+            "the input Subject is invalid: it has a control character",
+        ),
+        (
             json!({"To": many, "Cc": null, "Bcc": null}),
             "101 recipients, and at most 100",
         ),
@@ -207,6 +216,20 @@ fn a_mail_is_html_in_ascii_and_hides_its_blind_copies() {
             "dan@example.org"
         ]
     );
+}
+
+#[test]
+fn no_line_is_ended_by_half_or_longer_than_servers_take() {
+    let mut draft = draft();
+    draft.subject = [&"x".repeat(900), "y", &"z".repeat(900)].join(" ");
+    // Some servers would take the last of these for the end of the mail.
+    draft.body = Some("a\rb\nc\r\nd\n\re\r.\rMAIL FROM:<eve@example.org>\r".to_owned());
+    let mail = write(draft, Vec::new(), "<k@example.org>").unwrap();
+    let text = String::from_utf8(mail.bytes).unwrap();
+    let whole = "\r\n\r\na\r\nb\r\nc\r\nd\r\n\r\ne\r\n.\r\nMAIL FROM:<eve@example.org>\r\n";
+    assert!(text.contains(whole), "{text:?}");
+    assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text:?}");
+    assert!(text.split("\r\n").all(|line| line.len() <= 998), "{text:?}");
 }
 
 #[test]

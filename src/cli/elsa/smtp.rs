@@ -13,6 +13,8 @@ pub(super) struct SmtpVariables {
     port: Option<String>,
     /// A value of MailKit's `SecureSocketOptions`, in lower case.
     encryption: String,
+    /// Whether to log in; without it, user and password have no effect.
+    requires_credentials: bool,
     user: Option<String>,
     password: Option<Secret>,
     /// The sender of mails that name none.
@@ -27,6 +29,7 @@ impl SmtpVariables {
             "SMTP__HOST" => self.host = text(),
             "SMTP__PORT" => self.port = text(),
             "SMTP__SECURESOCKETOPTIONS" => self.encryption = value.to_ascii_lowercase(),
+            "SMTP__REQUIRECREDENTIALS" => self.requires_credentials = value.eq_ignore_ascii_case("true"),
             "SMTP__USERNAME" => self.user = text(),
             "SMTP__PASSWORD" => self.password = text().map(Secret::from),
             "SMTP__DEFAULTSENDER" => self.from = text(),
@@ -45,7 +48,9 @@ impl SmtpVariables {
             _ => ("smtp", ""),
         };
         let user = match (&self.user, &self.password) {
-            (Some(user), Some(password)) => format!("{}:{}@", encoded(user), encoded(password.reveal())),
+            (Some(user), Some(password)) if self.requires_credentials => {
+                format!("{}:{}@", encoded(user), encoded(password.reveal()))
+            }
             _ => String::new(),
         };
         Some(Secret::from(format!("{scheme}://{user}{host}:{port}{query}")))
@@ -69,6 +74,7 @@ mod tests {
     fn a_url_is_made_of_the_parts() {
         let host = ("SMTP__HOST", "mail.example");
         let user = [("SMTP__USERNAME", "u@x"), ("SMTP__PASSWORD", "geheim/#")];
+        let requires = |value| ("SMTP__REQUIRECREDENTIALS", value);
         for (variables, url) in [
             (vec![("SMTP__PORT", "1")], None),
             (vec![host], Some("smtp://mail.example:25")),
@@ -86,8 +92,14 @@ mod tests {
                 Some("smtps://mail.example:1465"),
             ),
             (
-                vec![host, user[0], user[1]],
+                vec![host, user[0], user[1], requires("True")],
                 Some("smtp://u%40x:geheim%2F%23@mail.example:25"),
+            ),
+            // As in Elsa, whose default this is.
+            (vec![host, user[0], user[1]], Some("smtp://mail.example:25")),
+            (
+                vec![host, user[0], user[1], requires("false")],
+                Some("smtp://mail.example:25"),
             ),
         ] {
             assert_eq!(of(&variables).as_deref(), url, "{variables:?}");

@@ -24,13 +24,13 @@ pub(crate) struct MailSettings {
     /// A PEM file of authorities that are trusted besides those of the system
     #[arg(long, value_name = "FILE")]
     smtp_root_certificates: Option<PathBuf>,
-    /// How long a mail may wait for one of the eight connections of this node, and then how long it may take to send it
+    /// How long a mail may wait for one of the eight connections of this node and for memory, and then how long it may take to send it
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     smtp_timeout: Duration,
     /// The sender of mails that name none, such as `Shop <shop@example.org>`
     #[arg(long, value_name = "ADDRESS")]
     mail_from: Option<String>,
-    /// The size of all attachments of one mail, in MiB
+    /// The size of all attachments of one mail, in MiB; at most 100
     #[arg(long, value_name = "MIB", default_value = "25", value_parser = count)]
     mail_attachment_mib: usize,
 }

@@ -22,9 +22,9 @@ async fn a_link_that_cannot_be_used_is_refused_before_its_body_and_noted_within_
     }
     let attempts = pair.attempts(&link).await;
     assert_eq!(attempts, [&["Accepted"][..], &["Used"; 10]].concat());
-    let list = |query: String| {
+    let list = async |query: String| {
         let path = format!("workflow-instances/{id}/resume-links?{query}");
-        async { pair.api.get(&path).await.expect(200) }
+        pair.api.get(&path).await.expect(200)
     };
     let first = list("pageSize=1".to_owned()).await;
     assert_eq!(

@@ -44,10 +44,10 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "execution::tests::validation::an_unknown_type_is_named",
     },
     Difference {
-        what: "Activities for BPMN, mail, the console's input and Python, and methods of the host",
+        what: "Activities for BPMN, the console's input and Python, and methods of the host",
         elsa: "run, with their modules",
         here: "refused, with what to use instead",
-        why: "they need what a node does not have: a mail server, a terminal, or code of .NET",
+        why: "they need what a node does not have: a terminal, or code of .NET",
         other: "what the message says: `Elsa.RunTask` for a program that does the step, `Elsa.Event` for what comes from outside",
         test: "execution::tests::validation::activities_of_elsa_that_do_not_run_are_refused_with_a_remedy",
     },

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 26] = [
+const DOCUMENTS: [&str; 27] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -26,6 +26,7 @@ const DOCUMENTS: [&str; 26] = [
     "docs/guide/from-elsa.md",
     "docs/guide/events-timers-correlation.md",
     "docs/guide/behind-a-url.md",
+    "docs/guide/approval-by-mail.md",
     "docs/guide/retries-and-idempotency.md",
     "docs/guide/life-of-an-instance.md",
     "docs/guide/running-a-cluster.md",

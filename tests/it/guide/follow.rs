@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::page::{Block, Page};
 use crate::support::node::{NAMES, Node, assert_invariants};
+use crate::support::smtp::{Encryption, SmtpServer};
 use crate::support::{Child, LONG_TIMEOUT, TestDatabase};
 
 /// What ends a shell that hangs, with all that it has started, before the test gives up.
@@ -19,11 +20,26 @@ const MARK: &str = "@@ block ";
 /// Runs a page with so many nodes on a database of its own. The addresses 127.0.0.1:5001 to 5004 of the page are those of
 /// the nodes, or free ones.
 pub(super) async fn follow(page: &Page, nodes: usize) {
+    run(page, nodes, "", &[]).await;
+}
+
+/// Runs a page that starts its own node, which gives its mails to a server: `mail` prints the last one.
+pub(super) async fn follow_with_mails(page: &Page) {
+    let folder = Folder::create();
+    let last = folder.0.join("last");
+    let server = SmtpServer::start(Encryption::None).await;
+    server.copy_to(&last);
+    let shows = format!("mail() {{ cat '{}'; }}\n", last.display());
+    run(page, 0, &shows, &[("MAINSPRING_SMTP_URL", &server.plain_url())]).await;
+}
+
+/// The same, after commands that the page does not show, and with more variables.
+async fn run(page: &Page, nodes: usize, before: &str, more: &[(&str, &str)]) {
     let database = TestDatabase::create().await;
     let nodes: Vec<Node> = NAMES[..nodes].iter().map(|name| Node::start(&database, name)).collect();
     let addresses = addresses(&nodes);
     let folder = Folder::create();
-    let script = script(page, &addresses, &folder.0);
+    let script = before.to_owned() + &script(page, &addresses, &folder.0);
     let program = Path::new(env!("CARGO_BIN_EXE_mainspring"));
     let path = format!(
         "{}:{}",
@@ -37,7 +53,8 @@ pub(super) async fn follow(page: &Page, nodes: usize) {
     for (number, node) in (1..).zip(&nodes) {
         variables.push((format!("node_{number}"), node.child.id().to_string()));
     }
-    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let variables = variables.iter().map(|(name, value)| (&**name, &**value));
+    let variables: Vec<(&str, &str)> = variables.chain(more.iter().copied()).collect();
     let arguments = ["-k", "5", SECONDS, "sh", "-e", "-c", &script];
     let mut shell = Shell(Child::program("timeout", &arguments, &variables));
     let output = shell.output();

@@ -24,7 +24,12 @@ use crate::support::{Http, TestDatabase};
 use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
-const NOT_RUN: [(&str, &str, &str); 7] = [
+const NOT_RUN: [(&str, &str, &str); 8] = [
+    (
+        "approval-by-mail.md",
+        "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
+        "the test sets it to its own database, and gives a mail server and its last mail",
+    ),
     ("embedding.md", "[dependencies]", "it names a folder of the reader's"),
     (
         "embedding.md",
@@ -87,6 +92,11 @@ async fn events_timers_correlation() {
 #[tokio::test]
 async fn behind_a_url() {
     follow::follow(&page("behind-a-url.md"), 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn approval_by_mail() {
+    follow::follow_with_mails(&page("approval-by-mail.md")).await;
 }
 
 #[tokio::test]
@@ -235,7 +245,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(names.len(), 11, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Mails of workflows, as an SMTP server gets them, and what becomes of those that it does not take.
 
+mod approval;
 mod attachments;
 mod encryption;
 mod kill;

@@ -1,5 +1,8 @@
 //! A mail server that is away at the start of a node, or later: the node runs, names it, and heals.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -52,4 +55,37 @@ async fn a_server_that_never_answers_ends_with_the_timeout() {
     let (message, code) = incident(&run(&node, "mails").await);
     assert_eq!(code, "mail-timeout");
     assert!(message.contains("smtp-timeout"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mails_do_not_try_a_server_that_is_away() {
+    const MAILS: usize = 20;
+    let broken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("smtp://{}?tls=none", broken.local_addr().unwrap());
+    let tried = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&tried);
+    // Ends each connection at once.
+    let accepting = tokio::spawn(async move {
+        while broken.accept().await.is_ok() {
+            count.fetch_add(1, SeqCst);
+        }
+    });
+    let node = serving(&url, &[], &[sends("mails", mail(json!({})))]).await;
+    wait_until("the server to be named", async || {
+        node.http.get("/health/ready").await.expect(200)["away"] == json!(["mail"])
+    })
+    .await;
+    let before = tried.load(SeqCst);
+    for _ in 0..MAILS {
+        let (message, code) = incident(&run(&node, "mails").await);
+        assert_eq!(code, "mail-unreachable");
+        assert!(
+            message.contains("the mail server is away") && message.contains("connecting"),
+            "{message}"
+        );
+    }
+    // The node itself tries it, in growing intervals.
+    let tries = tried.load(SeqCst) - before;
+    assert!(tries < MAILS / 2, "{tries} connections for {MAILS} mails");
+    accepting.abort();
 }

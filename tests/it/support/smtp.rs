@@ -1,6 +1,7 @@
 //! An SMTP server that notes the mails that it gets.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -46,6 +47,22 @@ impl ReceivedMail {
         let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         found.unwrap_or_default()
     }
+
+    /// What its reader sees, of a mail without attachments.
+    pub(crate) fn body(&self) -> String {
+        let body = self.text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        if self.header("Content-Transfer-Encoding") != "quoted-printable" {
+            return body.to_owned();
+        }
+        let whole = body.replace("=\r\n", "");
+        let mut parts = whole.split('=');
+        let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+        for part in parts {
+            bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
+            bytes.extend_from_slice(&part.as_bytes()[2..]);
+        }
+        String::from_utf8(bytes).unwrap()
+    }
 }
 
 /// Ends with this value.
@@ -65,6 +82,8 @@ struct Shared {
     most_open: AtomicUsize,
     /// Replies to lines that begin so, in place of its own; `cut` closes the connection.
     replies: Mutex<Vec<(&'static str, &'static str)>>,
+    /// The file that has the body of the last mail.
+    copy: Mutex<Option<PathBuf>>,
 }
 
 /// What stands for the content of a mail among the lines that have replies.
@@ -86,6 +105,7 @@ impl SmtpServer {
             open: AtomicUsize::new(0),
             most_open: AtomicUsize::new(0),
             replies: Mutex::default(),
+            copy: Mutex::default(),
         });
         let serving = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { port, shared, serving }
@@ -116,6 +136,11 @@ impl SmtpServer {
         self.shared.mails.lock().unwrap().clone()
     }
 
+    /// Writes the body of each mail into this file, in place of the one before, before it is accepted.
+    pub(crate) fn copy_to(&self, file: &Path) {
+        *self.shared.copy.lock().unwrap() = Some(file.to_owned());
+    }
+
     /// The most connections that were open at once.
     pub(crate) fn most_open(&self) -> usize {
         self.shared.most_open.load(SeqCst)
@@ -123,7 +148,13 @@ impl SmtpServer {
 
     /// Whether a line that begins so has come.
     pub(crate) fn got(&self, line: &str) -> bool {
-        self.shared.lines.lock().unwrap().iter().any(|it| it.starts_with(line))
+        self.count(line) > 0
+    }
+
+    /// How many lines that begin so have come.
+    pub(crate) fn count(&self, line: &str) -> usize {
+        let lines = self.shared.lines.lock().unwrap();
+        lines.iter().filter(|it| it.starts_with(line)).count()
     }
 }
 
@@ -243,6 +274,9 @@ where
                 stream.write_all(b"354 go ahead\r\n").await?;
                 mail.text = content(stream).await?;
                 shared.mails.lock().unwrap().push(mail.clone());
+                if let Some(file) = &*shared.copy.lock().unwrap() {
+                    std::fs::write(file, mail.body()).unwrap();
+                }
                 match replies.iter().find(|(begin, _)| *begin == CONTENT) {
                     Some((_, reply)) if *reply == CUT => return Ok(false),
                     Some((_, reply)) => reply,

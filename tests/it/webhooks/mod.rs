@@ -6,7 +6,7 @@ mod failures;
 mod input;
 mod kill;
 mod queue;
-mod receiver;
+pub(crate) mod receiver;
 mod sources;
 
 use base64::Engine as _;
